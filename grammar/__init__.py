@@ -1,0 +1,1 @@
+"""The grammar of Relay text and what editors need of it."""

@@ -1,0 +1,1 @@
+"""The toolchain of the Relay IR text language."""

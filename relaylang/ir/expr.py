@@ -1,0 +1,429 @@
+"""Expressions of the Relay language, as a graph of plain nodes.
+
+Identity is sharing: a node that two others refer to is computed once. A node is never changed after construction,
+but for `checked_type`, which the checker fills once.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar
+from relaylang.source import Span
+
+
+class Expr:
+    """An expression. `span` is its place in a text, `checked_type` its type once it has been checked."""
+
+    __slots__ = ("checked_type", "span")
+    __match_args__: tuple[str, ...] = ()
+    span: Span | None
+    checked_type: Type | None
+
+
+class Constant(Expr):
+    """A tensor that the program carries: `data` is a numpy array of any shape (ml_dtypes for bfloat16 and the like).
+
+    `dtype` names the element type as Relay does; it is `data.dtype.name` unless given (custom types).
+    """
+
+    __slots__ = ("data", "dtype")
+    __match_args__ = ("data",)
+
+    def __init__(self, data: np.ndarray, span: Span | None = None, dtype: str | None = None) -> None:
+        self.data = data if isinstance(data, np.ndarray) else np.asarray(data)
+        self.dtype = dtype or self.data.dtype.name
+        self.span = span
+        self.checked_type = None
+
+
+class Var(Expr):
+    """A local variable, what it is by identity; `name_hint` is written behind the `%`."""
+
+    __slots__ = ("name_hint", "type_annotation")
+    __match_args__ = ("name_hint", "type_annotation")
+
+    def __init__(self, name_hint: str, type_annotation: Type | None = None, span: Span | None = None) -> None:
+        self.name_hint = name_hint
+        self.type_annotation = type_annotation
+        self.span = span
+        self.checked_type = None
+
+    def __repr__(self) -> str:
+        return f"Var(%{self.name_hint})"
+
+
+class GlobalVar(Expr):
+    """The name of a module's function, written behind the `@`."""
+
+    __slots__ = ("name_hint",)
+    __match_args__ = ("name_hint",)
+
+    def __init__(self, name_hint: str, span: Span | None = None) -> None:
+        self.name_hint = name_hint
+        self.span = span
+        self.checked_type = None
+
+    def __repr__(self) -> str:
+        return f"GlobalVar(@{self.name_hint})"
+
+
+class Tuple(Expr):
+    """`(a, b)`"""
+
+    __slots__ = ("fields",)
+    __match_args__ = ("fields",)
+
+    def __init__(self, fields: Sequence[Expr], span: Span | None = None) -> None:
+        self.fields = tuple(fields)
+        self.span = span
+        self.checked_type = None
+
+
+class TupleGetItem(Expr):
+    """`t.1`: field `index` of a tuple, counted from 0."""
+
+    __slots__ = ("index", "tuple_value")
+    __match_args__ = ("tuple_value", "index")
+
+    def __init__(self, tuple_value: Expr, index: int, span: Span | None = None) -> None:
+        self.tuple_value = tuple_value
+        self.index = index
+        self.span = span
+        self.checked_type = None
+
+
+class Call(Expr):
+    """A call of an operator, a constructor or any function value.
+
+    `attrs` is an instance of the operator's attribute class; a call of something else may carry `RawAttrs`.
+    """
+
+    __slots__ = ("args", "attrs", "op", "type_args")
+    __match_args__ = ("op", "args", "attrs", "type_args")
+
+    def __init__(
+        self,
+        op: Expr,
+        args: Sequence[Expr],
+        attrs: AnyValue = None,
+        type_args: Sequence[Type] = (),
+        span: Span | None = None,
+    ) -> None:
+        self.op = op
+        self.args = tuple(args)
+        self.attrs = attrs
+        self.type_args = type_args or ()
+        self.span = span
+        self.checked_type = None
+
+
+class RawAttrs:
+    """Attributes of a call whose callee has no schema: the type key that the text gave, and the values by name."""
+
+    __slots__ = ("type_key", "values")
+
+    def __init__(self, type_key: str, values: Mapping[str, AnyValue]) -> None:
+        self.type_key = type_key
+        self.values = dict(values)
+
+
+class Let(Expr):
+    """`let %x = value; body`. The variable is in scope in its own value, which matters for functions."""
+
+    __slots__ = ("body", "value", "variable")
+    __match_args__ = ("variable", "value", "body")
+
+    def __init__(self, variable: Var, value: Expr, body: Expr, span: Span | None = None) -> None:
+        self.variable = variable
+        self.value = value
+        self.body = body
+        self.span = span
+        self.checked_type = None
+
+    @property
+    def var(self) -> Var:
+        return self.variable
+
+
+class If(Expr):
+    """`if (cond) { true_branch } else { false_branch }`; the condition is a bool scalar."""
+
+    __slots__ = ("cond", "false_branch", "true_branch")
+    __match_args__ = ("cond", "true_branch", "false_branch")
+
+    def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Span | None = None) -> None:
+        self.cond = cond
+        self.true_branch = true_branch
+        self.false_branch = false_branch
+        self.span = span
+        self.checked_type = None
+
+
+class Function(Expr):
+    """`fn [A](%x: T, key=value) -> R { body }`. `attrs` keeps the order in which its keys were given.
+
+    An external function of another module (`def @f = meta[...]`) has no body.
+    """
+
+    __slots__ = ("attrs", "body", "params", "ret_type", "type_params")
+    __match_args__ = ("params", "body", "ret_type", "type_params", "attrs")
+
+    def __init__(
+        self,
+        params: Sequence[Var],
+        body: Expr,
+        ret_type: Type | None = None,
+        type_params: Sequence[TypeVar] = (),
+        attrs: Mapping[str, AnyValue] | None = None,
+        span: Span | None = None,
+    ) -> None:
+        self.params = tuple(params)
+        self.body = body
+        self.ret_type = ret_type
+        self.type_params = tuple(type_params or ())
+        self.attrs = dict(attrs) if attrs else {}
+        self.span = span
+        self.checked_type = None
+
+    def with_attr(self, key: str, value: AnyValue) -> Function:
+        """A copy with one attribute set."""
+        new = Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, key: value}, self.span)
+        new.checked_type = self.checked_type
+        return new
+
+
+class RefCreate(Expr):
+    """`ref(value)`"""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
+
+    def __init__(self, value: Expr, span: Span | None = None) -> None:
+        self.value = value
+        self.span = span
+        self.checked_type = None
+
+
+class RefRead(Expr):
+    """`ref_read(ref)`"""
+
+    __slots__ = ("ref",)
+    __match_args__ = ("ref",)
+
+    def __init__(self, ref: Expr, span: Span | None = None) -> None:
+        self.ref = ref
+        self.span = span
+        self.checked_type = None
+
+
+class RefWrite(Expr):
+    """`ref_write(ref, value)`; its value is the empty tuple."""
+
+    __slots__ = ("ref", "value")
+    __match_args__ = ("ref", "value")
+
+    def __init__(self, ref: Expr, value: Expr, span: Span | None = None) -> None:
+        self.ref = ref
+        self.value = value
+        self.span = span
+        self.checked_type = None
+
+
+class Match(Expr):
+    """`match (data) { pattern => body, ... }`; `match?` where the clauses need not cover every value."""
+
+    __slots__ = ("clauses", "complete", "data")
+    __match_args__ = ("data", "clauses", "complete")
+
+    def __init__(self, data: Expr, clauses: Sequence[Clause], complete: bool = True, span: Span | None = None) -> None:
+        self.data = data
+        self.clauses = tuple(clauses)
+        self.complete = complete
+        self.span = span
+        self.checked_type = None
+
+
+class MetaRef(Expr):
+    """`meta[type_key][index]` in a text whose metadata section is missing.
+
+    `type_annotation` is the type that a comment behind it gave, if any. Such a node can be checked and printed,
+    and is evaluated once somebody supplies its value.
+    """
+
+    __slots__ = ("index", "type_annotation", "type_key")
+    __match_args__ = ("type_key", "index", "type_annotation")
+
+    def __init__(
+        self, type_key: str, index: int, type_annotation: Type | None = None, span: Span | None = None
+    ) -> None:
+        self.type_key = type_key
+        self.index = index
+        self.type_annotation = type_annotation
+        self.span = span
+        self.checked_type = None
+
+    @property
+    def name_hint(self) -> str:
+        """The name under which a value may be supplied."""
+        return f"meta[{self.type_key}][{self.index}]"
+
+
+class Constructor(Expr):
+    """A constructor of a type definition: its argument types and its number among its siblings."""
+
+    __slots__ = ("belong_to", "inputs", "name_hint", "tag")
+    __match_args__ = ("name_hint", "inputs", "belong_to", "tag")
+
+    def __init__(
+        self,
+        name_hint: str,
+        inputs: Sequence[Type],
+        belong_to: GlobalTypeVar,
+        tag: int = -1,
+        span: Span | None = None,
+    ) -> None:
+        self.name_hint = name_hint
+        self.inputs: tuple[Type, ...] = tuple(inputs)
+        self.belong_to = belong_to
+        self.tag = tag
+        self.span = span
+        self.checked_type = None
+
+    def __repr__(self) -> str:
+        return f"Constructor({self.name_hint})"
+
+
+class TypeData:
+    """`type header[type_vars] { constructors }`; an `extern type` has none."""
+
+    __slots__ = ("constructors", "extern", "header", "span", "type_vars")
+    __match_args__ = ("header", "type_vars", "constructors")
+
+    def __init__(
+        self,
+        header: GlobalTypeVar,
+        type_vars: Sequence[TypeVar],
+        constructors: Sequence[Constructor],
+        extern: bool = False,
+        span: Span | None = None,
+    ) -> None:
+        self.header = header
+        self.type_vars = tuple(type_vars)
+        self.constructors = tuple(constructors)
+        self.extern = extern
+        self.span = span
+
+
+class Pattern:
+    """The left side of a match clause."""
+
+    __slots__ = ("span",)
+    __match_args__: tuple[str, ...] = ()
+    span: Span | None
+
+
+class PatternWildcard(Pattern):
+    """`_`"""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span | None = None) -> None:
+        self.span = span
+
+
+class PatternVar(Pattern):
+    """`%x`, which binds what it meets."""
+
+    __slots__ = ("var",)
+    __match_args__ = ("var",)
+
+    def __init__(self, var: Var, span: Span | None = None) -> None:
+        self.var = var
+        self.span = span
+
+
+class PatternConstructor(Pattern):
+    """`Cons(p, q)`"""
+
+    __slots__ = ("constructor", "patterns")
+    __match_args__ = ("constructor", "patterns")
+
+    def __init__(self, constructor: Constructor, patterns: Sequence[Pattern] = (), span: Span | None = None) -> None:
+        self.constructor = constructor
+        self.patterns: tuple[Pattern, ...] = tuple(patterns)
+        self.span = span
+
+
+class PatternTuple(Pattern):
+    """`(p, q)`"""
+
+    __slots__ = ("patterns",)
+    __match_args__ = ("patterns",)
+
+    def __init__(self, patterns: Sequence[Pattern], span: Span | None = None) -> None:
+        self.patterns: tuple[Pattern, ...] = tuple(patterns)
+        self.span = span
+
+
+class Clause:
+    """One arm of a match: the pattern `lhs` and the expression `rhs`."""
+
+    __slots__ = ("lhs", "rhs", "span")
+    __match_args__ = ("lhs", "rhs")
+
+    def __init__(self, lhs: Pattern, rhs: Expr, span: Span | None = None) -> None:
+        self.lhs = lhs
+        self.rhs = rhs
+        self.span = span
+
+
+def pattern_vars(pattern: Pattern) -> list[Var]:
+    """The variables that a pattern binds, from left to right."""
+    found: list[Var] = []
+    stack = [pattern]
+    while stack:
+        match stack.pop():
+            case PatternVar(var):
+                found.append(var)
+            case PatternConstructor(_, patterns) | PatternTuple(patterns):
+                stack.extend(reversed(patterns))
+    return found
+
+
+def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:
+    """A constant from a Python number, a list or an array.
+
+    Without a `dtype`, Python floats become float32 and Python ints int32, as in tvm.relay; arrays keep theirs, except that
+    float64 and int64 made from Python lists follow the same rule.
+    """
+    array = np.asarray(value)
+    if dtype is not None:
+        array = array.astype(np.dtype(dtype))
+    elif not isinstance(value, (np.ndarray, np.generic)):
+        array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype.name))
+    return Constant(array, span)
+
+
+def var(
+    name_hint: str,
+    type_annotation: AnyValue = None,
+    shape: Sequence[AnyValue] | None = None,
+    dtype: str = "float32",
+    span: Span | None = None,
+) -> Var:
+    """A local variable; its type is given whole, as a dtype name (a scalar), or by `shape` and `dtype`."""
+    if type_annotation is not None and shape is not None:
+        raise ValueError("give either type_annotation or shape")
+    if shape is not None:
+        type_annotation = TensorType(shape, dtype)
+    elif isinstance(type_annotation, str):
+        type_annotation = TensorType((), type_annotation)
+    return Var(name_hint, type_annotation, span)
+
+
+def is_incomplete(ty: Type | None) -> bool:
+    """Whether a type is missing or left open at its top."""
+    return ty is None or isinstance(ty, IncompleteType)

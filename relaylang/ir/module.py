@@ -1,0 +1,93 @@
+"""Modules: named functions and type definitions."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any as AnyValue
+
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
+from relaylang.ir.types import GlobalTypeVar
+
+
+class IRModule:
+    """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
+
+    Indexing takes a name or a variable: `mod["main"]`. Looking up what is not there raises `KeyError`.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[GlobalVar, Function] | None = None,
+        type_definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
+        attrs: Mapping[str, AnyValue] | None = None,
+    ) -> None:
+        self.functions: dict[GlobalVar, Function] = dict(functions or {})
+        self.type_definitions: dict[GlobalTypeVar, TypeData] = dict(type_definitions or {})
+        self.attrs: dict[str, AnyValue] = dict(attrs or {})
+        self._globals = {gv.name_hint: gv for gv in self.functions}
+        self._types = {gtv.name_hint: gtv for gtv in self.type_definitions}
+
+    @classmethod
+    def from_expr(
+        cls,
+        expr: Expr,
+        functions: Mapping[GlobalVar, Function] | None = None,
+        type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
+    ) -> IRModule:
+        """A module whose `@main` is `expr`, wrapped into a function of its free variables if it is not one already."""
+        from relaylang.ir.visit import free_vars
+
+        mod = cls(functions, type_defs)
+        main = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, span=expr.span)
+        mod[mod._globals.get("main") or GlobalVar("main")] = main
+        return mod
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        return self._globals[name]
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        return list(self.functions)
+
+    def get_global_type_var(self, name: str) -> GlobalTypeVar:
+        return self._types[name]
+
+    def get_constructor(self, type_name: str, name: str) -> Constructor:
+        """The constructor `name` of the type definition `type_name`."""
+        for constructor in self.type_definitions[self._types[type_name]].constructors:
+            if constructor.name_hint == name:
+                return constructor
+        raise KeyError(f"{type_name} has no constructor {name}")
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._globals if isinstance(key, str) else key in self.functions
+
+    def __getitem__(self, key: str | GlobalVar | GlobalTypeVar) -> AnyValue:
+        if isinstance(key, str):
+            key = self._globals[key]
+        if isinstance(key, GlobalTypeVar):
+            return self.type_definitions[key]
+        return self.functions[key]
+
+    def __setitem__(self, key: str | GlobalVar | GlobalTypeVar, value: AnyValue) -> None:
+        if isinstance(key, str):
+            key = self._globals.get(key) or GlobalVar(key)
+        if isinstance(key, GlobalTypeVar):
+            self.type_definitions[key] = value
+            self._types[key.name_hint] = key
+        else:
+            self.functions[key] = value
+            self._globals[key.name_hint] = key
+
+    def __delitem__(self, key: str | GlobalVar) -> None:
+        gv = self._globals[key] if isinstance(key, str) else key
+        del self.functions[gv]
+        del self._globals[gv.name_hint]
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def with_functions(self, functions: Mapping[GlobalVar, Function]) -> IRModule:
+        """A module with other functions and the same types and attributes."""
+        return IRModule(functions, self.type_definitions, self.attrs)

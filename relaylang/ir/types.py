@@ -1,0 +1,303 @@
+"""Types of the Relay language.
+
+Types are values: two types that say the same thing compare equal. Variables (`TypeVar`, `GlobalTypeVar`,
+`IncompleteType`) are what they are by identity. `ANY` is the unknown dimension, written `?`.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylang.source import Span
+
+
+class _Any:
+    """The dimension `?`: some extent that is known only when the program runs."""
+
+    __slots__ = ()
+    _only: _Any | None = None
+
+    def __new__(cls) -> _Any:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def __reduce__(self) -> tuple[type[_Any], tuple[()]]:
+        return (_Any, ())
+
+
+Any = _Any
+ANY = _Any()
+
+
+class Type:
+    """What the checker knows of an expression."""
+
+    __slots__ = ("span",)
+    __match_args__: tuple[str, ...] = ()
+    span: Span | None
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__match_args__)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Type):
+            return NotImplemented
+        return types_equal(self, other)
+
+    def __hash__(self) -> int:
+        return type_hash(self)
+
+    def __repr__(self) -> str:
+        return type_text(self)
+
+
+class TensorType(Type):
+    """A tensor: `shape` is a tuple of extents (an int, `ANY`, or a `TypeVar` of kind "ShapeVar"), `dtype` a name.
+
+    `span` places it in a text. Scalars have the shape ().
+    """
+
+    __slots__ = ("dtype", "shape")
+    __match_args__ = ("shape", "dtype")
+
+    def __init__(self, shape: Sequence[Dim] = (), dtype: str = "float32", span: Span | None = None) -> None:
+        self.shape: tuple[Dim, ...] = tuple(shape)
+        self.dtype = dtype
+        self.span = span
+
+
+class TupleType(Type):
+    """A tuple of `fields`."""
+
+    __slots__ = ("fields",)
+    __match_args__ = ("fields",)
+
+    def __init__(self, fields: Sequence[Type], span: Span | None = None) -> None:
+        self.fields: tuple[Type, ...] = tuple(fields)
+        self.span = span
+
+
+class FuncType(Type):
+    """A function from `arg_types` to `ret_type`, polymorphic in `type_params`."""
+
+    __slots__ = ("arg_types", "ret_type", "type_constraints", "type_params")
+    __match_args__ = ("arg_types", "ret_type", "type_params")
+
+    def __init__(
+        self,
+        arg_types: Sequence[Type],
+        ret_type: Type,
+        type_params: Sequence[TypeVar] = (),
+        type_constraints: Sequence[object] = (),
+        span: Span | None = None,
+    ) -> None:
+        self.arg_types: tuple[Type, ...] = tuple(arg_types)
+        self.ret_type = ret_type
+        self.type_params: tuple[TypeVar, ...] = tuple(type_params)
+        self.type_constraints = tuple(type_constraints)
+        self.span = span
+
+
+class RefType(Type):
+    """A reference to a mutable cell that holds a `value`."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
+
+    def __init__(self, value: Type, span: Span | None = None) -> None:
+        self.value = value
+        self.span = span
+
+
+RelayRefType = RefType
+
+
+class TypeVar(Type):
+    """A named type (kind "Type") or extent (kind "ShapeVar"), bound by a function or a type definition."""
+
+    __slots__ = ("kind", "name_hint")
+    __match_args__ = ("name_hint", "kind")
+
+    def __init__(self, name_hint: str, kind: str = "Type", span: Span | None = None) -> None:
+        self.name_hint = name_hint
+        self.kind = kind
+        self.span = span
+
+
+class GlobalTypeVar(Type):
+    """The name of a type definition."""
+
+    __slots__ = ("kind", "name_hint")
+    __match_args__ = ("name_hint", "kind")
+
+    def __init__(self, name_hint: str, kind: str = "AdtHandle", span: Span | None = None) -> None:
+        self.name_hint = name_hint
+        self.kind = kind
+        self.span = span
+
+
+class TypeCall(Type):
+    """A type definition applied to type arguments: `List[A]`."""
+
+    __slots__ = ("args", "func")
+    __match_args__ = ("func", "args")
+
+    def __init__(self, func: Type, args: Sequence[Type] = (), span: Span | None = None) -> None:
+        self.func = func
+        self.args: tuple[Type, ...] = tuple(args)
+        self.span = span
+
+
+class IncompleteType(Type):
+    """A type that the text leaves out and the checker is to find; printed as `_`."""
+
+    __slots__ = ("kind",)
+    __match_args__ = ("kind",)
+
+    def __init__(self, kind: str = "Type", span: Span | None = None) -> None:
+        self.kind = kind
+        self.span = span
+
+
+Dim = int | _Any | TypeVar
+_BY_IDENTITY = (TypeVar, GlobalTypeVar, IncompleteType)
+
+
+def type_children(ty: Type) -> tuple[Type, ...]:
+    """The types that stand directly inside a type (type parameters are binders, not children)."""
+    match ty:
+        case TupleType(fields):
+            return fields
+        case FuncType(arg_types, ret_type):
+            return (*arg_types, ret_type)
+        case RefType(value):
+            return (value,)
+        case TypeCall(func, args):
+            return (func, *args)
+    return ()
+
+
+def types_equal(left: Type, right: Type) -> bool:
+    """Whether two types say the same, up to the names of their bound type parameters. No recursion on depth."""
+    stack = [(left, right)]
+    bound: dict[int, Type] = {}
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        a, b = stack.pop()
+        if a is b and id(a) not in bound:
+            continue
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, TensorType):
+            assert isinstance(b, TensorType)
+            if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+                return False
+            for m, n in zip(a.shape, b.shape):
+                if isinstance(m, TypeVar):
+                    if bound.get(id(m), m) is not n:
+                        return False
+                elif m != n or isinstance(n, TypeVar):
+                    return False
+            continue
+        if isinstance(a, _BY_IDENTITY):
+            if bound.get(id(a), a) is not b:
+                return False
+            continue
+        if (id(a), id(b)) in seen:
+            continue
+        seen.add((id(a), id(b)))
+        if isinstance(a, FuncType):
+            assert isinstance(b, FuncType)
+            if len(a.type_params) != len(b.type_params):
+                return False
+            for p, q in zip(a.type_params, b.type_params):
+                if p.kind != q.kind:
+                    return False
+                bound[id(p)] = q
+        mine, theirs = type_children(a), type_children(b)
+        if len(mine) != len(theirs):
+            return False
+        stack.extend(zip(mine, theirs))
+    return True
+
+
+def type_hash(ty: Type) -> int:
+    """A hash that agrees with `types_equal`."""
+    if isinstance(ty, TensorType):
+        return hash((ty.dtype, tuple("v" if isinstance(d, TypeVar) else d for d in ty.shape)))
+    if isinstance(ty, _BY_IDENTITY):
+        return id(ty) >> 4
+    bound: set[int] = set()
+    parts: list[object] = []
+    stack: list[Type] = [ty]
+    seen: set[int] = set()
+    while stack:
+        t = stack.pop()
+        parts.append(type(t).__name__)
+        if isinstance(t, TensorType):
+            parts.append((t.dtype, tuple("v" if isinstance(d, TypeVar) else d for d in t.shape)))
+        elif isinstance(t, _BY_IDENTITY):
+            parts.append("b" if id(t) in bound else id(t))
+        elif id(t) not in seen:
+            seen.add(id(t))
+            if isinstance(t, FuncType):
+                bound.update(id(p) for p in t.type_params)
+            stack.extend(type_children(t))
+    return hash(tuple(parts))
+
+
+def dim_text(dim: Dim) -> str:
+    return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
+
+
+def type_text(ty: Type) -> str:
+    """The type as it stands in Relay text. No recursion on depth."""
+    out: list[str] = []
+    stack: list[Type | str] = [ty]
+    while stack:
+        t = stack.pop()
+        if isinstance(t, str):
+            out.append(t)
+        elif isinstance(t, TensorType):
+            if t.shape:
+                out.append(f"Tensor[({', '.join(map(dim_text, t.shape))}), {t.dtype}]")
+            else:
+                out.append(t.dtype)
+        elif isinstance(t, TupleType):
+            parts: list[Type | str] = ["("]
+            for i, item in enumerate(t.fields):
+                parts += [", ", item] if i else [item]
+            parts.append(",)" if len(t.fields) == 1 else ")")
+            stack.extend(reversed(parts))
+        elif isinstance(t, FuncType):
+            parts = ["fn "]
+            if t.type_params:
+                parts.append(f"[{', '.join(p.name_hint for p in t.type_params)}]")
+            parts.append("(")
+            for i, item in enumerate(t.arg_types):
+                parts += [", ", item] if i else [item]
+            parts += [") -> ", t.ret_type]
+            stack.extend(reversed(parts))
+        elif isinstance(t, RefType):
+            stack.extend([")", t.value, "ref("])
+        elif isinstance(t, TypeCall):
+            parts = [t.func, "["]
+            for i, item in enumerate(t.args):
+                parts += [", ", item] if i else [item]
+            parts.append("]")
+            stack.extend(reversed(parts))
+        elif isinstance(t, (TypeVar, GlobalTypeVar)):
+            out.append(t.name_hint)
+        else:
+            out.append("_")
+    return "".join(out)
+
+
+def scalar_type(dtype: str) -> TensorType:
+    """The type of a scalar."""
+    return TensorType((), dtype)

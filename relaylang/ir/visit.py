@@ -1,0 +1,162 @@
+"""Walks over expressions, none of which recurses on the program's depth."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from relaylang.ir.expr import (
+    Call,
+    Clause,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+    pattern_vars,
+)
+
+#: How a kind of node lists its children, in evaluation order; kinds that are not here have none.
+#: The operator of a call comes last, as in TVM's printed order. Binders (parameters, let and pattern variables) are not children.
+_CHILDREN: dict[type, Callable[..., tuple[Expr, ...]]] = {
+    Call: lambda e: (*e.args, e.op),
+    Tuple: lambda e: e.fields,
+    TupleGetItem: lambda e: (e.tuple_value,),
+    Let: lambda e: (e.value, e.body),
+    If: lambda e: (e.cond, e.true_branch, e.false_branch),
+    Function: lambda e: (e.body,) if e.body is not None else (),
+    Match: lambda e: (e.data, *(c.rhs for c in e.clauses)),
+    RefCreate: lambda e: (e.value,),
+    RefRead: lambda e: (e.ref,),
+    RefWrite: lambda e: (e.ref, e.value),
+}
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions that stand directly inside one, in evaluation order (a call's operator last)."""
+    lister = _CHILDREN.get(type(expr))
+    return lister(expr) if lister is not None else ()
+
+
+def post_order(expr: Expr) -> Iterator[Expr]:
+    """Every node once, children before their parents, from left to right; variables and operators included."""
+    done: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    listers = _CHILDREN
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+            continue
+        key = id(node)
+        if key in done:
+            continue
+        done.add(key)
+        lister = listers.get(type(node))
+        if lister is None:
+            yield node
+            continue
+        stack.append((node, True))
+        stack.extend([(child, False) for child in reversed(lister(node))])
+
+
+def post_order_visit(expr: Expr, fvisit: Callable[[Expr], None]) -> None:
+    """Call `fvisit` on every node once, children first."""
+    for node in post_order(expr):
+        fvisit(node)
+
+
+def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The node with other children (as `children` lists them); itself where all are the same ones.
+
+    A rebuilt node keeps its span; its type is left for the checker.
+    """
+    old = children(node)
+    if len(old) == len(new) and all(a is b for a, b in zip(old, new)):
+        return node
+    match node:
+        case Call():
+            return Call(new[-1], new[:-1], node.attrs, node.type_args, node.span)
+        case Tuple():
+            return Tuple(new, node.span)
+        case TupleGetItem():
+            return TupleGetItem(new[0], node.index, node.span)
+        case Let():
+            return Let(node.variable, new[0], new[1], node.span)
+        case If():
+            return If(new[0], new[1], new[2], node.span)
+        case Function():
+            return Function(node.params, new[0], node.ret_type, node.type_params, node.attrs, node.span)
+        case Match():
+            clauses = [Clause(c.lhs, rhs, c.span) for c, rhs in zip(node.clauses, new[1:])]
+            return Match(new[0], clauses, node.complete, node.span)
+        case RefCreate():
+            return RefCreate(new[0], node.span)
+        case RefRead():
+            return RefRead(new[0], node.span)
+        case RefWrite():
+            return RefWrite(new[0], new[1], node.span)
+    raise AssertionError(f"{type(node).__name__} has no children")
+
+
+def rewrite(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Rebuild an expression bottom-up: `f(old, new)` gets each node and its copy with rewritten children.
+
+    `f` returns what stands in its place. Each node is visited once, so sharing is kept; what does not change is the
+    same node, with its type; what changes has its types still to be found.
+    """
+    done: dict[int, Expr] = {}
+    for node in post_order(expr):
+        new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
+        done[id(node)] = f(node, new)
+    return done[id(expr)]
+
+
+def substitute(expr: Expr, mapping: dict[Var, Expr]) -> Expr:
+    """Replace variables. Binders are left as they are: a bound variable must not be among the keys."""
+    if not mapping:
+        return expr
+    return rewrite(expr, lambda old, new: mapping.get(new, new) if isinstance(new, Var) else new)
+
+
+bind = substitute
+
+
+def bound_vars(expr: Expr) -> list[Var]:
+    """The variables that parameters, lets and patterns inside the expression bind, each once, in program order."""
+    found: dict[Var, None] = {}
+    for node in post_order(expr):
+        match node:
+            case Function():
+                found.update(dict.fromkeys(node.params))
+            case Let():
+                found[node.variable] = None
+            case Match():
+                for clause in node.clauses:
+                    found.update(dict.fromkeys(pattern_vars(clause.lhs)))
+    return list(found)
+
+
+def all_vars(expr: Expr) -> list[Var]:
+    """Every variable that occurs or is bound, each once."""
+    found = dict.fromkeys(node for node in post_order(expr) if isinstance(node, Var))
+    found.update(dict.fromkeys(bound_vars(expr)))
+    return list(found)
+
+
+def free_vars(expr: Expr) -> list[Var]:
+    """The variables that nothing inside the expression binds, in order of first occurrence.
+
+    Variables are unique binders (by identity), so what is bound somewhere inside is not free.
+    """
+    bound = set(bound_vars(expr))
+    return [node for node in post_order(expr) if isinstance(node, Var) and node not in bound]
+
+
+def node_count(expr: Expr) -> int:
+    """How many different nodes an expression has."""
+    return sum(1 for _ in post_order(expr))

@@ -1,0 +1,273 @@
+"""What an operator is: one frozen record, with its attributes as a dataclass.
+
+    @attrs_class("relay.attrs.SoftmaxAttrs")
+    class SoftmaxAttrs:
+        axis: int = -1
+
+    softmax = Op("nn.softmax", ("data",), SoftmaxAttrs, identity, OPAQUE, level=1)
+
+The attribute class's fields, in order, are what the reader accepts, the printer writes (where they differ from their
+default), builders take and editors complete. A field's annotation says how a value of the text is taken:
+
+| annotation | value in Python | in the text |
+|---|---|---|
+| `int` `float` `bool` `str` | the same | a number, `True`, a string |
+| `Ints` | tuple of int | `[1, 1]`, or one number for a list of one |
+| `NestedInts` | tuple of tuples | `[[0, 0], [1, 1]]` |
+| `Floats` | tuple of float | `[1f, 2f]` |
+| `X | None` | None or X | also `None` |
+| `AnyAttr` | anything | anything |
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from enum import IntEnum
+from typing import Any as AnyValue
+from typing import Protocol
+from typing import TypeVar as _T
+
+from relaylang.ir.expr import Expr
+from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
+
+Ints = tuple[int, ...]
+NestedInts = tuple[tuple[int, ...], ...]
+Floats = tuple[float, ...]
+AnyAttr = AnyValue
+
+
+class OpPattern(IntEnum):
+    """How an operator may be fused with its neighbours (TVM's `TOpPattern`)."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+class AttrField:
+    """One attribute: its name, annotation (a text such as "Ints | None"), default and whether it must be given."""
+
+    __slots__ = ("default", "kind", "name", "optional", "required")
+
+    def __init__(self, name: str, annotation: str, default: AnyValue) -> None:
+        kinds = [k.strip() for k in annotation.split("|")]
+        self.name = name
+        self.optional = "None" in kinds
+        self.kind = next((k for k in kinds if k != "None"), "AnyAttr")
+        self.required = default is MISSING
+        self.default = None if default is MISSING else default
+
+
+class AttrError(ValueError):
+    """An attribute's value does not fit. `name` is the attribute, the message says what is wanted."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "str": "a string",
+    "Ints": "a list of whole numbers",
+    "NestedInts": "a list of lists of whole numbers",
+    "Floats": "a list of numbers",
+}
+
+
+def _fits(kind: str, value: AnyValue) -> AnyValue:
+    """The value as a field of this kind holds it; TypeError where it does not fit."""
+    if kind == "int":
+        if isinstance(value, (bool, int)):
+            return int(value)
+        if hasattr(value, "__index__"):
+            return value.__index__()
+    elif kind == "float":
+        if isinstance(value, (int, float)) or hasattr(value, "__float__"):
+            return float(value)
+    elif kind == "bool":
+        if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
+            return bool(value)
+        if type(value).__name__ in ("bool_", "bool"):
+            return bool(value)
+    elif kind == "str":
+        if isinstance(value, str):
+            return value
+    elif kind == "Ints":
+        if isinstance(value, (list, tuple)):
+            return tuple([v if v is ANY else _fits("int", v) for v in value])
+        return (_fits("int", value),)
+    elif kind == "NestedInts":
+        if isinstance(value, (list, tuple)):
+            return tuple([_fits("Ints", v) if isinstance(v, (list, tuple)) else _fits("int", v) for v in value])
+    elif kind == "Floats":
+        if isinstance(value, (list, tuple)):
+            return tuple([_fits("float", v) for v in value])
+        return (_fits("float", value),)
+    else:
+        return tuple(value) if isinstance(value, list) else value
+    raise TypeError(kind)
+
+
+def coerce(field: AttrField, value: AnyValue) -> AnyValue:
+    """A value from a text or a caller as the attribute holds it. Raises `AttrError`."""
+    if value is None:
+        if field.optional or field.kind == "AnyAttr":
+            return None
+        raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
+    try:
+        return _fits(field.kind, value)
+    except TypeError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not {shown}") from None
+
+
+_C = _T("_C")
+
+
+def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
+    """Make a class an operator's attributes: a dataclass with slots, `type_key` and `schema` (name -> AttrField).
+
+    `type_key` is TVM's name for the class; two operators with equal attributes may share one class.
+    """
+
+    def wrap(cls: type[_C]) -> type[_C]:
+        annotations = dict(cls.__dict__.get("__annotations__", {}))
+        made = dataclass(slots=True)(cls)
+        schema = {}
+        for f in fields(made):  # type: ignore[arg-type]
+            schema[f.name] = AttrField(f.name, str(annotations[f.name]), f.default)
+        made.type_key = type_key  # type: ignore[attr-defined]
+        made.schema = schema  # type: ignore[attr-defined]
+        return made
+
+    return wrap
+
+
+def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:
+    """An instance of an attribute class from given values, each coerced. Raises `AttrError` for what does not fit."""
+    schema = cls.schema  # type: ignore[attr-defined]
+    given = {}
+    for name, value in values.items():
+        field = schema.get(name)
+        if field is None:
+            raise AttrError(name, f"is not an attribute here; there are {', '.join(schema) or 'none'}")
+        given[name] = coerce(field, value)
+    for field in schema.values():
+        if field.required and field.name not in given:
+            raise AttrError(field.name, "must be given")
+    return cls(**given)
+
+
+class RelationError(Exception):
+    """A relation does not hold. `arg` is the number of the argument to point at, or None for the whole call.
+
+    `notes` are further sentences.
+    """
+
+    def __init__(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> None:
+        self.message = message
+        self.arg = arg
+        self.notes = tuple(notes)
+        super().__init__(message)
+
+
+class RelationContext(Protocol):
+    """What a type relation may ask of the checker. Every method raises `RelationError` where something disagrees."""
+
+    def unify(self, arg: int, expected: Type) -> Type:
+        """Argument `arg` has the type `expected`; dimensions `?` yield to known ones. Returns the agreed type."""
+
+    def unify_dims(self, left: Dim, right: Dim, what: str, arg: int | None = None) -> Dim:
+        """Two extents are the same; `what` names them in the error ("the input channels")."""
+
+    def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> AnyValue:
+        """The call is wrong. Never returns."""
+
+
+#: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those in
+#: `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known.
+Relation = Callable[[Sequence[Type], AnyValue, RelationContext], Type]
+
+
+class Op(Expr):
+    """An operator. The record is itself an expression, the callee of its calls, and is never changed.
+
+    `args` names the arguments; `variadic` operators take any number of them. `attrs` is the attribute class or None.
+    `rel` gives the result's type; `needs` lists the arguments that must be known before it can (None: all).
+    `pattern` says how it fuses, `level` is TVM's support level, `doc` one sentence for hovers and `:doc`.
+    """
+
+    __slots__ = ("args", "attrs", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "variadic")
+    __match_args__ = ("name",)
+
+    def __init__(
+        self,
+        name: str,
+        args: Sequence[str],
+        attrs: type | None,
+        rel: Relation,
+        pattern: OpPattern = OpPattern.OPAQUE,
+        level: int = 10,
+        *,
+        needs: Sequence[int] | None = None,
+        variadic: bool = False,
+        doc: str = "",
+        stateful: bool = False,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "args", tuple(args))
+        put(self, "attrs", attrs)
+        put(self, "rel", rel)
+        put(self, "pattern", OpPattern(pattern))
+        put(self, "level", level)
+        put(self, "needs", None if needs is None else tuple(needs))
+        put(self, "variadic", variadic)
+        put(self, "doc", doc)
+        put(self, "stateful", stateful)
+        put(self, "span", None)
+        put(self, "checked_type", None)
+
+    def __setattr__(self, name: str, value: AnyValue) -> None:
+        raise AttributeError(f"operator {self.name} is a frozen record")
+
+    @property
+    def schema(self) -> dict[str, AttrField]:
+        return self.attrs.schema if self.attrs is not None else {}  # type: ignore[attr-defined]
+
+    def signature(self) -> str:
+        """`nn.softmax(data, axis=-1)`, as documentation shows it."""
+        parts = list(self.args) if not self.variadic else [f"*{a}" for a in self.args[-1:]]
+        for field in self.schema.values():
+            parts.append(field.name if field.required else f"{field.name}={field.default!r}")
+        return f"{self.name}({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+    def __reduce__(self) -> AnyValue:
+        from relaylang.ops import get
+
+        return (get, (self.name,))
+
+
+def tensor(types: Sequence[Type], arg: int, ctx: RelationContext) -> TensorType:
+    """Argument `arg` as a tensor type, or an error that says what it is instead."""
+    ty = types[arg]
+    if not isinstance(ty, TensorType):
+        ctx.fail(f"must be a tensor, not `{ty!r}`", arg)
+    assert isinstance(ty, TensorType)
+    return ty
+
+
+def static_dim(dim: Dim) -> int | None:
+    """The extent where it is a number, else None."""
+    return None if dim is ANY or isinstance(dim, TypeVar) else dim  # type: ignore[return-value]

@@ -1,0 +1,117 @@
+"""Text and places in it: source files and spans.
+
+A span names a stretch of one source by two positions. In a plain source file the positions are character offsets;
+a tokenised source (see `relaylang.syntax`) counts tokens instead and turns them into offsets only when somebody looks,
+so that reading a correct program never pays for the places that only an error would show.
+"""
+from __future__ import annotations
+
+from bisect import bisect_right
+
+
+class SourceFile:
+    """A named text. Positions are character offsets, counted from 0."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self._line_starts: list[int] | None = None
+
+    def start_of(self, position: int) -> int:
+        """The offset at which the thing at `position` begins."""
+        return position
+
+    def end_of(self, position: int) -> int:
+        """The offset just behind the thing at `position`."""
+        return position
+
+    def line_starts(self) -> list[int]:
+        """The offset of each line's first character."""
+        if self._line_starts is None:
+            starts = [0]
+            find = self.text.find
+            at = find("\n")
+            while at >= 0:
+                starts.append(at + 1)
+                at = find("\n", at + 1)
+            self._line_starts = starts
+        return self._line_starts
+
+    def locate(self, offset: int) -> tuple[int, int]:
+        """The line and the column of an offset, both counted from 1."""
+        starts = self.line_starts()
+        line = bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line `number` (from 1), without its line end."""
+        starts = self.line_starts()
+        begin = starts[number - 1]
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[begin:end].rstrip("\r\n")
+
+    def line_count(self) -> int:
+        return len(self.line_starts())
+
+    def __repr__(self) -> str:
+        return f"SourceFile({self.name!r})"
+
+
+class Span:
+    """A stretch of a source: from where the thing at `first` begins to where the thing at `last` ends.
+
+    In a plain `SourceFile` both are offsets and `last` is the offset just behind the stretch.
+    """
+
+    __slots__ = ("first", "last", "source")
+
+    def __init__(self, source: SourceFile, first: int, last: int) -> None:
+        self.source = source
+        self.first = first
+        self.last = last
+
+    @property
+    def start(self) -> int:
+        return self.source.start_of(self.first)
+
+    @property
+    def end(self) -> int:
+        return max(self.source.end_of(self.last), self.start)
+
+    @property
+    def line(self) -> int:
+        return self.source.locate(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.locate(self.start)[1]
+
+    @property
+    def end_line(self) -> int:
+        return self.source.locate(self.end)[0]
+
+    @property
+    def end_column(self) -> int:
+        return self.source.locate(self.end)[1]
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def to(self, other: Span | None) -> Span:
+        """The stretch from this span's beginning to the other's end."""
+        return self if other is None else Span(self.source, self.first, other.last)
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}:{self.column}"
+
+    def __repr__(self) -> str:
+        return f"Span({self})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Span):
+            return NotImplemented
+        return self.source is other.source and self.first == other.first and self.last == other.last
+
+    def __hash__(self) -> int:
+        return hash((id(self.source), self.first, self.last))
