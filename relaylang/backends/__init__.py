@@ -1,0 +1,63 @@
+"""Backends: what a program is compiled for.
+
+    from relaylang.backends import compile_module, parse_target
+    artifact = compile_module(mod, "c", params={"w": w})
+    artifact.run(x=x)
+
+`parse_target` reads a target string (`"ethos-u -accelerator=ethos-u55-256, c"`), `compile_module` compiles a module for
+one. A backend is a module with a function
+
+    compile_for(mod, target, fallback, params, entry) -> Artifact
+
+where `target` is its own `Target`, `fallback` the targets behind it in the string (those that compile what it leaves),
+`params` values for parameters of the entry function by name. Backends are imported when they are first used.
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylang.backends.target import BACKENDS, Target, parse_target
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Expr, Function, IRModule
+
+if TYPE_CHECKING:
+    from relaylang.runtime.artifact import Artifact
+
+__all__ = ["BACKENDS", "Target", "compile_module", "parse_target"]
+
+
+def compile_module(
+    mod: IRModule | Expr,
+    target: str | Target | Sequence[Target] = "c",
+    params: Mapping[str, np.ndarray] | None = None,
+    options: Mapping[str, Any] | None = None,
+    entry: str = "main",
+) -> Artifact:
+    """Compile a module (or one function or expression) for a target. Raises `RelayError`.
+
+    The module may be unchecked: the checker runs where types are missing. `params` gives values for parameters of the
+    entry function; they become part of the artifact. `options` are added to those of the first target of the string
+    and win over them (`{"cc": "clang", "num-threads": 1}`); underscores and dashes are the same.
+    Of several targets each takes what it can, in order: `"ethos-u, c"` partitions for the NPU and compiles the rest
+    for the CPU.
+    """
+    if isinstance(target, Target):
+        targets = [target]
+    elif isinstance(target, str):
+        targets = parse_target(target)
+    else:
+        targets = list(target)
+    first, *fallback = targets
+    if options:
+        first = first.with_options(options)
+    if not isinstance(mod, IRModule):
+        mod = IRModule.from_expr(mod)
+    if entry not in mod or not isinstance(mod[entry], Function):
+        names = ", ".join(f"@{gv.name_hint}" for gv in mod.get_global_vars()[:8]) or "none"
+        raise RelayError(error("R0603", f"the module has no function @{entry}", notes=[f"its functions: {names}"]))
+    backend = importlib.import_module(BACKENDS[first.name].module)
+    return backend.compile_for(mod, first, fallback, dict(params or {}), entry)

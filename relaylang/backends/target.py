@@ -1,0 +1,123 @@
+"""Target strings: `"ethos-u -accelerator=ethos-u55-256, c -num-threads=1"`.
+
+A target is a name and options `-key=value` (`-key` alone is True); several targets are separated by commas.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.source import SourceFile, Span
+
+define_codes(
+    {
+        "R0601": "unknown target",
+        "R0602": "wrong target option",
+        "R0603": "nothing to compile",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend as the registry knows it: the module that holds `compile_for`, what it is, and its options."""
+
+    module: str
+    doc: str
+    options: Mapping[str, type]
+
+
+#: Every backend by its name. The modules are imported when they are used.
+BACKENDS: dict[str, Backend] = {
+    "c": Backend(
+        "relaylang.backends.cpu",
+        "C source, compiled to a shared library for this machine's CPU",
+        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str},
+    ),
+    "ethos-u": Backend(
+        "relaylang.backends.ethosu",
+        "Arm Ethos-U command stream, through TOSA and Vela",
+        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int},
+    ),
+}
+#: Other names that people write for a backend.
+ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_u": "ethos-u"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target: a backend's name and its options. Unpacks as `(name, options)`."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.name, self.options))
+
+    def with_options(self, more: Mapping[str, Any]) -> Target:
+        """The target with further options, checked; `num_threads` and `num-threads` are the same."""
+        options = dict(self.options)
+        for key, value in more.items():
+            name = key.replace("_", "-")
+            if value is not None:
+                options[name] = _option(self.name, name, value, None)
+        return Target(self.name, options)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.options.get(key, default)
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"-{k}={v}" for k, v in self.options.items())])
+
+
+def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
+    known = BACKENDS[target].options
+    kind = known.get(key)
+    if kind is None:
+        near = did_you_mean(key, known)
+        notes = [f"did you mean -{near}?"] if near else []
+        notes.append(f"its options: {', '.join('-' + k for k in known)}")
+        raise RelayError(error("R0602", f"target {target} has no option -{key}", span, notes=notes))
+    try:
+        if value is True and kind is not bool:
+            raise ValueError
+        return kind(value)
+    except (TypeError, ValueError):
+        wanted = {int: "a whole number", str: "a text"}.get(kind, kind.__name__)
+        raise RelayError(error("R0602", f"option -{key} of target {target} wants {wanted}", span)) from None
+
+
+def parse_target(text: str) -> list[Target]:
+    """The targets of a target string, in order. Raises `RelayError` for unknown names and options.
+
+    A comma separates targets where a name follows it, so that an option's value may hold commas (`-mattr=+a,+b`).
+    """
+    source = SourceFile("<target>", text)
+    targets: list[Target] = []
+    for part in re.finditer(r"[^,\s](?:[^,]|,(?!\s*[A-Za-z]))*", text):
+        words = list(re.finditer(r"\S+", part.group()))
+        at = part.start()
+        spans = [Span(source, at + w.start(), at + w.end()) for w in words]
+        name = words[0].group()
+        name = ALIASES.get(name, name)
+        if name not in BACKENDS:
+            near = did_you_mean(name, [*BACKENDS, *ALIASES])
+            notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
+            notes += [f"{known}: {backend.doc}" for known, backend in BACKENDS.items()]
+            raise RelayError(error("R0601", f"unknown target {name}", spans[0], notes=notes))
+        options: dict[str, Any] = {}
+        for word, span in zip(words[1:], spans[1:]):
+            flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group())
+            if flag is None:
+                raise RelayError(
+                    error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"])
+                )
+            key = flag[1].replace("_", "-")
+            options[key] = _option(name, key, True if flag[2] is None else flag[2], span)
+        targets.append(Target(name, options))
+    if not targets:
+        raise RelayError(error("R0601", "the target is empty", notes=[f"targets: {', '.join(BACKENDS)}"]))
+    return targets
