@@ -3,6 +3,7 @@
 Nothing in the library prints. Readers, checkers and compilers make `Diagnostic` values, collect them and go on, and
 raise one `RelayError` with all of them where there is nothing left to return.
 """
+
 from __future__ import annotations
 
 import difflib

@@ -4,6 +4,7 @@ A span names a stretch of one source by two positions. In a plain source file th
 a tokenised source (see `relaylang.syntax`) counts tokens instead and turns them into offsets only when somebody looks,
 so that reading a correct program never pays for the places that only an error would show.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_right

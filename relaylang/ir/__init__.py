@@ -1,4 +1,5 @@
 """The intermediate representation: types, expressions, modules, and walks over them."""
+
 from relaylang.ir.expr import (
     Call,
     Clause,

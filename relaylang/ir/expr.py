@@ -3,6 +3,7 @@
 Identity is sharing: a node that two others refer to is computed once. A node is never changed after construction,
 but for `checked_type`, which the checker fills once.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -396,8 +397,8 @@ def pattern_vars(pattern: Pattern) -> list[Var]:
 def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant from a Python number, a list or an array.
 
-    Without a `dtype`, Python floats become float32 and Python ints int32, as in tvm.relay; arrays keep theirs, except that
-    float64 and int64 made from Python lists follow the same rule.
+    Without a `dtype`, Python floats become float32 and Python ints int32, also in lists, as in tvm.relay; arrays keep
+    their own.
     """
     array = np.asarray(value)
     if dtype is not None:

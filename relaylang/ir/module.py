@@ -1,4 +1,5 @@
 """Modules: named functions and type definitions."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -6,6 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
 from relaylang.ir.types import GlobalTypeVar
+from relaylang.ir.visit import free_vars
 
 
 class IRModule:
@@ -34,8 +36,6 @@ class IRModule:
         type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
     ) -> IRModule:
         """A module whose `@main` is `expr`, wrapped into a function of its free variables if it is not one already."""
-        from relaylang.ir.visit import free_vars
-
         mod = cls(functions, type_defs)
         main = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, span=expr.span)
         mod[mod._globals.get("main") or GlobalVar("main")] = main

@@ -3,6 +3,7 @@
 Types are values: two types that say the same thing compare equal. Variables (`TypeVar`, `GlobalTypeVar`,
 `IncompleteType`) are what they are by identity. `ANY` is the unknown dimension, written `?`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence

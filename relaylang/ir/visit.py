@@ -1,4 +1,5 @@
 """Walks over expressions, none of which recurses on the program's depth."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from relaylang.ir.expr import (
 )
 
 #: How a kind of node lists its children, in evaluation order; kinds that are not here have none.
-#: The operator of a call comes last, as in TVM's printed order. Binders (parameters, let and pattern variables) are not children.
+#: The operator of a call comes last, as in TVM's printed order. Binders (parameters, let and pattern variables) are not
+#: children.
 _CHILDREN: dict[type, Callable[..., tuple[Expr, ...]]] = {
     Call: lambda e: (*e.args, e.op),
     Tuple: lambda e: e.fields,

@@ -18,8 +18,10 @@ default), builders take and editors complete. A field's annotation says how a va
 | `X | None` | None or X | also `None` |
 | `AnyAttr` | anything | anything |
 """
+
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
@@ -139,7 +141,7 @@ def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
     """
 
     def wrap(cls: type[_C]) -> type[_C]:
-        annotations = dict(cls.__dict__.get("__annotations__", {}))
+        annotations = inspect.get_annotations(cls)
         made = dataclass(slots=True)(cls)
         schema = {}
         for f in fields(made):  # type: ignore[arg-type]
@@ -192,8 +194,8 @@ class RelationContext(Protocol):
         """The call is wrong. Never returns."""
 
 
-#: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those in
-#: `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known.
+#: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those
+#: in `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known.
 Relation = Callable[[Sequence[Type], AnyValue, RelationContext], Type]
 
 
@@ -253,10 +255,11 @@ class Op(Expr):
     def __repr__(self) -> str:
         return f"Op({self.name})"
 
-    def __reduce__(self) -> AnyValue:
-        from relaylang.ops import get
+    def __copy__(self) -> Op:
+        return self
 
-        return (get, (self.name,))
+    def __deepcopy__(self, memo: AnyValue) -> Op:
+        return self
 
 
 def tensor(types: Sequence[Type], arg: int, ctx: RelationContext) -> TensorType:
