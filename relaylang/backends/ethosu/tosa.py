@@ -1,0 +1,304 @@
+"""A TOSA 1.0 graph as plain data, and its flatbuffer.
+
+The graph is one basic block. Tensors are named; every operand that TOSA 1.0 wants as a constant tensor
+(multipliers, shifts, zero points) or as a shape (reshape targets, slice bounds, paddings) is added by the
+`Graph` methods. The file format is Arm's `tosa.fbs`: enum and slot numbers below are those of that schema, whose
+rule is that an operator's attribute table has the operator's own number in the union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# DType of the schema.
+DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5}
+_SHAPE_RANK_TYPE = np.dtype("<i8")
+
+# Op of the schema: only what this backend writes.
+OPS = {
+    "AVG_POOL2D": 2,
+    "CONV2D": 3,
+    "DEPTHWISE_CONV2D": 5,
+    "MATMUL": 7,
+    "MAX_POOL2D": 8,
+    "CLAMP": 11,
+    "ADD": 15,
+    "MAXIMUM": 26,
+    "MINIMUM": 27,
+    "MUL": 28,
+    "SUB": 30,
+    "CONCAT": 55,
+    "PAD": 56,
+    "RESHAPE": 57,
+    "SLICE": 59,
+    "TRANSPOSE": 61,
+    "RESCALE": 66,
+    "CONST": 67,
+    "IDENTITY": 68,
+    "CONST_SHAPE": 75,
+}
+
+SINGLE_ROUND = 1
+_NAN_PROPAGATE = 1
+VERSION = (1, 0, 0)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of the block: `data` is set for constants (little-endian, C order)."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    data: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A constant shape operand: int64 values."""
+
+    name: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """`attributes` are (slot, kind, value); kinds: int32s, bool, uint32, int32, bytes."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[tuple[int, str, object], ...] = ()
+
+
+@dataclass
+class Graph:
+    """One TOSA basic block under construction."""
+
+    name: str = "main"
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    _constants: dict[tuple, str] = field(default_factory=dict)
+
+    # ---- tensors
+
+    def fresh(self, hint: str) -> str:
+        """A name that no tensor or shape of the graph has."""
+        name, n = hint, 1
+        while name in self.tensors or name in self.shapes:
+            name, n = f"{hint}_{n}", n + 1
+        return name
+
+    def input(self, name: str, shape: Sequence[int], dtype: str) -> Tensor:
+        """A graph input, in order of the calls."""
+        tensor = self._tensor(name, tuple(shape), dtype)
+        self.inputs.append(tensor.name)
+        return tensor
+
+    def output(self, tensor: Tensor) -> None:
+        """Marks a graph output, in order of the calls."""
+        self.outputs.append(tensor.name)
+
+    def constant(self, value: np.ndarray, hint: str = "const") -> Tensor:
+        """A constant tensor; equal small constants are written once."""
+        value = np.ascontiguousarray(value)
+        key = (value.dtype.name, value.shape, value.tobytes()) if value.size <= 64 else None
+        if key is not None and key in self._constants:
+            return self.tensors[self._constants[key]]
+        tensor = self._tensor(hint, value.shape, value.dtype.name, value)
+        self.operators.append(Operator("CONST", (), (tensor.name,)))
+        if key is not None:
+            self._constants[key] = tensor.name
+        return tensor
+
+    def shape(self, values: Sequence[int], hint: str = "shape") -> str:
+        """A constant shape; returns its name."""
+        key = ("shape", tuple(values))
+        if key not in self._constants:
+            name = self.fresh(hint)
+            self.shapes[name] = Shape(name, tuple(int(v) for v in values))
+            self.operators.append(Operator("CONST_SHAPE", (), (name,)))
+            self._constants[key] = name
+        return self._constants[key]
+
+    def _tensor(self, hint: str, shape: tuple[int, ...], dtype: str, data: np.ndarray | None = None) -> Tensor:
+        tensor = Tensor(self.fresh(hint), shape, dtype, data)
+        self.tensors[tensor.name] = tensor
+        return tensor
+
+    def _emit(self, op: str, inputs: Sequence[Tensor | str], shape: Sequence[int], dtype: str, *attributes: tuple[int, str, object]) -> Tensor:
+        names = tuple(i if isinstance(i, str) else i.name for i in inputs)
+        out = self._tensor(op.lower(), tuple(int(d) for d in shape), dtype)
+        self.operators.append(Operator(op, names, (out.name,), attributes))
+        return out
+
+    # ---- operators (NHWC)
+
+    def _zero_point(self, value: int, dtype: str) -> Tensor:
+        return self.constant(np.array([value], dtype), "zp")
+
+    def conv2d(
+        self,
+        x: Tensor,
+        weight: np.ndarray,
+        bias: np.ndarray,
+        *,
+        pad: tuple[int, int, int, int],
+        stride: tuple[int, int],
+        dilation: tuple[int, int],
+        input_zp: int,
+        weight_zp: int,
+        depthwise: bool = False,
+    ) -> Tensor:
+        """int8 NHWC `x`, int8 weight OHWI (depthwise: HWCM), int32 bias [O]; int32 NHWC out.
+
+        `pad` is (top, bottom, left, right). The caller has seen to it that the strides divide exactly, as TOSA wants.
+        """
+        if depthwise:
+            kh, kw, channels, multiplier = weight.shape
+            out_channels = channels * multiplier
+        else:
+            out_channels, kh, kw, _ = weight.shape
+        n, h, w, _ = x.shape
+        oh = exact_output(h, kh, pad[0] + pad[1], stride[0], dilation[0])
+        ow = exact_output(w, kw, pad[2] + pad[3], stride[1], dilation[1])
+        return self._emit(
+            "DEPTHWISE_CONV2D" if depthwise else "CONV2D",
+            (
+                x,
+                self.constant(weight, "weight"),
+                self.constant(bias, "bias"),
+                self._zero_point(input_zp, x.dtype),
+                self._zero_point(weight_zp, weight.dtype.name),
+            ),
+            (n, oh, ow, out_channels),
+            "int32",
+            (0, "int32s", pad),
+            (1, "int32s", stride),
+            (2, "int32s", dilation),
+            (3, "bool", False),
+            (4, "uint32", DTYPES["int32"]),
+        )
+
+    def rescale(
+        self,
+        x: Tensor,
+        dtype: str,
+        multiplier: np.ndarray,
+        shift: np.ndarray,
+        *,
+        input_zp: int = 0,
+        output_zp: int = 0,
+        per_channel: bool = False,
+        input_unsigned: bool = False,
+        output_unsigned: bool = False,
+    ) -> Tensor:
+        """`((x - input_zp) * multiplier + 2^(shift-1)) >> shift`, plus `output_zp`, saturated to `dtype`.
+
+        multiplier int32, shift int8, of length 1 or of the last axis. One rounding, half up (SINGLE_ROUND).
+        Zero points of unsigned tensors are given as unsigned numbers and stored in the same byte.
+        """
+        return self._emit(
+            "RESCALE",
+            (
+                x,
+                self.constant(multiplier.astype(np.int32), "multiplier"),
+                self.constant(shift.astype(np.int8), "shift"),
+                self._zero_point(_as_signed(input_zp, input_unsigned), x.dtype),
+                self._zero_point(_as_signed(output_zp, output_unsigned), dtype),
+            ),
+            x.shape,
+            dtype,
+            (0, "bool", True),
+            (1, "uint32", SINGLE_ROUND),
+            (2, "bool", per_channel),
+            (3, "bool", input_unsigned),
+            (4, "bool", output_unsigned),
+        )
+
+    def max_pool2d(self, x: Tensor, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int, int, int]) -> Tensor:
+        """NHWC; `pad` is (top, bottom, left, right) and never wins; strides divide exactly."""
+        n, h, w, c = x.shape
+        oh = exact_output(h, kernel[0], pad[0] + pad[1], stride[0], 1)
+        ow = exact_output(w, kernel[1], pad[2] + pad[3], stride[1], 1)
+        return self._emit(
+            "MAX_POOL2D",
+            (x,),
+            (n, oh, ow, c),
+            x.dtype,
+            (0, "int32s", kernel),
+            (1, "int32s", stride),
+            (2, "int32s", pad),
+            (3, "uint32", _NAN_PROPAGATE),
+        )
+
+    def clamp(self, x: Tensor, low: int, high: int) -> Tensor:
+        """Limits to [low, high], both of x's type."""
+        dtype = np.dtype(x.dtype).newbyteorder("<")
+        return self._emit(
+            "CLAMP",
+            (x,),
+            x.shape,
+            x.dtype,
+            (0, "bytes", np.array([low], dtype).tobytes()),
+            (1, "bytes", np.array([high], dtype).tobytes()),
+            (2, "uint32", _NAN_PROPAGATE),
+        )
+
+    def binary(self, op: str, a: Tensor, b: Tensor) -> Tensor:
+        """ADD, SUB, MAXIMUM, MINIMUM of tensors of one rank and type, with broadcasting."""
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        extra = ((0, "uint32", _NAN_PROPAGATE),) if op in ("MAXIMUM", "MINIMUM") else ()
+        return self._emit(op, (a, b), shape, a.dtype, *extra)
+
+    def concat(self, xs: Sequence[Tensor], axis: int) -> Tensor:
+        """Concatenation along `axis` (non-negative)."""
+        shape = list(xs[0].shape)
+        shape[axis] = sum(x.shape[axis] for x in xs)
+        return self._emit("CONCAT", xs, shape, xs[0].dtype, (0, "int32", axis))
+
+    def pad(self, x: Tensor, padding: Sequence[tuple[int, int]], value: int) -> Tensor:
+        """(before, after) for each axis, filled with `value`."""
+        flat = [amount for pair in padding for amount in pair]
+        shape = [d + a + b for d, (a, b) in zip(x.shape, padding)]
+        fill = self.constant(np.array([value], x.dtype), "pad_value")
+        return self._emit("PAD", (x, self.shape(flat), fill), shape, x.dtype)
+
+    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """The same elements in row-major order; nothing is emitted where the shape stays."""
+        if tuple(shape) == x.shape:
+            return x
+        return self._emit("RESHAPE", (x, self.shape(shape)), shape, x.dtype)
+
+    def slice(self, x: Tensor, start: Sequence[int], size: Sequence[int]) -> Tensor:
+        """x[start : start + size] on every axis; nothing is emitted where it is the whole."""
+        if tuple(size) == x.shape:
+            return x
+        return self._emit("SLICE", (x, self.shape(start), self.shape(size)), size, x.dtype)
+
+    def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
+        """Axis i of the result is axis perm[i] of x; nothing is emitted for the identity."""
+        if list(perm) == list(range(len(perm))):
+            return x
+        return self._emit("TRANSPOSE", (x,), [x.shape[p] for p in perm], x.dtype, (0, "int32s", tuple(perm)))
+
+    def identity(self, x: Tensor) -> Tensor:
+        """A copy, for a graph output that is a graph input."""
+        return self._emit("IDENTITY", (x,), x.shape, x.dtype)
+
+
+def exact_output(size: int, kernel: int, padding: int, stride: int, dilation: int) -> int:
+    """Output length of a window that TOSA requires to divide exactly."""
+    span = size - 1 + padding - (kernel - 1) * dilation
+    assert span >= 0 and span % stride == 0, (size, kernel, padding, stride, dilation)
+    return span // stride + 1
+
+
+def _as_signed(value: int, unsigned: bool) -> int:
+    return value - 256 if unsigned and value > 127 else value
