@@ -1,1 +1,46 @@
-"""The toolchain of the Relay IR text language."""
+"""relaylang: the toolchain of the Relay text language.
+
+    import relaylang as relay
+
+    mod = relay.parse("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
+    relay.transform.InferType()(mod)
+    print(relay.astext(mod))
+    relay.create_executor("debug", mod).evaluate()(x)
+
+The names are those of TVM's `tvm.relay`. They are found when they are first used, so that `import relaylang` costs
+next to nothing and loads no backend.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from relaylang._names import NAMES, PACKAGES
+
+# In a checkout three packages stand beside this one; an installation has them inside (see pyproject.toml).
+_beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.path.isfile(
+    os.path.join(_beside, "pyproject.toml")
+):
+    __path__.append(_beside)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("relaylang")
+    elif name in NAMES:
+        value = getattr(importlib.import_module(NAMES[name]), name)
+    elif name in PACKAGES:
+        value = importlib.import_module(PACKAGES[name])
+    else:
+        raise AttributeError(f"module 'relaylang' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NAMES, *PACKAGES, "__version__"})

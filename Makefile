@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all set-up: a virtual environment of their own in .venv, relaylang and its extras in it.
+VENV ?= .venv
+export RELAY_SHARED ?= $(abspath ../shared)
+BIN = $(VENV)/bin
+TESTS ?= tests
+JOBS ?= 2
+
+.PHONY: help demo test setup lint bench-text clean
+
+help:
+	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
+	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
+	@echo "make lint        ruff and mypy on the installed package"
+	@echo "make bench-text  time the reader, checker and printer"
+	@echo "make clean       remove $(VENV) and caches"
+	@echo "PYTHON=python3.12 chooses the Python for $(VENV); RELAY_SHARED=DIR says where the shared test data lies"
+
+setup:
+	@scripts/setup.sh $(VENV)
+
+demo: setup
+	@$(BIN)/python scripts/demo.py
+
+test: setup
+	@$(BIN)/pytest -n $(JOBS) $(TESTS)
+
+lint: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'
+	@$(BIN)/ruff check .
+	@cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p relaylang
+
+bench-text: setup
+	@$(BIN)/python benchmarks/text.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
