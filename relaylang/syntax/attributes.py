@@ -1,0 +1,115 @@
+"""Attributes as they stand in Relay text: those of operator calls, of functions and of modules."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relaylang.ir.expr import Constant, GlobalVar, MetaRef, RawAttrs
+from relaylang.ir.types import ANY, Type, TypeVar, type_text
+from relaylang.syntax.literals import (
+    SUFFIXES,
+    TVM_SCALARS,
+    float_text,
+    scalar_text,
+    string_text,
+    tvm_float_text,
+    tvm_string_text,
+)
+from relaylang.syntax.metadata import MetaNode
+from relaylang.syntax.names import global_text, key_text
+
+
+class AttributeText:
+    """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of what has no other."""
+
+    def __init__(self, style: str, meta: Callable[[str, AnyValue], str]) -> None:
+        self._tvm = style == "tvm"
+        self._style = style
+        self._meta = meta
+        self._string = tvm_string_text if self._tvm else string_text
+        self._plans: dict[type, list[tuple[str, str, AnyValue, bool]]] = {}
+
+    def value(self, value: AnyValue) -> str:
+        """One attribute value. Lists nest as deep as they are given, which is not with the program's size."""
+        kind = type(value)
+        if kind is str:
+            return self._string(value)
+        if kind is int:
+            return str(value)
+        if kind is bool:
+            return "True" if value else "False"
+        if kind is float:
+            return (tvm_float_text(value) if self._tvm else float_text(value)) + "f"
+        if value is None:
+            return "None"
+        if kind is tuple or kind is list:
+            return "[" + ", ".join([self.value(v) for v in value]) + "]"
+        return self._other(value)
+
+    def _other(self, value: AnyValue) -> str:
+        if value is ANY:
+            return "?"
+        if isinstance(value, np.generic):
+            dtype = value.dtype.name
+            if dtype in SUFFIXES or dtype == "bool":
+                if self._tvm and dtype not in TVM_SCALARS:
+                    return str(int(value))
+                text = scalar_text(np.asarray(value), dtype, self._style)
+                if text is not None:
+                    return text
+            return self.value(value.item())
+        if isinstance(value, np.ndarray):
+            return self._meta("relay.Constant", Constant(value))
+        if isinstance(value, (Constant, MetaNode)):
+            return self._meta("relay.Constant" if isinstance(value, Constant) else value.type_key, value)
+        if isinstance(value, MetaRef):
+            return value.name_hint
+        if isinstance(value, TypeVar):
+            return value.name_hint
+        if isinstance(value, Type):
+            return type_text(value)
+        if isinstance(value, GlobalVar):
+            return "@" + value.name_hint if self._tvm else global_text(value.name_hint)
+        if isinstance(value, Mapping):
+            sign = "=" if self._tvm else ": "
+            return "{" + ", ".join(f"{self.value(k)}{sign}{self.value(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, (bool, int, float, str)):
+            base = next(t for t in (bool, int, float, str) if isinstance(value, t))
+            return self.value(base(value))
+        if isinstance(value, (list, tuple)):
+            return self.value(list(value))
+        if dataclasses.is_dataclass(value):
+            names = [f.name for f in dataclasses.fields(value)]
+            return "{" + ", ".join(f"{self._string(n)}={self.value(getattr(value, n))}" for n in names) + "}"
+        return self._string(str(value))
+
+    def call(self, attrs: AnyValue, callee_has_schema: bool) -> list[str]:
+        """A call's attributes, `key=value` each, those that differ from their default or have none."""
+        if isinstance(attrs, RawAttrs):
+            out = self.dictionary(attrs.values)
+            return [*out, f"attrs_type_key={self._string(attrs.type_key)}"] if attrs.type_key else out
+        plan = self._plans.get(type(attrs))
+        if plan is None:
+            schema = type(attrs).schema
+            plan = [(f.name, f.name + "=", f.default, f.required) for f in schema.values()]
+            self._plans[type(attrs)] = plan
+        out = []
+        for name, key, default, required in plan:
+            value = getattr(attrs, name)
+            if value is default and not required:
+                continue
+            if required or type(value) is not type(default) or value != default:
+                out.append(key + self.value(value))
+        if not callee_has_schema:
+            out.append(f"attrs_type_key={self._string(type(attrs).type_key)}")
+        return out
+
+    def dictionary(self, values: Mapping[str, AnyValue]) -> list[str]:
+        """A function's attributes in the order in which they were given."""
+        if self._tvm:
+            return [f"{k}={self.value(v)}" for k, v in values.items()]
+        return [f"{key_text(k)}={self.value(v)}" for k, v in values.items()]

@@ -1,0 +1,94 @@
+"""Where shared nodes belong: in the innermost scope that encloses all their uses."""
+
+from __future__ import annotations
+
+from relaylang.ir.expr import Call, Constant, Constructor, Expr, Function, GlobalVar, If, Let, Match, MetaRef, Var
+from relaylang.ir.visit import children, post_order
+from relaylang.ops.record import Op
+
+#: A scope's name: the node that opens it and which of its scopes it is; () is the outermost.
+ScopeKey = tuple[int, int] | tuple[()]
+
+#: The nodes that always stand in line.
+LEAVES = frozenset({Var, Constant, GlobalVar, Op, Constructor, MetaRef})
+
+
+class _Scope:
+    """A node of the tree of scopes. `jump` leads further up, so that common ancestors are found in few steps."""
+
+    __slots__ = ("depth", "jump", "key", "parent")
+
+    def __init__(self, key: ScopeKey, parent: _Scope | None) -> None:
+        self.key = key
+        if parent is None:
+            self.parent = self.jump = self
+            self.depth = 0
+            return
+        self.parent = parent
+        self.depth = parent.depth + 1
+        far = parent.jump
+        self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
+
+
+def _common(a: _Scope, b: _Scope) -> _Scope:
+    """The innermost scope that encloses both."""
+    if a.depth < b.depth:
+        a, b = b, a
+    while a.depth > b.depth:
+        a = a.jump if a.jump.depth >= b.depth else a.parent
+    while a is not b:
+        if a.jump is not b.jump:
+            a, b = a.jump, b.jump
+        else:
+            a, b = a.parent, b.parent
+    return a
+
+
+def _uses(node: Expr, scope: _Scope) -> list[tuple[Expr, _Scope]]:
+    """A node's children, each with the scope in which it is used."""
+    key = id(node)
+    match node:
+        case Function(_, body):
+            return [(body, _Scope((key, 0), scope))] if body is not None else []
+        case Let(_, value, body):
+            return [(value, scope), (body, _Scope((key, 0), scope))]
+        case If(cond, then, other):
+            return [(cond, scope), (then, _Scope((key, 0), scope)), (other, _Scope((key, 1), scope))]
+        case Match(data, clauses):
+            arms = [(clause.rhs, _Scope((key, i), scope)) for i, clause in enumerate(clauses)]
+            return [(data, scope), *arms]
+    return [(child, scope) for child in children(node)]
+
+
+def place(root: Expr) -> dict[int, ScopeKey]:
+    """The scope of every node below `root` that gets a graph name if it is not printed in line."""
+    found: dict[int, _Scope] = {id(root): _Scope((), None)}
+    for node in reversed(list(post_order(root))):
+        if type(node) in LEAVES:
+            continue
+        for child, scope in _uses(node, found[id(node)]):
+            if type(child) not in LEAVES:
+                known = found.get(id(child))
+                found[id(child)] = scope if known is None else _common(known, scope)
+    return {key: scope.key for key, scope in found.items()}
+
+
+def shared_nodes(root: Expr) -> set[int]:
+    """The nodes below `root`, leaves aside, that are used more than once."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    stack: list[Expr] = [root]
+    leaves = LEAVES
+    while stack:
+        node = stack.pop()
+        below = node.args if type(node) is Call and type(node.op) is Op else children(node)
+        for child in below:
+            if type(child) in leaves:
+                continue
+            key = id(child)
+            if key in seen:
+                shared.add(key)
+            else:
+                seen.add(key)
+                stack.append(child)
+    return shared

@@ -1,0 +1,125 @@
+"""Types as they stand in Relay text, with the names of type variables kept apart where two of one name meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylang.ir.types import (
+    FuncType,
+    GlobalTypeVar,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    type_text,
+)
+
+
+class TypeText:
+    """Writes types. One type object is written once; type variables are named when they are first met."""
+
+    __slots__ = ("_comments", "_in_scope", "_kept", "_named", "_texts", "_tvm")
+
+    def __init__(self, style: str) -> None:
+        self._tvm = style == "tvm"
+        self._texts: dict[int, str] = {}
+        self._comments: dict[int, str] = {}
+        self._named: dict[int, str] = {}
+        self._in_scope: dict[str, int] = {}
+        self._kept: list[Type] = []
+
+    def comment(self, ty: Type) -> str:
+        """` /* ty=TYPE */`"""
+        text = self._comments.get(id(ty))
+        if text is None:
+            text = self._comments[id(ty)] = f" /* ty={self.text(ty)} */"
+        return text
+
+    def text(self, ty: Type) -> str:
+        """The type in Relay text."""
+        text = self._texts.get(id(ty))
+        if text is None:
+            text = self._write(ty) if type(ty) is not TensorType and not self._tvm else type_text(ty)
+            if type(ty) is TensorType and self._named and not self._tvm:
+                text = self._write(ty)
+            self._texts[id(ty)] = text
+            self._kept.append(ty)
+        return text
+
+    def name(self, var: TypeVar) -> str:
+        """A type variable's name."""
+        return self._named.get(id(var), var.name_hint)
+
+    def enter(self, variables: Sequence[TypeVar]) -> list[str]:
+        """Bring type variables into scope. Returns their names, none of which is another's in scope."""
+        names = []
+        for var in variables:
+            name = self._named.get(id(var), var.name_hint)
+            number = 0
+            while not self._tvm and self._in_scope.get(name, id(var)) != id(var):
+                number += 1
+                name = f"{var.name_hint}{number}"
+            if name != var.name_hint:
+                self._named[id(var)] = name
+            self._in_scope.setdefault(name, id(var))
+            names.append(name)
+            self._kept.append(var)
+        return names
+
+    def leave(self, variables: Sequence[TypeVar], names: Sequence[str]) -> None:
+        """Take type variables out of scope again."""
+        for var, name in zip(variables, names):
+            if self._in_scope.get(name) == id(var):
+                del self._in_scope[name]
+
+    def _write(self, ty: Type) -> str:
+        out: list[str] = []
+        stack: list[Type | str | tuple[FuncType, list[str]]] = [ty]
+        while stack:
+            t = stack.pop()
+            if isinstance(t, str):
+                out.append(t)
+            elif isinstance(t, tuple):
+                self.leave(t[0].type_params, t[1])
+            elif isinstance(t, TensorType):
+                if t.shape:
+                    dims = ", ".join([self.name(d) if isinstance(d, TypeVar) else str(d) for d in t.shape])
+                    out.append(f"Tensor[({dims}), {t.dtype}]")
+                else:
+                    out.append(t.dtype)
+            elif isinstance(t, TypeVar):
+                out.append(self.name(t))
+            elif isinstance(t, GlobalTypeVar):
+                out.append(t.name_hint)
+            elif isinstance(t, TupleType):
+                stack.append(",)" if len(t.fields) == 1 else ")")
+                _listed(stack, t.fields)
+                stack.append("(")
+            elif isinstance(t, TypeCall):
+                stack.append("]")
+                _listed(stack, t.args)
+                stack += ["[", t.func]
+            elif isinstance(t, RefType):
+                stack += [")", t.value, "ref("]
+            elif isinstance(t, FuncType):
+                fresh = [p for p in t.type_params if self._in_scope.get(self.name(p)) != id(p)]
+                names = self.enter(fresh)
+                if fresh:
+                    stack.append((FuncType((), t.ret_type, fresh), names))
+                stack += [t.ret_type, ") -> "]
+                _listed(stack, t.arg_types)
+                params = f"[{', '.join(map(self.name, t.type_params))}]" if t.type_params else ""
+                stack.append(f"fn {params}(")
+            else:
+                out.append("_")
+        return "".join(out)
+
+
+def _listed(stack: list, types: Sequence[Type]) -> None:
+    """Push types with commas between them, so that they are popped in order."""
+    for i in range(len(types) - 1, -1, -1):
+        stack.append(types[i])
+        if i:
+            stack.append(", ")
