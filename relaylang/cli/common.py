@@ -11,13 +11,10 @@ from typing import TextIO
 
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error, render
 from relaylang.runtime.files import atomic_write
-from relaylang.source import SourceFile, Span
+from relaylang.runtime.text import reason
 
 define_codes(
     {
-        "R0701": "cannot read a file",
-        "R0702": "the file is empty",
-        "R0703": "the file is not text",
         "R0704": "cannot write a file",
         "R0705": "wrong value for an option",
         "R0706": "a value is missing",
@@ -25,16 +22,14 @@ define_codes(
     }
 )
 
-#: What is wrong with the program, though the command line found it.
-_PROGRAM_CODES = frozenset({"R0702", "R0703"})
-#: What is wrong with the call, though a backend found it: the target string.
-_CALL_CODES = frozenset({"R0601", "R0602"})
+#: What is wrong with the call beside the command line's own codes: files that cannot be read, the target string.
+_CALL_CODES = frozenset({"R0001", "R0601", "R0602"})
 
 
 def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     """0 without errors, 2 where the call is wrong, 1 where the program is."""
     codes = [d.code for d in diagnostics if d.severity == "error"]
-    if any(c in _CALL_CODES or (c.startswith("R07") and c not in _PROGRAM_CODES) for c in codes):
+    if any(c in _CALL_CODES or c.startswith("R07") for c in codes):
         return 2
     return 1 if codes else 0
 
@@ -49,43 +44,6 @@ def report(diagnostics: Iterable[Diagnostic]) -> None:
     color = use_color(sys.stderr)
     for diagnostic in diagnostics:
         print(render(diagnostic, color), file=sys.stderr)
-
-
-def read_bytes(path: str) -> bytes:
-    """A file's contents; `-` is the standard input."""
-    try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except (OSError, ValueError) as e:
-        raise RelayError(error("R0701", f"cannot read {path}: {reason(e)}")) from None
-
-
-def reason(e: Exception) -> str:
-    """What the system says about a file, in one line."""
-    said = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-    return said[:1].lower() + said[1:]
-
-
-def read_text(path: str) -> SourceFile:
-    """A program's text. Not text (NUL bytes, not UTF-8) and empty files are errors with the place in them."""
-    data = read_bytes(path)
-    name = "<stdin>" if path == "-" else path
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        good = SourceFile(name, data[: e.start].decode("utf-8-sig", "replace"))
-        place = Span(good, len(good.text), len(good.text))
-        title = f"byte {e.start} (0x{data[e.start]:02x}) is not UTF-8"
-        where = place if "\0" not in good.text else None
-        raise RelayError(error("R0703", _named(name, title, where), where, notes=["Relay text is UTF-8"])) from None
-    if "\0" in text:
-        raise RelayError(error("R0703", f"{name} is a binary file (NUL byte at offset {text.index(chr(0))})"))
-    if not text.strip():
-        raise RelayError(error("R0702", f"{name} is empty", notes=["an empty module is written with its header only"]))
-    return SourceFile(name, text)
-
-
-def _named(name: str, title: str, place: Span | None) -> str:
-    return title if place is not None else f"{name}: {title}"
 
 
 def write_text(path: str | None, text: str) -> None:

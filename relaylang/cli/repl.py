@@ -1,0 +1,42 @@
+"""An interactive session. Definitions stay, an expression shows its value and type; :help says more.
+
+With a standard input that is not a terminal, the input is run as a script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.metadata import version
+
+from relaylang.cli.common import use_color
+from relaylang.repl.app import Shell, run_script, run_terminal
+from relaylang.repl.session import Session
+
+EPILOG = """\
+examples:
+  relay repl
+  relay repl net.relay                      with the file's definitions
+  echo 'add(1, 2)' | relay repl             run a script
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", nargs="?", metavar="FILE", help="Relay text whose definitions the session begins with")
+
+
+def run(args: argparse.Namespace) -> int:
+    session = Session()
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    shell = Shell(session, sys.stdout, sys.stderr, use_color(sys.stderr))
+    if args.file is not None:
+        shown = session.load(args.file)
+        if terminal:
+            print(shown)
+    if terminal:
+        print(f"relaylang {version('relaylang')}   :help for help, Ctrl-D to leave")
+        run_terminal(shell, use_color(sys.stdout))
+        return 0
+    run_script(shell, sys.stdin)
+    return 1 if shell.failed else 0
