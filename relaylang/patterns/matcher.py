@@ -45,6 +45,8 @@ def find_match(pattern: pt.DFPattern, expr: Expr) -> Match | None:
         match part:
             case pt.CallPattern() | pt.TuplePattern() | pt.TupleGetItemPattern():
                 nodes[id(node)] = node
+                for child in _open_ends(part, node):
+                    inputs[id(child)] = child
             case pt.ConstantPattern() if isinstance(node, Constant):
                 constants[id(node)] = node
             case pt.WildcardPattern() | pt.VarPattern() | pt.ExprPattern():
@@ -133,6 +135,15 @@ def _match_all(parts: tuple[pt.DFPattern, ...], exprs: tuple[Expr, ...], bound: 
             del trail[mark:]
             return False
     return True
+
+
+def _open_ends(part: pt.DFPattern, node: Expr) -> tuple[Expr, ...]:
+    """What stands under a matched node where the pattern leaves it open."""
+    if isinstance(part, pt.CallPattern) and part.args is None and isinstance(node, Call):
+        return node.args
+    if isinstance(part, pt.TuplePattern) and part.fields is None and isinstance(node, Tuple):
+        return node.fields
+    return ()
 
 
 def _same_expr(wanted: Expr, expr: Expr) -> bool:

@@ -1,0 +1,219 @@
+"""Arm's Ethos-U compiler: a TOSA file becomes a command stream, packed weights and an estimate of cycles and memory."""
+from __future__ import annotations
+
+import configparser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relaylang.backends.ethosu.tools import load
+from relaylang.diagnostics import RelayError, did_you_mean, error
+
+#: Accelerator -> (architecture, MACs per cycle and core, cores).
+ACCELERATORS: dict[str, tuple[str, int, int]] = {
+    **{f"ethos-u55-{n}": ("EthosU55", n, 1) for n in (32, 64, 128, 256)},
+    "ethos-u65-256": ("EthosU65", 256, 1),
+    "ethos-u65-512": ("EthosU65", 256, 2),
+    **{f"ethos-u85-{n}": ("EthosU85", n, 1) for n in (128, 256, 512, 1024, 2048)},
+}
+DEFAULT_ACCELERATOR = "ethos-u55-256"
+_SYSTEMS = {
+    "EthosU55": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
+    "EthosU65": ("Ethos_U65_Client_Server", "Dedicated_Sram_384KB"),
+    "EthosU85": ("Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"),
+}
+#: Memories inside the accelerator, which no report counts.
+_INTERNAL = frozenset({"shram", "lutram"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to compile for: an accelerator in a system, how its memories are used, and what to optimise."""
+
+    accelerator: str
+    system_config: str
+    memory_mode: str
+    optimise: str
+    arena_cache_size: int | None
+    config: str = field(repr=False)
+
+    @property
+    def architecture(self) -> str:
+        return ACCELERATORS[self.accelerator][0]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a compiled region: where the driver puts it. Sizes in bytes."""
+
+    shape: tuple[int, ...]
+    element_size: int
+    region: int
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peak use in bytes, and the traffic by what was moved: (bytes read, bytes written)."""
+
+    name: str
+    peak: int
+    cycles: int
+    traffic: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One scheduled operation: estimated cycles and multiply-accumulates."""
+
+    name: str
+    operator: str
+    cycles: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled region. `command_stream` begins with the driver's header COP1; sizes are bytes, times cycles."""
+
+    command_stream: bytes = field(repr=False)
+    weights: bytes = field(repr=False)
+    weights_region: int
+    scratch_size: int
+    scratch_region: int
+    scratch_fast_size: int
+    scratch_fast_region: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    total_cycles: int
+    npu_cycles: int
+    macs: int
+    operations: int
+    original_weights: int
+    encoded_weights: int
+    memories: tuple[Memory, ...]
+    layers: tuple[Layer, ...]
+
+
+def settings(options: Mapping[str, Any]) -> Settings:
+    """The settings of a target's options, checked against the compiler's own system description.
+
+    Raises `RelayError` for unknown accelerators, systems and memory modes, and where the compiler is not installed.
+    """
+    accelerator = str(options.get("accelerator", DEFAULT_ACCELERATOR)).lower()
+    if accelerator not in ACCELERATORS:
+        near = did_you_mean(accelerator, ACCELERATORS)
+        notes = [f"did you mean {near}?"] if near else []
+        raise RelayError(
+            error("R0612", f"unknown accelerator {accelerator}", notes=[*notes, f"known: {', '.join(ACCELERATORS)}"])
+        )
+    config = _system_description()
+    parser = configparser.ConfigParser()
+    parser.read_string(config)
+    system, memory = _SYSTEMS[ACCELERATORS[accelerator][0]]
+    system = _section(parser, "System_Config", "system-config", options.get("system-config", system))
+    memory = _section(parser, "Memory_Mode", "memory-mode", options.get("memory-mode", memory))
+    optimise = str(options.get("optimise", "Performance")).capitalize()
+    if optimise not in ("Performance", "Size"):
+        raise RelayError(error("R0612", f"unknown optimise={optimise}", notes=["known: Performance, Size"]))
+    size = options.get("arena-cache-size")
+    if size is None:
+        size = _inherited(parser, memory, "arena_cache_size")
+    if size is not None and int(size) < 0:
+        raise RelayError(error("R0612", f"arena-cache-size {size} is negative"))
+    return Settings(accelerator, system, memory, optimise, None if size is None else int(size), config)
+
+
+def _system_description() -> str:
+    regor = load("ethosu.regor", "compiling for the Ethos-U")
+    path = Path(str(regor.__file__)).parent / "config_files" / "Arm" / "vela.ini"
+    return path.read_text(encoding="utf-8")
+
+
+def _section(parser: configparser.ConfigParser, kind: str, option: str, name: Any) -> str:
+    known = [s.partition(".")[2] for s in parser.sections() if s.startswith(kind + ".")]
+    if name in known:
+        return str(name)
+    near = did_you_mean(str(name), known)
+    notes = [f"did you mean {near}?"] if near else []
+    raise RelayError(error("R0612", f"unknown {option}={name}", notes=[*notes, f"known: {', '.join(known)}"]))
+
+
+def _inherited(parser: configparser.ConfigParser, mode: str, key: str) -> str | None:
+    section = f"Memory_Mode.{mode}"
+    for _ in range(8):
+        if parser.has_option(section, key):
+            return parser.get(section, key)
+        if not parser.has_option(section, "inherit"):
+            return None
+        section = parser.get(section, "inherit")
+    return None
+
+
+class CompileError(Exception):
+    """The compiler refused a graph; the message is its own."""
+
+
+def compile_tosa(tosa: bytes, how: Settings) -> Compiled:
+    """Compile a TOSA file in memory. Raises `CompileError` with the compiler's words where it refuses."""
+    regor = load("ethosu.regor", "compiling for the Ethos-U")
+    architecture, macs, cores = ACCELERATORS[how.accelerator]
+    config = (
+        f"[architecture]\nmacs={macs}\ncores={cores}\n"
+        f"[vela]\nsystem_config_name={how.system_config}\nmemory_mode_name={how.memory_mode}\n{how.config}"
+    )
+    limit = "" if how.arena_cache_size is None else f"arena_size_limit={how.arena_cache_size}\n"
+    options = (
+        "\n[compiler]\nenable_db=true\noutput_format=Raw\ncop_format=COP1\n"
+        f"\n[scheduler]\noptimize={how.optimise}\n{limit}cpu_tensor_alignment=16\n"
+    )
+    try:
+        model = regor.compile(architecture, tosa, "TOSA", config, options=options)
+    except (RuntimeError, ValueError) as problem:
+        raise CompileError(" ".join(str(problem).split())) from None
+    return _compiled(model)
+
+
+def _compiled(model: Any) -> Compiled:
+    report = model.perf_report
+    memories = []
+    for memory in report.memories.values():
+        if memory.memoryName.lower() not in _INTERNAL:
+            traffic = {a.accessType: (a.bytesRead, a.bytesWritten) for a in memory.accesses.values()}
+            memories.append(Memory(memory.memoryName, memory.peakUsage, memory.totalAccessCycles, traffic))
+    return Compiled(
+        command_stream=bytes(model.command_stream),
+        weights=bytes(model.read_only.data),
+        weights_region=model.read_only.region,
+        scratch_size=model.scratch.size,
+        scratch_region=model.scratch.region,
+        scratch_fast_size=model.scratch_fast.size,
+        scratch_fast_region=model.scratch_fast.region,
+        inputs=tuple(_tensor(t) for t in model.inputs),
+        outputs=tuple(_tensor(t) for t in model.outputs),
+        total_cycles=report.totalCycles,
+        npu_cycles=report.npuCycles,
+        macs=report.macCount,
+        operations=report.npuOps,
+        original_weights=report.originalWeights,
+        encoded_weights=report.encodedWeights,
+        memories=tuple(memories),
+        layers=tuple(_layers(model.opt_database)),
+    )
+
+
+def _tensor(tensor: Any) -> Tensor:
+    return Tensor(tuple(tensor.shape), tensor.element_size, tensor.region, tensor.address, tensor.size)
+
+
+def _layers(database: Any) -> list[Layer]:
+    table = database.tables.get("perf")
+    if table is None:
+        return []
+    at = {name: i for i, name in enumerate(table.header)}
+    return [
+        Layer(row[at["name"]], row[at["operator"]], int(row[at["op_cycles"]]), int(row[at["mac_count"]]))
+        for row in table.data
+    ]

@@ -1,0 +1,108 @@
+"""The integer arithmetic of `qnn.requantize`, and when a rescale with one rounding gives the same integers.
+
+Relay turns the ratio of two scales into a 31-bit multiplier and an exponent, and computes
+
+    out = (v * multiplier + 2^(shift - 1)) >> shift          rounding UPWARD: midpoints go up
+
+in 64 bits. TOSA's RESCALE with `scale32` and SINGLE_ROUND is this very formula for 2 <= shift <= 62 and
+-2^(shift-1) <= v < 2^(shift-1), so the two are equal wherever a bound of |v| keeps to that. Rounding TONEAREST differs
+at negative midpoints only, and where the multiplier has t trailing zeros no v with |v| < 2^(shift-1-t) is one.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+MIN_SHIFT, MAX_SHIFT = 2, 62
+#: Multiplier and shift that leave a value as it is.
+IDENTITY = (1 << 30, 30)
+
+
+class Unsupported(Exception):
+    """The accelerator does not take it; `reason` completes "stays on the host: ..."."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Multipliers and shifts, one for the tensor or one for each channel along `axis`; `output_zp` is added behind."""
+
+    multipliers: tuple[int, ...]
+    shifts: tuple[int, ...]
+    output_zp: int
+    axis: int | None = None
+
+    def apply(self, value: np.ndarray, axis: int = -1) -> np.ndarray:
+        """The rescaled integers, not saturated: int64 in, int64 out. `axis` is the channel's where there are several."""
+        shape = [1] * value.ndim
+        if len(self.shifts) > 1:
+            shape[axis] = -1
+        multiplier = np.array(self.multipliers, np.int64).reshape(shape if value.ndim else ())
+        shift = np.array(self.shifts, np.int64).reshape(shape if value.ndim else ())
+        half = np.left_shift(np.int64(1), shift - 1)
+        return ((value.astype(np.int64) * multiplier + half) >> shift) + self.output_zp
+
+
+def multiplier_and_shift(ratio: float) -> tuple[int, int]:
+    """`ratio` as multiplier / 2^shift with 2^30 <= multiplier < 2^31, rounded half away from zero, as Relay does."""
+    if ratio == 0:
+        return 0, 31
+    significand, exponent = math.frexp(ratio)
+    multiplier = math.floor(significand * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier >>= 1
+        exponent += 1
+    return multiplier, 31 - exponent
+
+
+def make_rescale(
+    input_scale: np.ndarray,
+    output_scale: np.ndarray,
+    output_zp: int,
+    bounds: np.ndarray,
+    *,
+    rounding: str = "UPWARD",
+    axis: int | None = None,
+) -> Rescale:
+    """The rescale of a requantize, or `Unsupported` where TOSA's would not give the same integers.
+
+    `input_scale` is float32, one or one for each channel; `bounds` the largest |v| that can occur, one or one for each
+    channel, v being the value less its zero point.
+    """
+    ratios = np.atleast_1d(input_scale).astype(np.float32).astype(np.float64) / float(np.float32(output_scale))
+    if not np.all(np.isfinite(ratios)) or np.any(ratios <= 0):
+        raise Unsupported("a scale is not a positive finite number")
+    pairs = [multiplier_and_shift(ratio) for ratio in ratios.tolist()]
+    per_channel = np.ndim(input_scale) == 1 and len(pairs) > 1
+    limits = np.broadcast_to(np.atleast_1d(np.asarray(bounds, dtype=object)), (max(len(pairs), np.size(bounds)),))
+    spread = pairs * len(limits) if len(pairs) == 1 else pairs
+    if len(spread) != len(limits):
+        raise Unsupported(f"{len(pairs)} scales for {len(limits)} channels")
+    for (multiplier, shift), limit in zip(spread, limits.tolist()):
+        _check(multiplier, shift, int(limit), output_zp, rounding)
+    return Rescale(tuple(m for m, _ in pairs), tuple(s for _, s in pairs), output_zp, axis if per_channel else None)
+
+
+def _check(multiplier: int, shift: int, limit: int, output_zp: int, rounding: str) -> None:
+    if shift > MAX_SHIFT:
+        raise Unsupported("the input scale is more than 2^31 times smaller than the output scale")
+    if shift < MIN_SHIFT:
+        raise Unsupported("the input scale is more than 2^28 times larger than the output scale")
+    if limit >= 1 << (shift - 1):
+        raise Unsupported(
+            f"values up to {limit} times the scale ratio {multiplier / 2.0**shift:.6g} may leave the range in which a "
+            "TOSA rescale is defined"
+        )
+    if ((limit * multiplier) >> shift) + 1 + abs(output_zp) >= 1 << 31:
+        raise Unsupported("the rescaled value may leave the range of int32")
+    if rounding == "TONEAREST":
+        zeros = (multiplier & -multiplier).bit_length() - 1
+        if limit >= 1 << (shift - 1 - zeros):
+            raise Unsupported(
+                "rounding TONEAREST and this scale meet at negative midpoints, which a TOSA rescale rounds up"
+            )

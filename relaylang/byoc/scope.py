@@ -1,0 +1,132 @@
+"""What partitioning looks at: the outermost dataflow of a function.
+
+Nodes inside branches, match arms and nested functions are not touched; a value that these use counts as used outside.
+"""
+from __future__ import annotations
+
+from relaylang.ir import (
+    Call,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Var,
+    children,
+    post_order,
+    rewrite,
+)
+from relaylang.ops.record import Op
+
+
+def scope_nodes(body: Expr) -> list[Expr]:
+    """The nodes of the outermost scope, each once, children before parents."""
+    done: set[int] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(body, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+            continue
+        if id(node) in done:
+            continue
+        done.add(id(node))
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(_here(node)))
+    return order
+
+
+def _here(node: Expr) -> tuple[Expr, ...]:
+    match node:
+        case Function():
+            return ()
+        case If():
+            return (node.cond,)
+        case Match():
+            return (node.data,)
+        case Let():
+            return (node.value,)
+        case Call(op=Op()):
+            return node.args
+    return children(node)
+
+
+def dependencies(node: Expr, here: set[int]) -> tuple[Expr, ...]:
+    """The nodes of the outermost scope (their ids are `here`) that a node of it waits for.
+
+    For a branch, a match or a function these are also the values that its inner expressions use.
+    """
+    if isinstance(node, Call) and (isinstance(node.op, Op) or is_closed(node.op)):
+        return node.args
+    if not isinstance(node, (If, Match, Let, Function)):
+        return children(node)
+    if is_closed(node):
+        return ()
+    found: list[Expr] = []
+    seen: set[int] = set()
+    stack: list[Expr] = list(children(node))
+    while stack:
+        inner = stack.pop()
+        if id(inner) in seen:
+            continue
+        seen.add(id(inner))
+        if id(inner) in here:
+            found.append(inner)
+        else:
+            stack.extend(children(inner))
+    return tuple(found)
+
+
+def is_closed(node: Expr) -> bool:
+    """Whether a node is a composite, which refers to nothing but its parameters."""
+    return isinstance(node, Function) and "Composite" in node.attrs
+
+
+def user_map(body: Expr) -> dict[int, list[Expr]]:
+    """For each node (by id) the nodes that refer to it, in all scopes."""
+    users: dict[int, list[Expr]] = {}
+    for node in post_order(body):
+        for child in children(node):
+            users.setdefault(id(child), []).append(node)
+    return users
+
+
+def is_pure(body: Expr) -> bool:
+    """Whether nothing inside reads or writes references or draws on hidden state."""
+    for node in post_order(body):
+        if isinstance(node, (RefCreate, RefRead, RefWrite)):
+            return False
+        if isinstance(node, Op) and node.stateful:
+            return False
+    return True
+
+
+def with_type_of(new: Expr, old: Expr) -> Expr:
+    """A node that stands for another and has that one's type. Types that the checker has found stay."""
+    if new.checked_type is None and not isinstance(new, Op):
+        new.checked_type = old.checked_type
+    return new
+
+
+def inline_lets(func: Function) -> Function:
+    """The function with the lets at its outermost level put in place, where that cannot change an order of effects.
+
+    A let whose value is a function stays, with everything behind it: the function may call itself.
+    """
+    if not isinstance(func.body, Let) or not is_pure(func.body):
+        return func
+    mapping: dict[Expr, Expr] = {}
+
+    def place(old: Expr, new: Expr) -> Expr:
+        return mapping.get(old, with_type_of(new, old)) if isinstance(old, Var) else with_type_of(new, old)
+
+    body: Expr = func.body
+    while isinstance(body, Let) and not isinstance(body.value, Function):
+        mapping[body.variable] = rewrite(body.value, place)
+        body = body.body
+    body = rewrite(body, place)
+    return Function(func.params, body, func.ret_type, func.type_params, func.attrs, func.span)
