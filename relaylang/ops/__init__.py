@@ -1,1 +1,41 @@
+"""The operators: `OPS` by name, put together from the families' tuples."""
 
+from __future__ import annotations
+
+from relaylang.ops import (
+    algorithm,
+    annotation,
+    nn_conv,
+    nn_dense,
+    nn_norm,
+    nn_pool,
+    qnn,
+    reduce,
+    tensor,
+    transform,
+)
+from relaylang.ops.record import Op, OpPattern, make_attrs
+
+#: Each family's operators; a family is a file here, and has its kernels and its lowering under the same name elsewhere.
+FAMILIES: dict[str, tuple[Op, ...]] = {
+    "tensor": tensor.OPS,
+    "transform": transform.OPS,
+    "reduce": reduce.OPS,
+    "nn_conv": nn_conv.OPS,
+    "nn_pool": nn_pool.OPS,
+    "nn_dense": nn_dense.OPS,
+    "nn_norm": nn_norm.OPS,
+    "qnn": qnn.OPS,
+    "algorithm": algorithm.OPS,
+    "annotation": annotation.OPS,
+}
+
+OPS: dict[str, Op] = {op.name: op for family in FAMILIES.values() for op in family}
+
+
+def get(name: str) -> Op:
+    """The operator of a name. Raises `KeyError`."""
+    return OPS[name]
+
+
+__all__ = ["FAMILIES", "OPS", "Op", "OpPattern", "get", "make_attrs"]

@@ -123,6 +123,8 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
         if field.optional or field.kind == "AnyAttr":
             return None
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
+    if field.optional and field.kind == "str" and value in ("", "void"):
+        return None  # an element type that is not given, as old texts write it
     try:
         return _fits(field.kind, value)
     except TypeError:
@@ -137,12 +139,14 @@ _C = _T("_C")
 def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
     """Make a class an operator's attributes: a dataclass with slots, `type_key` and `schema` (name -> AttrField).
 
+    Instances are made with keywords only, so that a field without a default may stand behind one that has it.
+
     `type_key` is TVM's name for the class; two operators with equal attributes may share one class.
     """
 
     def wrap(cls: type[_C]) -> type[_C]:
         annotations = inspect.get_annotations(cls)
-        made = dataclass(slots=True)(cls)
+        made = dataclass(slots=True, kw_only=True)(cls)
         schema = {}
         for f in fields(made):  # type: ignore[arg-type]
             schema[f.name] = AttrField(f.name, str(annotations[f.name]), f.default)
@@ -154,7 +158,10 @@ def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
 
 
 def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:
-    """An instance of an attribute class from given values, each coerced. Raises `AttrError` for what does not fit."""
+    """An instance of an attribute class from given values, each coerced. Raises `AttrError` for what does not fit.
+
+    A field without a default is required, unless it may be None: then it is None where it is not given.
+    """
     schema = cls.schema  # type: ignore[attr-defined]
     given = {}
     for name, value in values.items():
@@ -164,7 +171,9 @@ def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:
         given[name] = coerce(field, value)
     for field in schema.values():
         if field.required and field.name not in given:
-            raise AttrError(field.name, "must be given")
+            if not field.optional:
+                raise AttrError(field.name, "must be given")
+            given[field.name] = None
     return cls(**given)
 
 
@@ -195,19 +204,24 @@ class RelationContext(Protocol):
 
 
 #: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those
-#: in `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known.
-Relation = Callable[[Sequence[Type], AnyValue, RelationContext], Type]
+#: in `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known; None says that it cannot
+#: be told before more of the arguments are known.
+Relation = Callable[[Sequence[Type], AnyValue, RelationContext], "Type | None"]
+
+#: `back(result, types, attrs, ctx)`: what a known result says of arguments that are not known yet.
+BackRelation = Callable[[Type, Sequence[Type], AnyValue, RelationContext], None]
 
 
 class Op(Expr):
     """An operator. The record is itself an expression, the callee of its calls, and is never changed.
 
     `args` names the arguments; `variadic` operators take any number of them. `attrs` is the attribute class or None.
-    `rel` gives the result's type; `needs` lists the arguments that must be known before it can (None: all).
+    `rel` gives the result's type; `needs` lists the arguments that must be known before it can (None: all); `back`
+    tells arguments' types from the result's, where these are still missing.
     `pattern` says how it fuses, `level` is TVM's support level, `doc` one sentence for hovers and `:doc`.
     """
 
-    __slots__ = ("args", "attrs", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "variadic")
+    __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "variadic")
     __match_args__ = ("name",)
 
     def __init__(
@@ -220,6 +234,7 @@ class Op(Expr):
         level: int = 10,
         *,
         needs: Sequence[int] | None = None,
+        back: BackRelation | None = None,
         variadic: bool = False,
         doc: str = "",
         stateful: bool = False,
@@ -232,6 +247,7 @@ class Op(Expr):
         put(self, "pattern", OpPattern(pattern))
         put(self, "level", level)
         put(self, "needs", None if needs is None else tuple(needs))
+        put(self, "back", back)
         put(self, "variadic", variadic)
         put(self, "doc", doc)
         put(self, "stateful", stateful)

@@ -1,0 +1,80 @@
+"""Sorting and searching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.relations import tensor_identity
+from relaylang.ops.shapes import norm_axis, same_dim
+from relaylang.ops.transform import given_dtype
+
+OPAQUE = OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.ArgsortAttrs")
+class ArgsortAttrs:
+    axis: int = -1
+    is_ascend: bool = True
+    dtype: str | None = None
+
+
+@attrs_class("relay.attrs.TopkAttrs")
+class TopkAttrs:
+    k: int | None
+    axis: int = -1
+    ret_type: str = "both"
+    is_ascend: bool = False
+    dtype: str | None = None
+
+
+@attrs_class("relay.attrs.SearchSortedAttrs")
+class SearchSortedAttrs:
+    right: bool = False
+    dtype: str = "int32"
+
+
+def argsort(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return TensorType(tensor(types, 0, ctx).shape, given_dtype(attrs, ctx))
+
+
+def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    axis = norm_axis(attrs.axis, len(data.shape), ctx)
+    if attrs.k is None:
+        ctx.fail("the attribute k must be given")
+    shape = list(data.shape)
+    if attrs.k >= 1:
+        shape[axis] = attrs.k
+    values = TensorType(shape, data.dtype)
+    if attrs.ret_type == "values":
+        return values
+    indices = TensorType(shape, given_dtype(attrs, ctx))
+    if attrs.ret_type == "indices":
+        return indices
+    if attrs.ret_type != "both":
+        ctx.fail(f'ret_type={attrs.ret_type!r} must be "both", "values" or "indices"')
+    return TupleType((values, indices))
+
+
+def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    haystack, values = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if not values.shape:
+        ctx.fail("must have at least one dimension", 1)
+    if len(haystack.shape) > 1:
+        if len(haystack.shape) != len(values.shape):
+            ctx.fail(f"must have as many dimensions as `{haystack!r}`, not `{values!r}`", 1)
+        for i, (a, b) in enumerate(zip(haystack.shape[:-1], values.shape[:-1])):
+            if not same_dim(a, b):
+                ctx.fail(f"has the extent {b} along axis {i}, but the sorted sequence `{haystack!r}` has {a}", 1)
+    return TensorType(values.shape, attrs.dtype)
+
+
+OPS = (
+    Op("sort", ("data",), ArgsortAttrs, tensor_identity, OPAQUE, 6),
+    Op("argsort", ("data",), ArgsortAttrs, argsort, OPAQUE, 6),
+    Op("topk", ("data",), TopkAttrs, topk, OPAQUE, 6),
+    Op("searchsorted", ("sorted_sequence", "values"), SearchSortedAttrs, searchsorted, OPAQUE, 6),
+)

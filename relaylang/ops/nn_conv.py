@@ -1,0 +1,303 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, same_dim
+
+F = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+@attrs_class("relay.attrs.Conv1DAttrs")
+class Conv1DAttrs:
+    strides: Ints = (1,)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1,)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCW"
+    kernel_layout: str = "OIW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv2DAttrs")
+class Conv2DAttrs:
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv3DAttrs")
+class Conv3DAttrs:
+    strides: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    dilation: Ints = (1, 1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "OIDHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv1DTransposeAttrs")
+class Conv1DTransposeAttrs:
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    strides: Ints = (1,)
+    output_padding: Ints = (0,)
+    padding: Ints = (0,)
+    dilation: Ints = (1,)
+    groups: int = 1
+    data_layout: str = "NCW"
+    kernel_layout: str = "IOW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv2DTransposeAttrs")
+class Conv2DTransposeAttrs:
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    strides: Ints = (1, 1)
+    output_padding: Ints = (0, 0)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1, 1)
+    groups: int = 1
+    data_layout: str = "NCHW"
+    kernel_layout: str = "IOHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv3DTransposeAttrs")
+class Conv3DTransposeAttrs:
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    strides: Ints = (1, 1, 1)
+    output_padding: Ints = (0, 0, 0)
+    padding: Ints = (0, 0, 0)
+    dilation: Ints = (1, 1, 1)
+    groups: int = 1
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "IODHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def total_padding(padding: Ints, rank: int, ctx: RelationContext) -> list[int]:
+    """How much is added to each spatial axis, from one number for all, one for each, or one for each side."""
+    if len(padding) == 1:
+        return [2 * padding[0]] * rank
+    if len(padding) == rank:
+        return [2 * p for p in padding]
+    if len(padding) == 2 * rank:
+        return [padding[i] + padding[i + rank] for i in range(rank)]
+    ctx.fail(f"padding={list(padding)} must have 1, {rank} or {2 * rank} numbers")
+    raise AssertionError
+
+
+def check_window(attrs: AnyValue, rank: int, names: Sequence[str], ctx: RelationContext) -> None:
+    """The attributes that say something of each spatial axis have one number for each."""
+    for name in names:
+        value = getattr(attrs, name)
+        if value is not None and len(value) != rank:
+            ctx.fail(f"{name}={list(value)} must have {rank} number{'s' * (rank != 1)}")
+    if any(s <= 0 for s in attrs.strides):
+        ctx.fail(f"strides={list(attrs.strides)} must be positive")
+
+
+def weight_type(
+    types: Sequence[Type],
+    attrs: AnyValue,
+    channels: Dim,
+    made: Sequence[Dim],
+    reference: str,
+    ctx: RelationContext,
+) -> list[Dim] | None:
+    """The weight's extents in its reference layout (`OIHW`, `IOHW`), which the attributes give or the argument has.
+
+    `made` is what the attributes say, where they name the channels and the kernel's size. None where it is not known.
+    """
+    weight = types[1]
+    if attrs.kernel_size is not None and attrs.channels is not None:
+        expected = change_layout(made, reference, attrs.kernel_layout, ctx, 1)
+        dtype = weight.dtype if isinstance(weight, TensorType) else tensor(types, 0, ctx).dtype
+        ctx.unify(1, TensorType(expected, dtype))
+        return list(made)
+    if not isinstance(weight, TensorType):
+        return None
+    return change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)
+
+
+def conv_window(size: Dim, pad: int, kernel: Dim, stride: int, ctx: RelationContext) -> Dim:
+    """The extent that a sliding window leaves of an axis."""
+    if not isinstance(size, int) or not isinstance(kernel, int):
+        return size if not isinstance(size, int) else add_dim(kernel, 0)
+    return (size + pad - kernel) // stride + 1
+
+
+def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Convolution over `rank` spatial axes."""
+    data, weight = tensor(types, 0, ctx), types[1]
+    axes = SPATIAL[rank]
+    check_window(attrs, rank, ("strides", "dilation", "kernel_size"), ctx)
+    shape = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)
+    reference = "OI" + axes
+    grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
+    if grouped_kernel:
+        reference = "G" + reference
+    if attrs.groups < 1:
+        ctx.fail(f"groups={attrs.groups} must be positive")
+    kernel = tuple(attrs.kernel_size or ())
+    per_group = div_dim(shape[1], attrs.groups) if attrs.groups > 1 else shape[1]
+    made: list[Dim] = []
+    if attrs.channels is not None and attrs.kernel_size is not None:
+        made = [attrs.channels, per_group, *kernel]
+        if grouped_kernel:
+            made = [attrs.groups, attrs.channels // attrs.groups, per_group, *kernel]
+        elif attrs.groups > 1 and attrs.groups == shape[1] and attrs.channels != attrs.groups:
+            # The weight of a depthwise convolution may count its channels by input and multiplier.
+            if not isinstance(weight, TensorType):
+                return None
+            if change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)[0] == attrs.groups:
+                made = [shape[1], attrs.channels // attrs.groups, *kernel]
+    have = weight_type(types, attrs, shape[1], made, reference, ctx)
+    if have is None:
+        return None
+    if made:
+        channels: Dim = attrs.channels
+    else:
+        own = have[1:] if grouped_kernel else have
+        channels = mul_dim(have[0], have[1]) if grouped_kernel else have[0]
+        for wanted, found, letter in zip(kernel, own[2:], axes):
+            if not same_dim(wanted, found):
+                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1)
+        if attrs.channels is not None and not same_dim(attrs.channels, channels):
+            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1)
+        if not same_dim(per_group, own[1]):
+            groups = f" in {attrs.groups} groups" if attrs.groups > 1 else ""
+            ctx.fail(f"takes {own[1]} input channels, but the data has {shape[1]}{groups}", 1)
+        kernel = tuple(own[2:])
+    pads = total_padding(attrs.padding, rank, ctx)
+    out: list[Dim] = [shape[0], channels]
+    for i in range(rank):
+        reach = add_dim(mul_dim(add_dim(kernel[i], -1), attrs.dilation[i]), 1)
+        out.append(conv_window(shape[2 + i], pads[i], reach, attrs.strides[i], ctx))
+    out = change_layout(out, "NC" + axes, attrs.out_layout or attrs.data_layout, ctx)
+    return TensorType(out, attrs.out_dtype or data.dtype)
+
+
+def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Transposed convolution over `rank` spatial axes."""
+    data = tensor(types, 0, ctx)
+    axes = SPATIAL[rank]
+    check_window(attrs, rank, ("strides", "dilation", "kernel_size", "output_padding"), ctx)
+    shape = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)
+    grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
+    reference = ("G" if grouped_kernel else "") + "IO" + axes
+    kernel = tuple(attrs.kernel_size or ())
+    made: list[Dim] = []
+    if attrs.channels is not None and attrs.kernel_size is not None:
+        made = [shape[1], attrs.channels // attrs.groups, *kernel]
+        if grouped_kernel:
+            made = [attrs.groups, div_dim(shape[1], attrs.groups), *made[1:]]
+    have = weight_type(types, attrs, shape[1], made, reference, ctx)
+    if have is None:
+        return None
+    if made:
+        channels: Dim = attrs.channels
+    else:
+        own = have[1:] if grouped_kernel else have
+        channels = own[1]
+        for wanted, found, letter in zip(kernel, own[2:], axes):
+            if not same_dim(wanted, found):
+                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1)
+        if attrs.channels is not None and not same_dim(attrs.channels // attrs.groups, channels):
+            ctx.fail(f"makes {channels} output channels a group, but channels={attrs.channels}", 1)
+        if not same_dim(shape[1], mul_dim(own[0], have[0]) if grouped_kernel else own[0]):
+            ctx.fail(f"takes {own[0]} input channels, but the data has {shape[1]}", 1)
+        kernel = tuple(own[2:])
+    pads = total_padding(attrs.padding, rank, ctx)
+    out: list[Dim] = [shape[0], channels]
+    for i in range(rank):
+        size = shape[2 + i]
+        reach = add_dim(mul_dim(add_dim(kernel[i], -1), attrs.dilation[i]), 1)
+        if isinstance(size, int) and isinstance(reach, int):
+            out.append(attrs.strides[i] * (size - 1) + reach - pads[i] + attrs.output_padding[i])
+        else:
+            out.append(add_dim(size if not isinstance(size, int) else reach, 0))
+    out = change_layout(out, "NC" + axes, attrs.out_layout or attrs.data_layout, ctx)
+    return TensorType(out, attrs.out_dtype or data.dtype)
+
+
+def conv1d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv(1, types, attrs, ctx)
+
+
+def conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv(2, types, attrs, ctx)
+
+
+def conv3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv(3, types, attrs, ctx)
+
+
+def conv1d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv_transpose(1, types, attrs, ctx)
+
+
+def conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv_transpose(2, types, attrs, ctx)
+
+
+def conv3d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return conv_transpose(3, types, attrs, ctx)
+
+
+def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The weight's gradient. `data_layout` is that of the gradient, `kernel_layout` of the data, `out_layout` of the weight."""
+    grad, data = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if attrs.kernel_size is None:
+        ctx.fail("the attribute kernel_size must be given")
+    shape = change_layout(data.shape, attrs.kernel_layout, "NCHW", ctx, 1)
+    made = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
+    if not isinstance(shape[1], int) or not isinstance(made[1], int):
+        ctx.fail("must have a known number of channels", 1 if not isinstance(shape[1], int) else 0)
+    per_group = div_dim(shape[1], attrs.groups)
+    if shape[1] == made[1] == attrs.groups:
+        if attrs.channels is None:
+            ctx.fail("the attribute channels must be given for a depthwise convolution")
+        per_group = attrs.channels // attrs.groups
+    weight: list[Dim] = [made[1], per_group, *attrs.kernel_size]
+    return TensorType(change_layout(weight, "OIHW", attrs.out_layout, ctx), attrs.out_dtype or grad.dtype)
+
+
+ARGS = ("data", "weight")
+
+OPS = (
+    Op("nn.conv1d", ARGS, Conv1DAttrs, conv1d, F, 2, needs=(0,), doc="1-D convolution."),
+    Op("nn.conv2d", ARGS, Conv2DAttrs, conv2d, F, 2, needs=(0,), doc="2-D convolution."),
+    Op("nn.conv3d", ARGS, Conv3DAttrs, conv3d, F, 2, needs=(0,), doc="3-D convolution."),
+    Op("nn.conv1d_transpose", ARGS, Conv1DTransposeAttrs, conv1d_transpose, F, 2, needs=(0,)),
+    Op("nn.conv2d_transpose", ARGS, Conv2DTransposeAttrs, conv2d_transpose, F, 2, needs=(0,)),
+    Op("nn.conv3d_transpose", ARGS, Conv3DTransposeAttrs, conv3d_transpose, F, 2, needs=(0,)),
+    Op("nn.conv2d_backward_weight", ("grad", "data"), Conv2DAttrs, conv2d_backward_weight, F, 2),
+)

@@ -1,0 +1,90 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, Dim, TensorType, Type
+from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import need_rank, same_dim
+
+F = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+@attrs_class("relay.attrs.DenseAttrs")
+class DenseAttrs:
+    units: int | None
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.MatmulAttrs")
+class MatmulAttrs:
+    units: int | None
+    out_dtype: str | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+
+@attrs_class("relay.attrs.BatchMatmulAttrs")
+class BatchMatmulAttrs:
+    out_dtype: str | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+
+def product_of(
+    types: Sequence[Type], attrs: AnyValue, transpose_a: bool, transpose_b: bool, ctx: RelationContext
+) -> Type | None:
+    """The product of a tensor's last axes with a matrix, whose type follows from `units` where it is given."""
+    left, right = tensor(types, 0, ctx), types[1]
+    if len(left.shape) < (2 if transpose_a else 1):
+        ctx.fail(f"must have at least {2 if transpose_a else 1} dimensions, not `{left!r}`", 0)
+    shape = list(left.shape)
+    reduced = shape[-2] if transpose_a else shape[-1]
+    if transpose_a:
+        shape[-2] = shape[-1]
+    if attrs.units is not None:
+        dtype = right.dtype if isinstance(right, TensorType) else left.dtype
+        ctx.unify(1, TensorType((attrs.units, reduced) if transpose_b else (reduced, attrs.units), dtype))
+        shape[-1] = attrs.units
+    else:
+        if not isinstance(right, TensorType):
+            return None
+        need_rank(right, 2, 1, ctx)
+        inner, units = (right.shape[1], right.shape[0]) if transpose_b else right.shape
+        if not same_dim(reduced, inner):
+            ctx.fail(f"sums over {inner} numbers, but the first argument `{left!r}` has {reduced} there", 1)
+        shape[-1] = units
+    return TensorType(shape, attrs.out_dtype or left.dtype)
+
+
+def dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return product_of(types, attrs, False, True, ctx)
+
+
+def matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    return product_of(types, attrs, attrs.transpose_a, attrs.transpose_b, ctx)
+
+
+def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    left, right = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_rank(left, 3, 0, ctx)
+    need_rank(right, 3, 1, ctx)
+    rows, inner = (left.shape[2], left.shape[1]) if attrs.transpose_a else left.shape[1:]
+    other, columns = (right.shape[2], right.shape[1]) if attrs.transpose_b else right.shape[1:]
+    a, b = left.shape[0], right.shape[0]
+    if all(isinstance(d, int) for d in (*left.shape, *right.shape)):
+        if a != b and a != 1 and b != 1:
+            ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
+        if inner != other:
+            ctx.fail(f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there", 1)
+    batch: Dim = max(a, b) if isinstance(a, int) and isinstance(b, int) else ANY
+    return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)
+
+
+OPS = (
+    Op("nn.dense", ("data", "weight"), DenseAttrs, dense, F, 1, needs=(0,), doc="data times the weight, transposed."),
+    Op("nn.matmul", ("tensor_a", "tensor_b"), MatmulAttrs, matmul, F, 1, needs=(0,)),
+    Op("nn.batch_matmul", ("tensor_a", "tensor_b"), BatchMatmulAttrs, batch_matmul, F, 10),
+)

@@ -1,0 +1,198 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
+from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.relations import second_argument
+from relaylang.ops.shapes import axis_of, split_factor
+
+F = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+@attrs_class("relay.attrs.MaxPool1DAttrs")
+class MaxPool1DAttrs:
+    pool_size: Ints
+    strides: Ints = (1,)
+    dilation: Ints = (1,)
+    padding: Ints = (0,)
+    layout: str = "NCW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+
+
+@attrs_class("relay.attrs.MaxPool2DAttrs")
+class MaxPool2DAttrs:
+    pool_size: Ints
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NCHW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+
+
+@attrs_class("relay.attrs.MaxPool3DAttrs")
+class MaxPool3DAttrs:
+    pool_size: Ints
+    strides: Ints = (1, 1, 1)
+    dilation: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    layout: str = "NCDHW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+
+
+@attrs_class("relay.attrs.AvgPool1DAttrs")
+class AvgPool1DAttrs:
+    pool_size: Ints
+    strides: Ints = (1,)
+    dilation: Ints = (1,)
+    padding: Ints = (0,)
+    layout: str = "NCW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+
+
+@attrs_class("relay.attrs.AvgPool2DAttrs")
+class AvgPool2DAttrs:
+    pool_size: Ints
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NCHW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+
+
+@attrs_class("relay.attrs.AvgPool3DAttrs")
+class AvgPool3DAttrs:
+    pool_size: Ints
+    strides: Ints = (1, 1, 1)
+    dilation: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    layout: str = "NCDHW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+
+
+@attrs_class("relay.attrs.GlobalPool2DAttrs")
+class GlobalPool2DAttrs:
+    layout: str = "NCHW"
+    out_layout: str = ""
+
+
+@attrs_class("relay.attrs.AdaptivePool1DAttrs")
+class AdaptivePool1DAttrs:
+    output_size: Ints = ()
+    layout: str = "NCW"
+    out_layout: str = ""
+
+
+@attrs_class("relay.attrs.AdaptivePool2DAttrs")
+class AdaptivePool2DAttrs:
+    output_size: Ints = ()
+    layout: str = "NCHW"
+    out_layout: str = ""
+
+
+@attrs_class("relay.attrs.AdaptivePool3DAttrs")
+class AdaptivePool3DAttrs:
+    output_size: Ints = ()
+    layout: str = "NCDHW"
+    out_layout: str = ""
+
+
+def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -> list[int]:
+    """Where the spatial axes stand, which must be whole."""
+    found = []
+    try:
+        for letter in SPATIAL[rank]:
+            found.append(axis_of(layout, letter))
+            if found[-1] < 0 or split_factor(layout, letter) != 1:
+                ctx.fail(f"layout={layout!r} must have an axis {letter} that is not split")
+    except ValueError:
+        ctx.fail(f"layout={layout!r} is not a layout")
+    if max(found) >= len(ty.shape):
+        ctx.fail(f"has {len(ty.shape)} dimensions, but the layout `{layout}` needs more", 0)
+    return found
+
+
+def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: bool) -> Dim:
+    """The extent that pooling leaves of an axis."""
+    if not isinstance(size, int):
+        return size
+    room = size + pad - ((window - 1) * dilation + 1)
+    return (room + stride - 1 if ceil else room) // stride + 1
+
+
+def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContext) -> TensorType:
+    check_window(attrs, rank, ("pool_size", "strides", "dilation"), ctx)
+    axes = spatial_axes(data, attrs.layout, rank, ctx)
+    pads = total_padding(attrs.padding, rank, ctx)
+    shape = list(data.shape)
+    for i, axis in enumerate(axes):
+        shape[axis] = pooled(
+            shape[axis], pads[i], attrs.pool_size[i], attrs.dilation[i], attrs.strides[i], attrs.ceil_mode
+        )
+    return TensorType(shape, data.dtype)
+
+
+def pool(rank: int) -> Relation:
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        return pool_shape(rank, tensor(types, 0, ctx), attrs, ctx)
+
+    return rel
+
+
+def global_pool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    shape = list(data.shape)
+    for axis in spatial_axes(data, attrs.layout, 2, ctx):
+        shape[axis] = 1
+    return TensorType(shape, data.dtype)
+
+
+def adaptive_pool(rank: int) -> Relation:
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        data = tensor(types, 0, ctx)
+        axes = spatial_axes(data, attrs.layout, rank, ctx)
+        size = attrs.output_size
+        if len(size) > 1 and len(size) != rank:
+            ctx.fail(f"output_size={list(size)} must have {rank} numbers, one for all, or none")
+        shape = list(data.shape)
+        for i, axis in enumerate(axes):
+            if size:
+                shape[axis] = size[i] if len(size) > 1 else size[0]
+        return TensorType(shape, data.dtype)
+
+    return rel
+
+
+DATA = ("data",)
+
+OPS = (
+    Op("nn.max_pool1d", DATA, MaxPool1DAttrs, pool(1), F, 2),
+    Op("nn.max_pool2d", DATA, MaxPool2DAttrs, pool(2), F, 2),
+    Op("nn.max_pool3d", DATA, MaxPool3DAttrs, pool(3), F, 2),
+    Op("nn.avg_pool1d", DATA, AvgPool1DAttrs, pool(1), F, 2),
+    Op("nn.avg_pool2d", DATA, AvgPool2DAttrs, pool(2), F, 2),
+    Op("nn.avg_pool3d", DATA, AvgPool3DAttrs, pool(3), F, 2),
+    Op("nn.global_max_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2),
+    Op("nn.global_avg_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2),
+    Op("nn.adaptive_max_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10),
+    Op("nn.adaptive_max_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
+    Op("nn.adaptive_max_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
+    Op("nn.adaptive_avg_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10),
+    Op("nn.adaptive_avg_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
+    Op("nn.adaptive_avg_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
+    Op("nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, second_argument, F, 2, needs=()),
+    Op("nn.avg_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, second_argument, F, 2, needs=()),
+)

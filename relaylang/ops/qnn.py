@@ -1,0 +1,325 @@
+"""Quantised operators: tensors of whole numbers with a scale and a zero point, each a scalar or one a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, TupleType, Type
+from relaylang.ops.nn_conv import Conv2DAttrs, Conv2DTransposeAttrs, conv2d, conv2d_transpose
+from relaylang.ops.nn_dense import BatchMatmulAttrs, DenseAttrs, batch_matmul, dense
+from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
+from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
+from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.relations import broadcast
+from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar
+from relaylang.ops.transform import ConcatenateAttrs, concatenate
+
+E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
+OPAQUE = OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.QuantizeAttrs")
+class QuantizeAttrs:
+    out_dtype: str
+    axis: int = -1
+
+
+@attrs_class("relay.attrs.DequantizeAttrs")
+class DequantizeAttrs:
+    out_dtype: str
+    axis: int = -1
+
+
+@attrs_class("relay.attrs.RequantizeAttrs")
+class RequantizeAttrs:
+    axis: int = -1
+    rounding: str = "None"
+    compute_dtype: str = "None"
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.BroadcastAttrs")
+class BroadcastAttrs:
+    lhs_axis: int = -1
+    rhs_axis: int = -1
+
+
+@attrs_class("relay.attrs.SimulatedQuantizeAttrs")
+class SimulatedQuantizeAttrs:
+    kind: int
+    sign: bool = True
+    rounding: str = "round"
+
+
+def out_dtype(attrs: AnyValue, dtypes: Sequence[str], ctx: RelationContext) -> str:
+    dtype: str | None = attrs.out_dtype
+    if dtype not in dtypes:
+        shown = "given" if dtype is None else f"{dtype!r}"
+        ctx.fail(f"out_dtype must be {' or '.join(dtypes)}{', but is not ' if dtype is None else ', not '}{shown}")
+    assert dtype is not None
+    return dtype
+
+
+def per_channel(types: Sequence[Type], arg: int, dtype: str, extent: Dim | None, ctx: RelationContext) -> None:
+    """A scale or zero point: a scalar, or a vector of one for each channel."""
+    ty = tensor(types, arg, ctx)
+    if ty.dtype != dtype:
+        ctx.fail(f"must be of {dtype}, not {ty.dtype}", arg)
+    if ty.shape:
+        if extent is None:
+            ctx.fail(f"must be a scalar, not `{ty!r}`: the number of channels is not known", arg)
+        assert extent is not None
+        ctx.unify(arg, TensorType((extent,), dtype))
+
+
+def channel_extent(data: TensorType, axis: int, needed: bool, ctx: RelationContext) -> Dim:
+    """The extent along the axis that scales and zero points are counted along."""
+    rank = len(data.shape)
+    at = axis + rank if axis < 0 and rank else max(axis, 0) if rank == 0 else axis
+    if needed and not 0 <= at < max(rank, 1):
+        ctx.fail(f"axis={axis} is out of range for `{data!r}`")
+    return data.shape[at] if rank and 0 <= at < rank else 1
+
+
+def is_scalar(types: Sequence[Type], arg: int) -> bool:
+    ty = types[arg]
+    return isinstance(ty, TensorType) and not ty.shape
+
+
+def quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("float32",), 0, ctx)
+    extent = channel_extent(data, attrs.axis, not (is_scalar(types, 1) and is_scalar(types, 2)), ctx)
+    per_channel(types, 1, "float32", extent, ctx)
+    per_channel(types, 2, "int32", extent, ctx)
+    return TensorType(data.shape, out_dtype(attrs, ("int8", "uint8", "int16", "uint16", "int32"), ctx))
+
+
+def quantize_back(result: Type, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> None:
+    """What is quantised has the result's shape and is of float32."""
+    if isinstance(result, TensorType):
+        ctx.unify(0, TensorType(result.shape, "float32"))
+
+
+def single(types: Sequence[Type], arg: int) -> bool:
+    ty = types[arg]
+    return isinstance(ty, TensorType) and all(d == 1 for d in ty.shape)
+
+
+def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("int8", "uint8", "int16", "uint16", "int32"), 0, ctx)
+    extent: Dim = 1
+    if not (single(types, 1) and single(types, 2)):
+        extent = channel_extent(data, attrs.axis, True, ctx)
+    per_channel(types, 1, "float32", extent, ctx)
+    per_channel(types, 2, "int32", extent, ctx)
+    return TensorType(data.shape, out_dtype(attrs, ("float16", "float32"), ctx))
+
+
+def requantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("int8", "uint8", "int16", "int32", "int64"), 0, ctx)
+    extent = channel_extent(data, attrs.axis, True, ctx)
+    per_channel(types, 1, "float32", extent, ctx)
+    per_channel(types, 2, "int32", extent, ctx)
+    need_scalar(types, 3, "float32", ctx)
+    need_scalar(types, 4, "int32", ctx)
+    return TensorType(data.shape, out_dtype(attrs, ("int8", "uint8", "int16", "int32"), ctx))
+
+
+def layout_axis(layout: str, letter: str, name: str, ctx: RelationContext) -> int:
+    try:
+        at = axis_of(layout, letter)
+    except ValueError:
+        at = -1
+    if at < 0:
+        ctx.fail(f"{name}={layout!r} must have an axis {letter}")
+    return at
+
+
+def weight_extent(ty: TensorType, axis: int, ctx: RelationContext) -> Dim:
+    if axis >= len(ty.shape):
+        ctx.fail(f"has too few dimensions for its layout: `{ty!r}`", 1)
+    return ty.shape[axis]
+
+
+def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_dtype(data, ("int8", "uint8", "int16"), 0, ctx)
+    need_dtype(weight, ("int8", "uint8", "int16"), 1, ctx)
+    out_dtype(attrs, ("int16", "int32", "int64"), ctx)
+    need_scalar(types, 2, "int32", ctx)
+    need_scalar(types, 4, "float32", ctx)
+    out_axis = layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx)
+    channels: Dim | None = weight_extent(weight, out_axis, ctx)
+    if attrs.groups != 1:
+        in_axis = layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx)
+        data_axis = layout_axis(attrs.data_layout, "C", "data_layout", ctx)
+        if data_axis >= len(data.shape):
+            ctx.fail(f"has too few dimensions for its layout: `{data!r}`", 0)
+        inner = weight_extent(weight, in_axis, ctx)
+        if attrs.channels is not None and attrs.groups == data.shape[data_axis] and attrs.channels == inner:
+            channels = mul_dim(inner, weight.shape[out_axis])
+        else:
+            channels = attrs.channels
+    per_channel(types, 5, "float32", channels, ctx)
+    return conv2d(types, attrs, ctx)
+
+
+def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_dtype(data, ("int8", "uint8", "int16", "uint16"), 0, ctx)
+    need_dtype(weight, ("int8", "uint8"), 1, ctx)
+    out_dtype(attrs, ("int16", "int32", "int64"), ctx)
+    need_dtype(tensor(types, 3, ctx), ("int32",), 3, ctx)
+    for arg in (2, 4):
+        if not single(types, arg):
+            ctx.fail(f"must be a scalar or a vector of one number, not `{types[arg]!r}`", arg)
+    per_channel(types, 2, "int32", 1, ctx)
+    per_channel(types, 4, "float32", 1, ctx)
+    channels = weight_extent(weight, layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx), ctx)
+    if attrs.groups != 1:
+        inner = weight_extent(weight, layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx), ctx)
+        channels = mul_dim(inner, channels)
+    per_channel(types, 5, "float32", channels, ctx)
+    return conv2d_transpose(types, attrs, ctx)
+
+
+def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    need_dtype(tensor(types, 0, ctx), ("int8", "uint8", "int16", "uint16"), 0, ctx)
+    need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
+    out_dtype(attrs, ("int32", "int64"), ctx)
+    need_scalar(types, 2, "int32", ctx)
+    need_scalar(types, 4, "float32", ctx)
+    per_channel(types, 5, "float32", attrs.units, ctx)
+    return dense(types, attrs, ctx)
+
+
+def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    need_dtype(tensor(types, 0, ctx), ("int8", "uint8"), 0, ctx)
+    need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
+    out_dtype(attrs, ("int32",), ctx)
+    need_scalar(types, 2, "int32", ctx)
+    need_scalar(types, 3, "int32", ctx)
+    need_scalar(types, 4, "float32", ctx)
+    need_scalar(types, 5, "float32", ctx)
+    return batch_matmul(types, attrs, ctx)
+
+
+def qnn_broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    for side, axis in enumerate((attrs.lhs_axis, attrs.rhs_axis)):
+        data = tensor(types, side, ctx)
+        scale, zero = 2 + 2 * side, 3 + 2 * side
+        needed = not (is_scalar(types, scale) and is_scalar(types, zero))
+        extent = channel_extent(data, axis if len(data.shape) > 1 else 0, needed, ctx)
+        per_channel(types, scale, "float32", extent, ctx)
+        per_channel(types, zero, "int32", extent, ctx)
+    need_scalar(types, 6, "float32", ctx)
+    need_scalar(types, 7, "int32", ctx)
+    return broadcast(types, attrs, ctx)
+
+
+def scalar_scales(types: Sequence[Type], ctx: RelationContext) -> None:
+    """Arguments 1 to 4 are a scale and a zero point of the input, and of the output."""
+    for arg, dtype in ((1, "float32"), (2, "int32"), (3, "float32"), (4, "int32")):
+        need_scalar(types, arg, dtype, ctx)
+
+
+def qnn_unary(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("int8", "uint8"), 0, ctx)
+    scalar_scales(types, ctx)
+    return data
+
+
+def qnn_softmax(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("int8",), 0, ctx)
+    scalar_scales(types, ctx)
+    return data
+
+
+def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_dtype(data, ("int8", "uint8"), 0, ctx)
+    scalar_scales(types, ctx)
+    return pool_shape(2, data, attrs, ctx)
+
+
+def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    for arg, dtype in ((1, "float32"), (2, "int32")):
+        ty = types[arg]
+        if not isinstance(ty, TupleType):
+            ctx.fail(f"must be a tuple of scalars, not `{ty!r}`", arg)
+        assert isinstance(ty, TupleType)
+        for i, field in enumerate(ty.fields):
+            if not isinstance(field, TensorType) or field.shape or field.dtype != dtype:
+                ctx.fail(f"field {i} of the tuple must be a scalar of {dtype}, not `{field!r}`", arg)
+    need_scalar(types, 3, "float32", ctx)
+    need_scalar(types, 4, "int32", ctx)
+    return concatenate(types, attrs, ctx)
+
+
+def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    tensor(types, 1, ctx)
+    return tensor(types, 0, ctx)
+
+
+WEIGHTED = ("data", "weight", "input_zero_point", "weight_zero_point", "input_scale", "weight_scale")
+OUTPUT = ("output_scale", "output_zero_point")
+UNARY_ARGS = ("data", "scale", "zero_point", *OUTPUT)
+BINARY_ARGS = ("lhs", "rhs", "lhs_scale", "lhs_zero_point", "rhs_scale", "rhs_zero_point", *OUTPUT)
+INPUT_ARGS = ("data", "input_scale", "input_zero_point", *OUTPUT)
+
+OPS = (
+    Op("qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back),
+    Op("qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11),
+    Op("qnn.requantize", INPUT_ARGS, RequantizeAttrs, requantize, E, 11),
+    Op("qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11),
+    Op("qnn.conv2d_transpose", WEIGHTED, Conv2DTransposeAttrs, qnn_conv2d_transpose, OPAQUE, 11),
+    Op("qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11),
+    Op(
+        "qnn.batch_matmul",
+        ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"),
+        BatchMatmulAttrs,
+        qnn_batch_matmul,
+        F,
+        11,
+    ),
+    *(Op(f"qnn.{n}", BINARY_ARGS, BroadcastAttrs, qnn_broadcast, B, 11) for n in ("add", "subtract", "mul")),
+    *(
+        Op(f"qnn.{n}", UNARY_ARGS, None, qnn_unary, E if n == "tanh" else OPAQUE, 11)
+        for n in ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
+    ),
+    Op("qnn.softmax", UNARY_ARGS, SoftmaxAttrs, qnn_softmax, OPAQUE, 11),
+    Op("qnn.leaky_relu", INPUT_ARGS, LeakyReluAttrs, qnn_unary, OPAQUE, 11),
+    Op("qnn.avg_pool2d", INPUT_ARGS, AvgPool2DAttrs, qnn_avg_pool2d, F, 11),
+    Op(
+        "qnn.concatenate",
+        ("data", "input_scales", "input_zero_points", *OUTPUT),
+        ConcatenateAttrs,
+        qnn_concatenate,
+        I,
+        11,
+    ),
+    Op(
+        "qnn.simulated_quantize",
+        ("data", "out_dtype", *OUTPUT),
+        SimulatedQuantizeAttrs,
+        simulated,
+        E,
+        11,
+        needs=(0, 1),
+    ),
+    Op(
+        "qnn.simulated_dequantize",
+        ("data", "in_dtype", "input_scale", "input_zero_point"),
+        DequantizeAttrs,
+        simulated,
+        E,
+        11,
+        needs=(0, 1),
+    ),
+)

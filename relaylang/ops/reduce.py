@@ -1,0 +1,78 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import norm_axis
+
+R = OpPattern.COMM_REDUCE
+
+
+@attrs_class("relay.attrs.ReduceAttrs")
+class ReduceAttrs:
+    axis: Ints | None = None
+    keepdims: bool = False
+    exclude: bool = False
+
+
+@attrs_class("relay.attrs.ArgReduceAttrs")
+class ArgReduceAttrs:
+    axis: Ints | None = None
+    keepdims: bool = False
+    select_last_index: bool = False
+    exclude: bool = False
+
+
+@attrs_class("relay.attrs.VarianceAttrs")
+class VarianceAttrs:
+    axis: Ints | None = None
+    keepdims: bool = False
+    exclude: bool = False
+    unbiased: bool = False
+
+
+def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationContext) -> list[int]:
+    """The axes that a reduction takes away, in order: all of them where none is named."""
+    if not axis:
+        return list(range(rank))
+    named = {norm_axis(a, rank, ctx) for a in axis}
+    return [i for i in range(rank) if (i in named) != exclude]
+
+
+def reduced_shape(ty: TensorType, attrs: AnyValue, ctx: RelationContext) -> tuple[Dim, ...]:
+    axes = set(reduced_axes(len(ty.shape), attrs.axis, attrs.exclude, ctx))
+    if attrs.keepdims:
+        return tuple(1 if i in axes else d for i, d in enumerate(ty.shape))
+    return tuple(d for i, d in enumerate(ty.shape) if i not in axes)
+
+
+def reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    ty = tensor(types, 0, ctx)
+    return TensorType(reduced_shape(ty, attrs, ctx), ty.dtype)
+
+
+def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    ty = tensor(types, 0, ctx)
+    if not ty.shape:
+        ctx.fail("must have at least one dimension", 0)
+    return TensorType(reduced_shape(ty, attrs, ctx), "int32")
+
+
+def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, mean = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if not data.shape:
+        ctx.fail("must have at least one dimension", 0)
+    if len(mean.shape) != len(data.shape):
+        ctx.fail(f"must have as many dimensions as the data `{data!r}`, not `{mean!r}`", 1)
+    return TensorType(reduced_shape(data, attrs, ctx), data.dtype)
+
+
+OPS = (
+    *(Op(n, ("data",), ReduceAttrs, reduce, R, 4) for n in ("all", "any", "max", "mean", "min", "prod", "sum")),
+    *(Op(n, ("data",), ArgReduceAttrs, arg_reduce, R, 4) for n in ("argmax", "argmin")),
+    Op("variance", ("data", "mean"), VarianceAttrs, variance, R, 4),
+)

@@ -1,0 +1,74 @@
+"""Type relations that several families of operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ops.record import Relation, RelationContext, tensor
+from relaylang.ops.shapes import broadcast_shapes, product, shape_text
+
+
+def identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The result has the argument's type, known or not."""
+    return types[0]
+
+
+def same_as_all(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """All arguments and the result have one type."""
+    for i in range(1, len(types)):
+        ctx.unify(i, types[0])
+    return types[0]
+
+
+def tensor_identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The result has the argument's type, which is a tensor."""
+    return tensor(types, 0, ctx)
+
+
+def to_bool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The argument's shape with truth values."""
+    return TensorType(tensor(types, 0, ctx).shape, "bool")
+
+
+def equal_dtypes(types: Sequence[Type], ctx: RelationContext) -> tuple[TensorType, TensorType]:
+    left, right = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if left.dtype != right.dtype:
+        ctx.fail(f"is of {right.dtype}, but the first argument is of {left.dtype}", 1)
+    return left, right
+
+
+def broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Two tensors of one element type, broadcast against each other."""
+    left, right = equal_dtypes(types, ctx)
+    if left is right:
+        return left
+    return TensorType(broadcast_shapes(left.shape, right.shape, ctx), left.dtype)
+
+
+def compare(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Two tensors of one element type, broadcast against each other, to truth values."""
+    left, right = equal_dtypes(types, ctx)
+    return TensorType(broadcast_shapes(left.shape, right.shape, ctx), "bool")
+
+
+def second_argument(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The result has the second argument's type."""
+    return types[1]
+
+
+def shape_like_first(dtype: str) -> Relation:
+    """A relation whose result has the first argument's shape and a fixed element type."""
+
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        return TensorType(tensor(types, 0, ctx).shape, dtype)
+
+    return rel
+
+
+def check_same_size(old: Sequence[AnyValue], new: Sequence[AnyValue], ctx: RelationContext) -> None:
+    """A reshape keeps the number of elements, where both are known."""
+    had, has = product(old), product(new)
+    if had is not ANY and has is not ANY and had != has:
+        ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {had} elements are not {has}", 0)

@@ -1,0 +1,179 @@
+"""Arithmetic on shapes that type relations share: broadcasting, axes, layouts, extents that may be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
+from relaylang.ops.record import RelationContext, tensor
+
+FLOATS = ("float16", "float32", "float64", "bfloat16")
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    """A shape as an error shows it: `(1, ?, 3)`."""
+    return "(" + ", ".join(d.name_hint if isinstance(d, TypeVar) else str(d) for d in shape) + ")"
+
+
+def is_int_dtype(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def is_float_dtype(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+def same_dim(left: Dim, right: Dim) -> bool:
+    """Whether two extents may be the same: equal, or one of them not known."""
+    if left is right or left == right:
+        return True
+    return left is ANY or right is ANY
+
+
+def add_dim(dim: Dim, amount: int) -> Dim:
+    return dim + amount if isinstance(dim, int) else ANY
+
+
+def mul_dim(dim: Dim, factor: Dim) -> Dim:
+    return dim * factor if isinstance(dim, int) and isinstance(factor, int) else ANY
+
+
+def div_dim(dim: Dim, divisor: int) -> Dim:
+    return dim // divisor if isinstance(dim, int) else ANY
+
+
+def product(shape: Sequence[Dim]) -> Dim:
+    """The number of elements, `ANY` where an extent is unknown."""
+    total = 1
+    for dim in shape:
+        if not isinstance(dim, int):
+            return ANY
+        total *= dim
+    return total
+
+
+def broadcast_shapes(
+    left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1
+) -> tuple[Dim, ...]:
+    """The shape that two broadcast to, aligned at the last axis; an extent of 1 yields, `?` yields to a known one."""
+    if left == right:
+        return tuple(left)
+    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
+    skip = len(longer) - len(shorter)
+    out = list(longer[:skip])
+    for axis, (a, b) in enumerate(zip(longer[skip:], shorter)):
+        if a == 1:
+            out.append(b)
+        elif b == 1 or a == b:
+            out.append(a)
+        elif a is ANY:
+            out.append(b)
+        elif b is ANY:
+            out.append(a)
+        else:
+            ctx.fail(
+                f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: "
+                f"axis {axis + skip - len(longer)} is {dim_word(left, axis + skip - len(longer))} in one and "
+                f"{dim_word(right, axis + skip - len(longer))} in the other, and neither is 1",
+                arg,
+            )
+    return tuple(out)
+
+
+def dim_word(shape: Sequence[Dim], axis: int) -> str:
+    dim = shape[axis]
+    return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
+
+
+def norm_axis(axis: int, rank: int, ctx: RelationContext, name: str = "axis", arg: int | None = 0) -> int:
+    """An axis counted from the front; an error where the tensor has no such axis."""
+    if not -rank <= axis < rank:
+        ctx.fail(f"{name}={axis} is out of range for a tensor of {rank} dimension{'s' * (rank != 1)}", arg)
+    return axis + rank if axis < 0 else axis
+
+
+def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None:
+    if len(ty.shape) != rank:
+        ctx.fail(f"must have {rank} dimensions, but `{ty!r}` has {len(ty.shape)}", arg)
+
+
+def need_dtype(ty: TensorType, dtypes: Sequence[str], arg: int, ctx: RelationContext) -> None:
+    if ty.dtype not in dtypes:
+        ctx.fail(f"must be of {' or '.join(dtypes)}, not {ty.dtype}", arg)
+
+
+def need_int(ty: TensorType, arg: int, ctx: RelationContext) -> None:
+    if not is_int_dtype(ty.dtype):
+        ctx.fail(f"must be a tensor of whole numbers, not of {ty.dtype}", arg)
+
+
+def need_scalar(types: Sequence[Type], arg: int, dtype: str | None, ctx: RelationContext) -> None:
+    """Argument `arg` is a scalar, of `dtype` where one is given."""
+    ty = tensor(types, arg, ctx)
+    if ty.shape or (dtype is not None and ty.dtype != dtype):
+        ctx.fail(f"must be a scalar{f' of {dtype}' if dtype else ''}, not `{ty!r}`", arg)
+
+
+def split_layout(layout: str) -> list[tuple[str, int]]:
+    """The axes of a layout such as `NCHW4c`, in order: the letter, and the extent of a split part (0 for a whole axis)."""
+    axes: list[tuple[str, int]] = []
+    number = ""
+    for char in layout:
+        if char.isdigit():
+            number += char
+        elif char.isalpha():
+            if char.isupper() == bool(number):
+                raise ValueError(layout)
+            axes.append((char, int(number or 0)))
+            number = ""
+        else:
+            raise ValueError(layout)
+    letters = [a for a, _ in axes]
+    if number or len(set(letters)) != len(letters) or any(a.islower() and a.upper() not in letters for a in letters):
+        raise ValueError(layout)
+    return axes
+
+
+def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationContext, arg: int = 0) -> list[Dim]:
+    """The extents of a tensor in another layout. A split axis has its extent divided by the split's factor."""
+    if source == target and len(source) == len(shape):
+        return list(shape)
+    try:
+        have, want = split_layout(source), split_layout(target)
+    except ValueError as problem:
+        ctx.fail(f"`{problem}` is not a layout", arg)
+        raise
+    if {a.upper() for a, _ in have} != {a.upper() for a, _ in want}:
+        ctx.fail(f"layout `{source}` cannot be changed to `{target}`: they have other axes", arg)
+    if len(have) != len(shape):
+        ctx.fail(f"has {len(shape)} dimensions, but the layout `{source}` has {len(have)}", arg)
+    whole: dict[str, Dim] = {}
+    for (letter, factor), extent in zip(have, shape):
+        key = letter.upper()
+        whole[key] = mul_dim(whole.get(key, 1), factor or extent)
+    factors: dict[str, int] = {}
+    for letter, factor in want:
+        if factor:
+            factors[letter.upper()] = factors.get(letter.upper(), 1) * factor
+    return [factor or _whole(whole[letter], factors.get(letter, 1)) for letter, factor in want]
+
+
+def _whole(extent: Dim, factor: int) -> Dim:
+    return extent if factor == 1 else div_dim(extent, factor)
+
+
+def split_factor(layout: str, letter: str) -> int:
+    """By how much an axis is split in a layout: 4 for `C` in `NCHW4c`, 1 where it is not."""
+    factor = 1
+    for axis, extent in split_layout(layout):
+        if axis.islower() and axis.upper() == letter:
+            factor *= extent
+    return factor
+
+
+def axis_of(layout: str, letter: str) -> int:
+    """Where a whole axis stands in a layout, -1 where it does not."""
+    for i, (axis, _) in enumerate(split_layout(layout)):
+        if axis == letter:
+            return i
+    return -1
