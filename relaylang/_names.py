@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _IR = (
-    "ANY Any Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If IncompleteType "
-    "Let Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard RefCreate RefRead RefType RefWrite "
+    "ANY Any Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If "
+    "IncompleteType Let Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard RefCreate RefRead RefType RefWrite "
     "TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
 )
 

@@ -59,9 +59,8 @@ def _doc(session: Session, argument: str) -> str:
     op = OPS.get(argument)
     if op is None:
         near = did_you_mean(argument, OPS)
-        raise RelayError(
-            error("R0721", f"no operator {argument}", notes=[f"did you mean {near}?"] if near else ["Tab completes names"])
-        )
+        notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
+        raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
     lines = [op.signature()]
     if op.doc:
         lines.append(f"  {op.doc}")

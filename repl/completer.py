@@ -15,7 +15,21 @@ from relaylang.repl.commands import COMMANDS
 _WORD = re.compile(r"[%@:]?[\w/.]*$")
 _VARIABLE = re.compile(r"%[A-Za-z_][\w/]*")
 _CALLEE = re.compile(r"([A-Za-z_][\w/.]*)\s*$")
-_KEYWORDS = ("def", "else", "fn", "if", "let", "match", "ref", "ref_read", "ref_write", "type", "Tensor", "True", "False")
+_KEYWORDS = (
+    "def",
+    "else",
+    "fn",
+    "if",
+    "let",
+    "match",
+    "ref",
+    "ref_read",
+    "ref_write",
+    "type",
+    "Tensor",
+    "True",
+    "False",
+)
 
 
 class Suggestion(NamedTuple):

@@ -65,7 +65,7 @@ class RelayLexer(RegexLexer):
             (r"[^*/]+|[*/]", Comment.Multiline),
         ],
         "string": [
-            (r'\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)', String.Escape),
+            (r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", String.Escape),
             (r'[^"\\\n]+', String),
             (r'"|\n', String, "#pop"),
         ],

@@ -117,9 +117,7 @@ def test_every_package_is_listed() -> None:
 
 def test_every_package_folder_has_an_init_file() -> None:
     without = {
-        str(file.parent.relative_to(ROOT))
-        for file in ALL.values()
-        if not (file.parent / "__init__.py").exists()
+        str(file.parent.relative_to(ROOT)) for file in ALL.values() if not (file.parent / "__init__.py").exists()
     }
     assert without == set()
 

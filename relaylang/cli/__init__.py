@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import NoReturn
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
 
 define_codes({"R0700": "wrong arguments", "R0900": "internal error of relaylang"})
 
@@ -99,6 +100,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(RelayError(_internal(ours)))
 
 
+def _run(arguments: list[str]) -> int:
+    verb = next((a for a in arguments if not a.startswith("-")), None)
+    parser = make_parser(verb)
+    args = parser.parse_args(arguments)
+    if args.version:
+        print(f"relaylang {version('relaylang')}")
+        return 0
+    if args.verb is None:
+        parser.print_help()
+        return 0
+    status: int = args.run(args)
+    return status
+
+
 def _say(wrong: RelayError) -> int:
     from relaylang.cli.common import exit_status, report
 
@@ -106,7 +121,7 @@ def _say(wrong: RelayError) -> int:
     return exit_status(wrong.diagnostics)
 
 
-def _internal(ours: Exception):  # type: ignore[no-untyped-def]
+def _internal(ours: Exception) -> Diagnostic:
     place = ours.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

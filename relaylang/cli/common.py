@@ -72,6 +72,8 @@ def check_writable(path: str | None) -> None:
     folder = target.parent
     if target.is_dir():
         problem = "it is a directory"
+    elif target.exists() and not target.is_file():
+        return
     elif not folder.is_dir():
         problem = f"there is no directory {folder}"
     elif not os.access(folder, os.W_OK):
@@ -90,6 +92,6 @@ def add_print_options(parser: argparse.ArgumentParser) -> None:
         default="lossless",
         help="lossless (default): reads back bit for bit; tvm: what TVM 0.16 printed",
     )
-    group.add_argument("--anf", action="store_true", help="A-normal form: every value bound by let where it is computed")
+    group.add_argument("--anf", action="store_true", help="A-normal form: each value bound by let where it is computed")
     group.add_argument("--no-types", action="store_true", help="leave the /* ty=... */ comments out")
     group.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")

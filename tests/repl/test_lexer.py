@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, String
-from relaylang.repl.lexer import RelayLexer
 
+from relaylang.repl.lexer import RelayLexer
 from tests.shared import FRAGMENTS, ROOT, golden
 
-FILES = sorted((ROOT / "examples").glob("*.relay")) + golden("typed") + golden("anf") + sorted(FRAGMENTS.glob("*.relay"))
+FILES = (
+    sorted((ROOT / "examples").glob("*.relay")) + golden("typed") + golden("anf") + sorted(FRAGMENTS.glob("*.relay"))
+)
 
 
 def kinds(text: str) -> dict[str, object]:
@@ -27,7 +29,7 @@ def test_whole_files_have_no_unknown_character(file: Path) -> None:
 
 
 def test_kinds_of_names() -> None:
-    found = kinds('def @main(%x: Tensor[(1, ?), float32]) { nn.conv2d(%features.0.0_weight, padding=[1, 1]) }')
+    found = kinds("def @main(%x: Tensor[(1, ?), float32]) { nn.conv2d(%features.0.0_weight, padding=[1, 1]) }")
     assert found["def"] is Keyword.Declaration
     assert found["@main"] is Name.Function
     assert found["%x"] is Name.Variable
@@ -48,7 +50,7 @@ def test_literals_and_comments() -> None:
 
 
 def test_an_unfinished_text_ends() -> None:
-    for text in ("/* never closed", '"never closed', "#[metadata]\n{\"root\": 1", "%", "@", "\0"):
+    for text in ("/* never closed", '"never closed', '#[metadata]\n{"root": 1', "%", "@", "\0"):
         assert "".join(value for _, value in RelayLexer(ensurenl=False, stripnl=False).get_tokens(text)) == text
 
 

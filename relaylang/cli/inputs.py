@@ -1,0 +1,203 @@
+"""Values from the command line: `--input name=value`, parameter files, and what becomes a function's arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
+from relaylang.ir import Function, IRModule, TensorType, Type, Var, type_text
+from relaylang.ir.types import ANY
+from relaylang.runtime.text import read_bytes
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<open>[\[(])|(?P<close>[\])])|(?P<comma>,)|(?P<bool>True|False|true|false)\b"
+    r"|(?P<number>[+-]?(?:inf|nan|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?))"
+    r"(?P<suffix>f(?:16|32|64)?|bf16|[iu](?:8|16|32|64))?(?![\w.]))"
+)
+
+
+def bad_value(title: str, notes: Sequence[str] = ()) -> RelayError:
+    return RelayError(error("R0705", title, notes=notes))
+
+
+def split_inputs(items: Sequence[str]) -> dict[str, str]:
+    """`name=value` texts by name; `%name=value` is the same."""
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        name = name.strip().removeprefix("%").strip('"')
+        if not equals or not name:
+            raise bad_value(f"--input wants NAME=VALUE, not {item}", ["for example --input data=x.npy or --input n=3"])
+        if name in found:
+            raise bad_value(f"--input {name} is given twice")
+        found[name] = value.strip()
+    return found
+
+
+def load_array(path: str) -> np.ndarray:
+    """The array of a .npy file."""
+    try:
+        array = np.load(BytesIO(read_bytes(path)), allow_pickle=False)
+    except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as e:
+        raise bad_value(f"{path} is not a .npy file: {' '.join(str(e).split())[:200]}") from None
+    if not isinstance(array, np.ndarray):
+        raise bad_value(f"{path} holds several arrays; --input takes a .npy file", ["--params takes a .npz file"])
+    return array
+
+
+def literal_array(text: str) -> np.ndarray | None:
+    """Numbers in nested lists as an array (bool, int64, uint64, object or float64), or None where it is something else.
+
+    The numbers may carry Relay's suffixes; one with a point, an exponent or `f` behind it makes all of them floats.
+    """
+    top: list[Any] = []
+    stack = [top]
+    at, end = 0, len(text.rstrip())
+    value_may_follow = True
+    while at < end:
+        m = _TOKEN.match(text, at)
+        if m is None:
+            return None
+        at = m.end()
+        if m["open"] or m["bool"] or m["number"]:
+            if not value_may_follow:
+                return None
+            value_may_follow = bool(m["open"])
+        if m["open"]:
+            inner: list[Any] = []
+            stack[-1].append(inner)
+            stack.append(inner)
+        elif m["close"]:
+            stack.pop()
+            value_may_follow = False
+            if not stack:
+                return None
+        elif m["comma"]:
+            if value_may_follow or len(stack) == 1:
+                return None
+            value_may_follow = True
+        elif m["bool"]:
+            stack[-1].append(m["bool"].lower() == "true")
+        else:
+            whole = re.fullmatch(r"[+-]?\d+", m["number"]) and not (m["suffix"] or "").startswith(("f", "b"))
+            stack[-1].append(int(m["number"]) if whole else float(m["number"]))
+    if len(stack) != 1 or len(top) != 1:
+        return None
+    try:
+        return np.array(top[0])
+    except (ValueError, OverflowError):
+        raise bad_value(f"the lists of {_short(text)} are not of one length") from None
+
+
+def fit_array(array: np.ndarray, ty: TensorType, what: str, *, exact: bool) -> np.ndarray:
+    """The array as a value of the type, or a `RelayError`.
+
+    `exact` arrays (from files) must have the type's dtype already; literals are converted where no value changes its
+    kind: whole numbers to any number type that holds them, fractions to float types, booleans to bool only.
+    """
+    dims = tuple(ty.shape)
+    if len(dims) != array.ndim or any(isinstance(d, int) and d != n for d, n in zip(dims, array.shape)):
+        shape = f"({', '.join(map(str, array.shape))})"
+        raise bad_value(f"{what} has the shape {shape}, but its type is {type_text(ty)}")
+    dtype = _dtype(ty.dtype)
+    if array.dtype == dtype:
+        return array
+    if exact:
+        raise bad_value(
+            f"{what} has the dtype {array.dtype.name}, but its type is {type_text(ty)}",
+            [f"convert it first: np.save(path, array.astype({ty.dtype!r}))"],
+        )
+    kind = array.dtype.kind
+    number = dtype.kind in "iu"
+    if (kind == "b") != (dtype.kind == "b") or (kind == "f" and number):
+        kinds = {"b": "True or False", "f": "a fraction"}
+        raise bad_value(f"{what} is {kinds.get(kind, 'a whole number')}, but its type is {type_text(ty)}")
+    if number and array.size:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if int(array.min()) < low or int(array.max()) > high:
+            raise bad_value(f"{what} does not fit {ty.dtype} ({low} to {high})")
+    return array.astype(dtype)
+
+
+def _dtype(name: str) -> np.dtype:
+    if name not in np.sctypeDict:
+        import ml_dtypes
+
+        if hasattr(ml_dtypes, name):
+            return np.dtype(getattr(ml_dtypes, name))
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise bad_value(f"values of dtype {name} cannot be given here") from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass
+class Arguments:
+    """A function's arguments in its parameters' order, and what there is to say about what was given."""
+
+    values: list[Any]
+    notes: list[Diagnostic] = field(default_factory=list)
+
+
+def entry_function(mod: IRModule, name: str) -> Function:
+    """The module's function, or a `RelayError`."""
+    name = name.removeprefix("@")
+    if name in mod and isinstance(mod[name], Function) and mod[name].body is not None:
+        return mod[name]
+    known = [gv.name_hint for gv in mod.get_global_vars()]
+    near = did_you_mean(name, known)
+    notes = [f"did you mean @{near}?"] if near else []
+    notes.append(f"its functions: {', '.join('@' + k for k in known[:12]) or 'none'}")
+    if known and name == "main":
+        notes.append("--entry NAME chooses one, -e EXPR evaluates an expression")
+    raise RelayError(error("R0707", f"the module has no function @{name} to run", notes=notes))
+
+
+def param_type(var: Var) -> Type | None:
+    return var.checked_type if var.checked_type is not None else var.type_annotation
+
+
+def unknown_names(given: Mapping[str, Any], function: Function, what: str) -> list[Diagnostic]:
+    """An error for each given name that is not a parameter."""
+    names = [p.name_hint for p in function.params]
+    found = []
+    for name in given:
+        if name not in names:
+            near = did_you_mean(name, names)
+            known = ", ".join("%" + n for n in names[:12]) or "none"
+            notes = [f"did you mean %{near}?"] if near else [f"its parameters: {known}"]
+            found.append(error("R0705", f"{what} {name}: the function has no parameter of this name", notes=notes))
+    return found
+
+
+def missing(names: Sequence[Var]) -> RelayError:
+    """The error for parameters that nothing gives a value."""
+    shown = []
+    for p in names[:8]:
+        ty = param_type(p)
+        shown.append(f"%{p.name_hint}: {type_text(ty) if ty is not None else 'of unknown type'}")
+    if len(names) > 8:
+        shown.append(f"and {len(names) - 8} more")
+    one = len(names) == 1
+    return RelayError(
+        error(
+            "R0706",
+            f"no value for parameter %{names[0].name_hint}" if one else f"no values for {len(names)} parameters",
+            names[0].span,
+            notes=[*shown, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"],
+        )
+    )
+
+
+def is_static(ty: Type | None) -> bool:
+    return isinstance(ty, TensorType) and all(isinstance(d, int) and d is not ANY for d in ty.shape)

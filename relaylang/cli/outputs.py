@@ -1,0 +1,39 @@
+"""Values as files."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from relaylang.cli.inputs import bad_value
+
+
+def named_arrays(value: Any) -> dict[str, np.ndarray]:
+    """A value's tensors by name: `output`, or `output_0`, `output_1_0` for the fields of tuples."""
+    found: dict[str, np.ndarray] = {}
+    stack: list[tuple[str, Any]] = [("output", value)]
+    while stack:
+        name, item = stack.pop()
+        if isinstance(item, np.ndarray):
+            found[name] = item
+        elif isinstance(item, tuple):
+            stack += reversed([(f"{name}_{i}", field) for i, field in enumerate(item)])
+        else:
+            raise bad_value(
+                "--output takes tensors and tuples of them, and the value holds something else",
+                ["without --output the value is shown as text"],
+            )
+    return found
+
+
+def npz_bytes(value: Any) -> bytes:
+    """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack (bfloat16) become float32."""
+    arrays = {
+        name: array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.num > 255 else array
+        for name, array in named_arrays(value).items()
+    }
+    out = BytesIO()
+    np.savez(out, **arrays)  # type: ignore[arg-type]
+    return out.getvalue()

@@ -1,0 +1,104 @@
+"""Evaluate a program: @main, another function (--entry), or an expression in the program's scope (-e).
+
+The interpreter says what a program means; --executor cpu compiles it to C and runs that. Parameters get their values
+from --input, then from --params, then from --random-params. The value is shown with its type.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends import compile_module
+from relaylang.cli.arguments import add_value_options, arguments_for, array_inputs, load_params
+from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.inputs import entry_function, split_inputs
+from relaylang.cli.outputs import npz_bytes
+from relaylang.cli.program import Program, check, load
+from relaylang.cli.progress import Stages, clock
+from relaylang.interpreter import evaluate
+from relaylang.repl.session import Session, Value
+from relaylang.repl.show import show
+
+EPILOG = """\
+examples:
+  relay run net.relay --random-params 0
+  relay run net.relay --params net.npz --input data=image.npy --output result.npz
+  relay run net.relay --random-params 0 --executor cpu --time
+  relay run loop.relay --entry power --input base=1.5 --input n=10
+  relay run numbers.relay -e '@total(Two(5, 6))'
+  echo '1 + 2' | relay run -
+
+--input NAME=VALUE takes a .npy file, a number, nested lists of numbers such as [[1, 2], [3, 4]], or, where the
+parameter is no tensor, a Relay expression such as 'Cons(1, Nil)'.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    add_value_options(parser)
+    parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
+    parser.add_argument("--entry", default="main", metavar="NAME", help="the function to run (default: main)")
+    parser.add_argument("-e", "--expr", metavar="EXPR", help="evaluate this expression in the program's scope instead")
+    parser.add_argument(
+        "--executor",
+        choices=["interpreter", "cpu"],
+        default="interpreter",
+        help="interpreter (default): the reference; cpu: compile with the C compiler and run that",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
+    parser.add_argument("--time", action="store_true", help="say on stderr what each stage took")
+
+
+def run(args: argparse.Namespace) -> int:
+    check_writable(args.output)
+    with Stages() as stages:
+        with stages.stage("read"):
+            program = load(args.file)
+        with stages.stage("check"):
+            check(program)
+        report(program.notes)
+        value = _expression(program, args, stages) if args.expr is not None else _function(program, args, stages)
+        if args.output is not None:
+            with stages.stage("write"):
+                write_bytes(args.output, npz_bytes(value.data))
+    if args.output is None:
+        print(value)
+    if args.time:
+        print(", ".join(f"{name} {clock(t)}" for name, t in stages.times.items()), file=sys.stderr)
+    return 0
+
+
+def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
+    mod = program.module
+    if mod is not program.node:
+        check(Program(program.name, mod))
+    function = entry_function(mod, args.entry)
+    entry = args.entry.removeprefix("@")
+    with stages.stage("parameters"):
+        arguments = arguments_for(mod, function, args, split_inputs(args.input))
+    report(arguments.notes)
+    ty = function.ret_type if function.checked_type is None else function.checked_type.ret_type
+    if args.executor == "interpreter":
+        with stages.stage("evaluate"):
+            return Value(evaluate(mod, *arguments.values, entry=entry), ty)
+    with stages.stage("compile"):
+        artifact = compile_module(mod, "c", entry=entry)
+    names = [p.name_hint for p in function.params]
+    with stages.stage("run"):
+        return Value(artifact.run(**dict(zip(names, arguments.values))), ty)
+
+
+def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
+    if args.executor != "interpreter":
+        raise_for_cpu()
+    given: dict[str, Any] = dict(load_params(args.params)) if args.params else {}
+    given.update(array_inputs(split_inputs(args.input)))
+    session = Session(program.module)
+    with stages.stage("evaluate"):
+        return session.evaluate(args.expr, "<expression>", {n: Value(v, None) for n, v in given.items()})
