@@ -91,7 +91,7 @@ class _Stream:
         return known
 
     def value(self, value: AnyValue) -> AnyValue:
-        """An attribute's value as something that compares and hashes: 1, True and 1.0 differ, lists and tuples do not."""
+        """An attribute's value to compare and to hash: 1, True and 1.0 differ, lists and tuples do not."""
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (bool, np.bool_)):
@@ -385,6 +385,18 @@ def _path_text(path: _Path) -> str:
     return "".join(parts).lstrip(".")
 
 
+def _say_value(value: AnyValue) -> str:
+    """An attribute's value in words."""
+    match value:
+        case ("bool", flag):
+            return str(flag)
+        case ("float", digits):
+            return str(digits)
+        case (str() as kind, bytes() as bits):
+            return f"the {kind} 0x{bits[::-1].hex()}"
+    return repr(value)
+
+
 def _say(token: _Token | None) -> str:
     """A token in words."""
     match token:
@@ -397,7 +409,7 @@ def _say(token: _Token | None) -> str:
         case ("seen", number):
             return f"node {number}, met before"
         case ("attribute", value):
-            return f"{value!r}"
+            return _say_value(value)
         case ("types" | "functions" as kind, *names):
             return f"the {kind} {', '.join(names) or '(none)'}"
         case ("attributes", _, names):
