@@ -40,8 +40,8 @@ FLOORS = [
     {"cli"},
 ]
 
-#: Packages of others that an extra brings or that are large: they may be imported inside a function.
-OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark"}
+#: Packages of others that an extra brings, or that take long to import: they may be imported where they are used.
+OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes"}
 
 #: The lazy imports of our own: where and what, and why.
 LAZY = {

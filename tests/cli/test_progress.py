@@ -1,0 +1,55 @@
+"""Stages and the bar."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+
+from relaylang.cli.progress import Stages, clock
+
+SLOW = """
+import time
+from relaylang.cli.progress import Stages
+with Stages(delay=0.2) as stages:
+    with stages.stage("evaluate", total=4) as step:
+        for _ in range(4):
+            time.sleep(0.15)
+            step(1)
+    with stages.stage("write"):
+        time.sleep(0.2)
+print("done")
+"""
+
+
+def test_times_are_kept_by_name() -> None:
+    with Stages() as stages:
+        for _ in range(2):
+            with stages.stage("parse"):
+                time.sleep(0.01)
+    assert list(stages.times) == ["parse"]
+    assert 0.02 <= stages.times["parse"] < 2
+
+
+def test_nothing_is_drawn_where_stderr_is_no_terminal() -> None:
+    run = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("done\n", "")
+
+
+def test_a_bar_on_a_terminal_that_is_wiped_at_the_end() -> None:
+    master, slave = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "60"}
+    run = subprocess.run([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=slave, text=True, env=env)
+    os.close(slave)
+    seen = os.read(master, 100_000).decode()
+    os.close(master)
+    assert run.stdout == "done\n"
+    assert "evaluate [" in seen and "%" in seen and "write [" in seen
+    assert seen.endswith("\r\x1b[K")
+    assert all(len(line.removeprefix("\x1b[K")) < 60 for line in seen.split("\r"))
+
+
+def test_clock() -> None:
+    assert [clock(0.0123), clock(3.44), clock(125)] == ["12.3 ms", "3.4 s", "2 min 05 s"]
