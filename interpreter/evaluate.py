@@ -1,0 +1,238 @@
+"""The interpreter's public face: evaluate a module's function, or an expression.
+
+evaluate(module, x, weight=w)               # @main(x, w)
+evaluate(expr, values={"x": x})             # an expression with free variables
+create_executor("debug", module).evaluate()(x, w)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.interpreter.compiler import Linker, Observer, as_slot_value
+from relaylang.interpreter.errors import Trap, evaluation_error
+from relaylang.interpreter.kernels.common import np_dtype
+from relaylang.interpreter.machine import run
+from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, to_arrays
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Type, Var, free_vars, post_order
+from relaylang.ir.types import TupleType, type_text
+
+_MAIN = "main"
+
+
+class Evaluator:
+    """Evaluates one module again and again; each function is compiled when it is first called.
+
+    `values` gives free variables and missing constants their values by name (`x`, `meta[relay.Constant][0]`).
+    `observer(binding, value, seconds)` is called behind each operator call.
+    """
+
+    def __init__(
+        self,
+        module: IRModule | None = None,
+        values: Mapping[str, Any] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.module = module if module is not None else IRModule()
+        self.values = dict(values or {})
+        self.observer = observer
+        self._linker = Linker(self.module, self.values, observer)
+
+    def call(self, name: str | GlobalVar, args: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Value:
+        """Call a function of the module with checked arguments. The result's scalars are 0-dimensional arrays."""
+        if isinstance(name, str):
+            if name not in self.module:
+                near = did_you_mean(name, [g.name_hint for g in self.module])
+                notes = [f"did you mean @{near}?"] if near else []
+                raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
+            name = self.module.get_global_var(name)
+        code = self._linker.global_code(name)
+        given = bind_arguments(code.function, args, {**self._named(code.function), **(named or {})}, code.name)
+        return self._run(code, given)
+
+    def _named(self, function: Function) -> dict[str, Any]:
+        """Values that were given for the function's parameters."""
+        return {p.name_hint: self.values[p.name_hint] for p in function.params if p.name_hint in self.values}
+
+    def expression(self, expr: Expr) -> Value:
+        """The value of an expression that need not belong to the module's functions."""
+        check_free(expr, self.values)
+        main = Function((), expr)
+        linker = Linker(
+            self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main}),
+            self.values,
+            self.observer,
+        )
+        linker.codes = {k: v for k, v in self._linker.codes.items()}
+        return self._run(linker.global_code(linker.module.get_global_var("<expression>")), [], linker)
+
+    def apply(self, function: Value, *args: Any) -> Value:
+        """Call a function value."""
+        if not isinstance(function, Closure):
+            raise RelayError(error("R0407", "this is no function to call"))
+        given = bind_arguments(function.code.function, args, {}, function.code.name)
+        return to_arrays(run(self._linker, function.code, given, function.captured))
+
+    def _run(self, code: Any, given: list[Value], linker: Linker | None = None) -> Value:
+        try:
+            return to_arrays(run(linker or self._linker, code, given))
+        except Trap as trap:
+            span = trap.node.span if trap.node is not None else None
+            raise evaluation_error(trap.code, trap.message, span, None, []) from None
+
+
+def as_value(given: Any, ty: Type | None) -> Value:
+    """What a caller gave as a value: numbers and lists take the element type that is wanted."""
+    if is_tensor(given) or not isinstance(given, (bool, int, float, list)):
+        if isinstance(given, tuple) and isinstance(ty, TupleType) and len(given) == len(ty.fields):
+            return tuple([as_value(g, t) for g, t in zip(given, ty.fields)])
+        return as_slot_value(given)
+    dtype = np_dtype(ty.dtype) if isinstance(ty, TensorType) else None
+    if dtype is None:
+        dtype = {"i": np.dtype(np.int32), "f": np.dtype(np.float32)}.get(np.asarray(given).dtype.kind)
+    return as_slot_value(np.asarray(given).astype(dtype) if dtype is not None else np.asarray(given))
+
+
+def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str, Any], name: str) -> list[Value]:
+    """A call's arguments in order, each with its parameter's type. Raises `RelayError` with all that is wrong."""
+    params = function.params
+    problems = []
+    if len(args) > len(params):
+        problems.append(
+            error("R0401", f"{name} takes {_plural(len(params), 'argument')}, not {len(args)}", function.span)
+        )
+        raise RelayError(problems)
+    unknown = [n for n in named if n not in {p.name_hint for p in params}]
+    for n in unknown:
+        near = did_you_mean(n, [p.name_hint for p in params])
+        problems.append(
+            error(
+                "R0401",
+                f"{name} has no parameter %{n}",
+                function.span,
+                notes=[f"did you mean %{near}?"] if near else [],
+            )
+        )
+    bound: list[Value] = []
+    missing = []
+    for i, param in enumerate(params):
+        ty = param.checked_type or param.type_annotation
+        if i < len(args):
+            given = args[i]
+        elif param.name_hint in named:
+            given = named[param.name_hint]
+        else:
+            missing.append(param)
+            continue
+        value = as_value(given, ty)
+        wrong = mismatch(value, ty)
+        if wrong:
+            problems.append(error("R0402", f"the argument for %{param.name_hint} {wrong}", param.span))
+        bound.append(value)
+    if missing:
+        names = ", ".join(f"%{p.name_hint}" + _of_type(p) for p in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        what = f"{name} takes {_plural(len(params), 'argument')}, not {len(bound)}"
+        problems.append(error("R0401", what, function.span, notes=[f"missing: {names}"]))
+    if problems:
+        raise RelayError(problems)
+    return bound
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _of_type(var: Var) -> str:
+    ty = var.checked_type or var.type_annotation
+    return f" of type {type_text(ty)}" if ty is not None else ""
+
+
+def missing_values(expr: Expr) -> list[Var | MetaRef]:
+    """What an expression needs to be given by name: its free variables and its constants without a value."""
+    needed: list[Var | MetaRef] = list(free_vars(expr))
+    return needed + [node for node in post_order(expr) if isinstance(node, MetaRef)]
+
+
+def check_free(expr: Expr, values: Mapping[str, Any]) -> None:
+    """Every free variable and missing constant has a value of its type. Raises `RelayError`."""
+    problems = []
+    for node in missing_values(expr):
+        what = f"%{node.name_hint}" if isinstance(node, Var) else node.name_hint
+        ty = node.checked_type or node.type_annotation
+        if node.name_hint not in values:
+            of = f" of type {type_text(ty)}" if ty is not None else ""
+            problems.append(error("R0403", f"{what}{of} has no value", node.span, notes=["give it one by its name"]))
+            continue
+        wrong = mismatch(as_value(values[node.name_hint], ty), ty)
+        if wrong:
+            problems.append(error("R0402", f"the value for {what} {wrong}", node.span))
+    if problems:
+        raise RelayError(problems)
+
+
+def evaluate(
+    program: IRModule | Expr,
+    *args: Any,
+    entry: str = _MAIN,
+    values: Mapping[str, Any] | None = None,
+    module: IRModule | None = None,
+    observer: Observer | None = None,
+    **named: Any,
+) -> Value:
+    """The value of a module's function `entry` for arguments in order or by name, or of an expression.
+
+    An expression that is a function is called with the arguments; for another, `values` (and the named arguments) give
+    its free variables and missing constants; `module` holds the functions that it calls.
+    Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
+    Raises `RelayError`: R0401 to R0403 for the arguments, others for what goes wrong on the way.
+    """
+    if isinstance(program, IRModule):
+        return Evaluator(program, values, observer).call(entry, args, named)
+    if isinstance(program, Function):
+        check_free(program, values or {})
+        functions = dict(module.functions) if module is not None else {}
+        functions = {g: f for g, f in functions.items() if g.name_hint != "fn"}
+        functions[GlobalVar("fn")] = program
+        holder = module.with_functions(functions) if module is not None else IRModule(functions)
+        return Evaluator(holder, values, observer).call("fn", args, named)
+    if args:
+        raise RelayError(error("R0401", f"an expression takes no arguments, but {len(args)} were given", program.span))
+    return Evaluator(module, {**(values or {}), **named}, observer).expression(program)
+
+
+class Executor:
+    """What `create_executor` returns: `evaluate()` gives a Python function, or a value for an expression."""
+
+    def __init__(self, mod: IRModule | None, params: Mapping[str, Any] | None = None) -> None:
+        self.mod = mod if mod is not None else IRModule()
+        self.evaluator = Evaluator(self.mod, params)
+
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        if isinstance(expr, (Function, type(None), GlobalVar)):
+            return self._function(expr)
+        values = {**self.evaluator.values, **{v.name_hint: b for v, b in (binds or {}).items()}}
+        return Evaluator(self.mod, values).expression(expr)
+
+    def _function(self, expr: Expr | None) -> Callable[..., Value]:
+        if isinstance(expr, Function):
+            return lambda *args, **named: evaluate(expr, *args, module=self.mod, values=self.evaluator.values, **named)
+        name = expr.name_hint if isinstance(expr, GlobalVar) else _MAIN
+        return lambda *args, **named: self.evaluator.call(name, args, named)
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: IRModule | None = None,
+    device: Any = None,
+    target: Any = "llvm",
+    params: Mapping[str, Any] | None = None,
+) -> Executor:
+    """As `tvm.relay.create_executor`. Every kind ("debug", "graph", "vm", "aot") is this interpreter here; `device` and
+    `target` say nothing to it."""
+    if kind not in ("debug", "graph", "vm", "aot", "interpreter"):
+        raise RelayError(error("R0401", f"there is no executor {kind!r}; there are debug, graph, vm and aot"))
+    return Executor(mod, params)

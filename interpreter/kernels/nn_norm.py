@@ -1,0 +1,187 @@
+"""Normalisation, activation, bias and padding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from relaylang.interpreter.kernels.common import (
+    Kernel,
+    KernelError,
+    along,
+    convert,
+    from_plain,
+    is_float,
+    norm_axis,
+    to_plain,
+    wide,
+    windows,
+)
+
+
+def bias_add(attrs: Any, x: Any, bias: Any) -> Any:
+    return x + along(bias, attrs.axis, x.ndim)
+
+
+def relu(attrs: Any, x: Any) -> Any:
+    """nan becomes zero, as with a comparison."""
+    return np.fmax(x, x.dtype.type(0))
+
+
+def leaky_relu(attrs: Any, x: Any) -> Any:
+    return np.where(x > x.dtype.type(0), x, x * x.dtype.type(attrs.alpha))
+
+
+def prelu(attrs: Any, x: Any, alpha: Any) -> Any:
+    return np.where(x > x.dtype.type(0), x, x * along(alpha, attrs.axis, x.ndim))
+
+
+def softmax(attrs: Any, x: Any) -> Any:
+    carrier = wide(x)
+    powers = np.exp(carrier - carrier.max(axis=attrs.axis, keepdims=True))
+    return (powers / powers.sum(axis=attrs.axis, keepdims=True)).astype(x.dtype)
+
+
+def log_softmax(attrs: Any, x: Any) -> Any:
+    carrier = wide(x)
+    apart = carrier - carrier.max(axis=attrs.axis, keepdims=True)
+    return (apart - np.log(np.exp(apart).sum(axis=attrs.axis, keepdims=True))).astype(x.dtype)
+
+
+def batch_norm(attrs: Any, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+    """At inference: the data scaled and shifted by channel, and the two statistics as they came."""
+    one = x.dtype.type(1)
+    scale = one / np.sqrt(var + x.dtype.type(attrs.epsilon))
+    scale = scale * gamma if attrs.scale else scale
+    shift = -mean * scale
+    shift = shift + beta if attrs.center else shift
+    return x * along(scale, attrs.axis, x.ndim) + along(shift, attrs.axis, x.ndim), mean, var
+
+
+def _normalise(attrs: Any, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Mean 0 and variance 1 along the axes."""
+    mean = x.mean(axis=axes, keepdims=True, dtype=x.dtype)
+    apart = x - mean
+    var = (apart * apart).mean(axis=axes, keepdims=True, dtype=x.dtype)
+    return apart / np.sqrt(var + x.dtype.type(attrs.epsilon))
+
+
+def _scale_and_centre(attrs: Any, x: np.ndarray, gamma: Any, beta: Any, axis: int, dtype: np.dtype) -> np.ndarray:
+    x = x * wide(along(gamma, axis, x.ndim)) if attrs.scale else x
+    x = x + wide(along(beta, axis, x.ndim)) if attrs.center else x
+    return x.astype(dtype, copy=False)
+
+
+def layer_norm(attrs: Any, x: Any, gamma: Any, beta: Any) -> Any:
+    axis = norm_axis(attrs.axis, x.ndim)
+    return _scale_and_centre(attrs, _normalise(attrs, wide(x), (axis,)), gamma, beta, axis, x.dtype)
+
+
+def instance_norm(attrs: Any, x: Any, gamma: Any, beta: Any) -> Any:
+    axis = norm_axis(attrs.axis, x.ndim)
+    axes = tuple(i for i in range(1, x.ndim) if i != axis)
+    return _scale_and_centre(attrs, _normalise(attrs, wide(x), axes), gamma, beta, axis, x.dtype)
+
+
+def group_norm(attrs: Any, x: Any, gamma: Any, beta: Any) -> Any:
+    axis, groups = norm_axis(attrs.axis, x.ndim), attrs.num_groups
+    grouped = wide(x).reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
+    axes = tuple(i for i in range(1, grouped.ndim) if i != axis)
+    flat = _normalise(attrs, grouped, axes).reshape(x.shape)
+    return _scale_and_centre(attrs, flat, gamma, beta, axis, x.dtype)
+
+
+def lrn(attrs: Any, x: Any) -> Any:
+    """Each element over a power of the mean square of its `size` neighbours along the axis."""
+    axis, half = norm_axis(attrs.axis, x.ndim), attrs.size // 2
+    moved = np.moveaxis(wide(x), axis, -1)
+    padded = np.pad(moved * moved, [(0, 0)] * (x.ndim - 1) + [(half, attrs.size - 1 - half)])
+    squares = windows(padded, (attrs.size,), (1,), (1,)).sum(axis=-2)
+    kind = moved.dtype.type
+    base = kind(attrs.bias) + kind(attrs.alpha) / kind(attrs.size) * squares
+    return np.moveaxis(moved / np.power(base, kind(attrs.beta)), -1, axis).astype(x.dtype)
+
+
+def l2_normalize(attrs: Any, x: Any) -> Any:
+    axes = tuple(attrs.axis) if attrs.axis else tuple(range(x.ndim))
+    carrier = wide(x)
+    squares = (carrier * carrier).sum(axis=axes, keepdims=True)
+    return (carrier / np.sqrt(np.maximum(squares, carrier.dtype.type(attrs.eps)))).astype(x.dtype)
+
+
+def dropout(attrs: Any, x: Any) -> Any:
+    """At inference: the data as it is, and a mask of ones."""
+    return x, np.ones(x.shape, x.dtype)
+
+
+def batch_flatten(attrs: Any, x: Any) -> Any:
+    return x.reshape(x.shape[0], -1 if x.size else int(np.prod(x.shape[1:])))
+
+
+def pad_value(value: Any, dtype: np.dtype) -> Any:
+    """The padding value in the data's element type; an integer type takes it only where it can hold it."""
+    value = np.asarray(value)
+    if not is_float(dtype) and dtype.kind != "b":
+        info = np.iinfo(dtype)
+        number = float(value)
+        if not info.min <= number <= info.max:
+            raise KernelError(f"{dtype.name} cannot hold the padding value {number:g}")
+    return convert(value, dtype)
+
+
+def pad(attrs: Any, x: Any, value: Any) -> Any:
+    """Negative widths cut."""
+    widths = [(int(a), int(b)) for a, b in attrs.pad_width]
+    cuts = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))
+    widths = [(max(a, 0), max(b, 0)) for a, b in widths]
+    if attrs.pad_mode == "constant":
+        return np.pad(x[cuts], widths, constant_values=pad_value(value, x.dtype))
+    if attrs.pad_mode == "edge":
+        return np.pad(x[cuts], widths, mode="edge")
+    return np.pad(x[cuts], widths, mode="reflect")
+
+
+def mirror_pad(attrs: Any, x: Any) -> Any:
+    mode: Literal["symmetric", "reflect"] = "symmetric" if attrs.mode.upper() == "SYMMETRIC" else "reflect"
+    return np.pad(x, [(int(a), int(b)) for a, b in attrs.pad_width], mode=mode)
+
+
+def depth_to_space(attrs: Any, x: Any) -> Any:
+    plain, b = to_plain(x, attrs.layout, "NCHW"), attrs.block_size
+    n, c, h, w = plain.shape
+    if attrs.mode == "DCR":
+        parts = plain.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        parts = plain.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return from_plain(parts.reshape(n, c // (b * b), h * b, w * b), "NCHW", attrs.layout)
+
+
+def space_to_depth(attrs: Any, x: Any) -> Any:
+    plain, b = to_plain(x, attrs.layout, "NCHW"), attrs.block_size
+    n, c, h, w = plain.shape
+    parts = plain.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    return from_plain(parts.reshape(n, c * b * b, h // b, w // b), "NCHW", attrs.layout)
+
+
+KERNELS: dict[str, Kernel] = {
+    "nn.bias_add": bias_add,
+    "nn.relu": relu,
+    "nn.leaky_relu": leaky_relu,
+    "nn.prelu": prelu,
+    "nn.softmax": softmax,
+    "nn.fast_softmax": softmax,
+    "nn.log_softmax": log_softmax,
+    "nn.batch_norm": batch_norm,
+    "nn.layer_norm": layer_norm,
+    "nn.instance_norm": instance_norm,
+    "nn.group_norm": group_norm,
+    "nn.lrn": lrn,
+    "nn.l2_normalize": l2_normalize,
+    "nn.dropout": dropout,
+    "nn.batch_flatten": batch_flatten,
+    "nn.pad": pad,
+    "nn.mirror_pad": mirror_pad,
+    "nn.depth_to_space": depth_to_space,
+    "nn.space_to_depth": space_to_depth,
+}

@@ -1,0 +1,133 @@
+"""Pooling: the greatest or the mean of windows, for any number of spatial axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.kernels.common import (
+    Kernel,
+    from_plain,
+    is_float,
+    pad_space,
+    paddings,
+    plain_layout,
+    spread,
+    to_plain,
+    wide,
+    windows,
+)
+
+
+def _space_last(x: Any, layout: str) -> tuple[np.ndarray, str, int]:
+    """The data with its spatial axes last, the order in which its axes now are, and how many are spatial."""
+    axes = plain_layout(layout)
+    space = "".join(c for c in "DHW" if c in axes)
+    order = "".join(c for c in axes if c not in space) + space
+    return to_plain(x, layout, order), order, len(space)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return dtype.type(-np.inf) if is_float(dtype) else dtype.type(np.iinfo(dtype).min)
+
+
+def _divide(total: np.ndarray, count: Any, dtype: np.dtype) -> np.ndarray:
+    """Integers are divided towards zero."""
+    if is_float(dtype):
+        return (total / np.asarray(count, total.dtype)).astype(dtype)
+    count = np.asarray(count, total.dtype)
+    return ((total - np.fmod(total, count)) // count).astype(dtype)
+
+
+def _carrier(x: np.ndarray) -> np.ndarray:
+    return wide(x) if is_float(x.dtype) else x.astype(np.int64)
+
+
+class _Windows:
+    """The geometry of a pool: kernel, strides, dilation, and the padding with what `ceil_mode` adds behind."""
+
+    def __init__(self, attrs: Any, space: tuple[int, ...]) -> None:
+        count = len(space)
+        self.kernel = spread(attrs.pool_size, count)
+        self.strides = spread(attrs.strides, count)
+        self.dilation = spread(attrs.dilation, count)
+        self.given = paddings(attrs.padding, count)
+        extra = [s - 1 if attrs.ceil_mode else 0 for s in self.strides]
+        self.pads = [(a, b + e) for (a, b), e in zip(self.given, extra)]
+
+    def over(self, x: np.ndarray, fill: Any) -> np.ndarray:
+        return windows(pad_space(x, self.pads, fill), self.kernel, self.strides, self.dilation)
+
+    def axes(self, rank: int) -> tuple[int, ...]:
+        return tuple(range(rank - len(self.kernel), rank))
+
+
+def max_pool(attrs: Any, x: Any) -> Any:
+    plain, order, count = _space_last(x, attrs.layout)
+    pool = _Windows(attrs, plain.shape[plain.ndim - count :])
+    best = pool.over(plain, _lowest(plain.dtype)).max(axis=pool.axes(plain.ndim))
+    return from_plain(best, order, attrs.out_layout or attrs.layout)
+
+
+def avg_pool(attrs: Any, x: Any) -> Any:
+    """The mean over what of a window lies on the data, or with `count_include_pad` on data and given padding."""
+    plain, order, count = _space_last(x, attrs.layout)
+    space = plain.shape[plain.ndim - count :]
+    pool = _Windows(attrs, space)
+    total = pool.over(_carrier(plain), 0).sum(axis=pool.axes(plain.ndim))
+    ones = np.ones(space, np.int64)
+    if attrs.count_include_pad:
+        ones = pad_space(pad_space(ones, pool.given, 1), [(0, b - g) for (_, b), (_, g) in zip(pool.pads, pool.given)])
+        seen = windows(ones, pool.kernel, pool.strides, pool.dilation)
+    else:
+        seen = pool.over(ones, 0)
+    number = np.maximum(seen.sum(axis=tuple(range(count))), 1)
+    return from_plain(_divide(total, number, plain.dtype), order, attrs.out_layout or attrs.layout)
+
+
+def _adaptive(greatest: bool) -> Kernel:
+    """Each output cell covers floor(i * n / m) up to ceil((i + 1) * n / m)."""
+
+    def kernel(attrs: Any, x: Any) -> Any:
+        plain, order, count = _space_last(x, attrs.layout)
+        size = spread(attrs.output_size, count) if attrs.output_size else plain.shape[plain.ndim - count :]
+        result, number = (plain if greatest else _carrier(plain)), np.ones((), np.int64)
+        for i, wanted in enumerate(size):
+            axis = plain.ndim - count + i
+            extent = plain.shape[axis]
+            cuts = [(j * extent // wanted, -(-(j + 1) * extent // wanted)) for j in range(wanted)]
+            parts = [np.take(result, range(a, b), axis=axis) for a, b in cuts]
+            result = np.concatenate(
+                [(p.max if greatest else p.sum)(axis=axis, keepdims=True) for p in parts], axis=axis
+            )
+            number = number[..., None] * np.asarray([b - a for a, b in cuts])
+        if not greatest:
+            result = _divide(result, number, plain.dtype)
+        return from_plain(result, order, attrs.out_layout or attrs.layout)
+
+    return kernel
+
+
+def _global(greatest: bool) -> Kernel:
+    def kernel(attrs: Any, x: Any) -> Any:
+        plain, order, count = _space_last(x, attrs.layout)
+        axes = tuple(range(plain.ndim - count, plain.ndim))
+        if greatest:
+            result = plain.max(axis=axes, keepdims=True)
+        else:
+            number = int(np.prod(plain.shape[plain.ndim - count :]))
+            result = _divide(_carrier(plain).sum(axis=axes, keepdims=True), number, plain.dtype)
+        return from_plain(result, order, attrs.out_layout or attrs.layout)
+
+    return kernel
+
+
+KERNELS: dict[str, Kernel] = {
+    **{f"nn.max_pool{n}d": max_pool for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": avg_pool for n in (1, 2, 3)},
+    **{f"nn.adaptive_max_pool{n}d": _adaptive(True) for n in (1, 2, 3)},
+    **{f"nn.adaptive_avg_pool{n}d": _adaptive(False) for n in (1, 2, 3)},
+    "nn.global_max_pool2d": _global(True),
+    "nn.global_avg_pool2d": _global(False),
+}

@@ -1,0 +1,253 @@
+"""Quantised operators, exact to the integer.
+
+What they mean is TVM's lowering to integer arithmetic: `requantize` multiplies by a 32-bit fixed-point number in int64
+and rounds halves upwards (`rounding="TONEAREST"`: away from zero), unless its `compute_dtype` asks for floats; all
+else is exact integer arithmetic in int32 around it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.kernels import nn_pool
+from relaylang.interpreter.kernels.common import (
+    Kernel,
+    KernelError,
+    along,
+    convert,
+    from_plain,
+    norm_axis,
+    np_dtype,
+    out_dtype,
+    paddings,
+    round_away,
+    saturate,
+    to_plain,
+)
+from relaylang.interpreter.kernels.nn_conv import convolve, exact_matmul, transposed
+from relaylang.interpreter.kernels.tensor import KERNELS as ELEMENTWISE
+from relaylang.interpreter.kernels.tensor import multiply_fixed
+
+_INT32 = np.dtype(np.int32)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Real multipliers as `significand * 2**(shift - 31)` with a significand of 31 bits, both int64."""
+    fraction, shift = np.frexp(np.asarray(multiplier, np.float64))
+    significand = round_away(fraction * np.float64(2.0**31)).astype(np.int64)
+    over = significand == 2**31
+    return np.where(over, significand // 2, significand), np.where(over, shift + 1, shift).astype(np.int64)
+
+
+def multiply_to_nearest(x: Any, significand: Any, shift: Any) -> Any:
+    """`multiply_fixed` with halves away from zero."""
+    left, total = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0) + 31
+    product = np.left_shift(np.asarray(x).astype(np.int64), left) * np.asarray(significand, np.int64)
+    half = np.left_shift(np.int64(1), total - 1)
+    return ((product + np.where(product >= 0, half, half - 1)) >> total).astype(np.int32)
+
+
+def _requantize_float(x: Any, multiplier: Any, zero_point: Any, upward: bool, dtype: np.dtype) -> Any:
+    kind = dtype.type
+    scaled = x.astype(dtype) * np.asarray(multiplier).astype(dtype) + np.asarray(zero_point).astype(dtype)
+    return convert(np.asarray(np.floor(scaled + kind(0.5)) if upward else round_away(scaled)), _INT32)
+
+
+def requantize_to(
+    x: Any,
+    in_scale: Any,
+    in_zero: Any,
+    out_scale: Any,
+    out_zero: Any,
+    dtype: np.dtype,
+    axis: int = -1,
+    rounding: str = "None",
+    compute: str = "None",
+) -> Any:
+    """From one scale and zero point to another; the incoming ones may be vectors along `axis`."""
+    if float(out_scale) == 0:
+        raise KernelError("the output scale is 0")
+    x = np.asarray(x).astype(np.int32) - along(in_zero, axis, x.ndim).astype(np.int32)
+    upward = rounding in ("None", "UPWARD")
+    multiplier = along(np.asarray(in_scale).astype(np.float64), axis, x.ndim) / np.float64(out_scale)
+    if compute in ("float32", "float64"):
+        shifted = _requantize_float(x, multiplier, out_zero, upward, np.dtype(compute))
+    else:
+        significand, shift = fixed_point(multiplier)
+        scaled = (multiply_fixed if upward else multiply_to_nearest)(x, significand, shift)
+        shifted = scaled + np.asarray(out_zero).astype(np.int32)
+    return saturate(shifted, dtype)
+
+
+def requantize(attrs: Any, x: Any, in_scale: Any, in_zero: Any, out_scale: Any, out_zero: Any) -> Any:
+    dtype = out_dtype(attrs, np.dtype(np.int8))
+    return requantize_to(
+        x, in_scale, in_zero, out_scale, out_zero, dtype, attrs.axis, attrs.rounding, attrs.compute_dtype
+    )
+
+
+def quantize_to(x: Any, scale: Any, zero: Any, dtype: np.dtype, axis: int = -1) -> Any:
+    info = np.iinfo(dtype)
+    shifted = round_away(np.asarray(x) / along(scale, axis, x.ndim)) + along(zero, axis, x.ndim).astype(np.float32)
+    held = np.clip(np.nan_to_num(shifted, nan=0.0).astype(np.float64), float(info.min), float(info.max))
+    return held.astype(np.int64).astype(dtype)
+
+
+def quantize(attrs: Any, x: Any, scale: Any, zero: Any) -> Any:
+    """`round(x / scale) + zero point`, halves away from zero, held to the element type's range."""
+    return quantize_to(x, scale, zero, np_dtype(attrs.out_dtype), attrs.axis)
+
+
+def dequantize_to(x: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
+    shifted = np.asarray(x).astype(np.int32) - along(zero, axis, x.ndim).astype(np.int32)
+    return shifted.astype(np.float32) * along(scale, axis, x.ndim)
+
+
+def dequantize(attrs: Any, x: Any, scale: Any, zero: Any) -> Any:
+    real = dequantize_to(x, scale, zero, attrs.axis)
+    dtype = np_dtype(attrs.out_dtype) if attrs.out_dtype else _FLOAT32
+    if dtype == _FLOAT32:
+        return real
+    top = np.float32(np.finfo(dtype).max) if dtype.kind == "f" else np.float32(np.finfo(np.float32).max)
+    return np.clip(real, -top, top).astype(dtype)
+
+
+# Products: the zero points go first, then exact sums.
+
+
+def _less_zero(x: Any, zero: Any, axis: int) -> np.ndarray:
+    return x.astype(np.int32) - along(zero, axis, x.ndim).astype(np.int32)
+
+
+def conv2d(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+    """The padding holds the input's zero point. Scales do not enter: the result is int32 at their product."""
+    plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
+    kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "OIHW"), w_zero, 0)
+    pads = paddings(attrs.padding, 2)
+    result = convolve(plain, kernel, attrs.strides, pads, attrs.dilation, attrs.groups, out_dtype(attrs, _INT32))
+    return from_plain(result, "NCHW", attrs.out_layout or attrs.data_layout)
+
+
+def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+    plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
+    kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "IOHW"), w_zero, 1)
+    return from_plain(
+        transposed(plain, kernel, attrs, out_dtype(attrs, _INT32)), "NCHW", attrs.out_layout or attrs.data_layout
+    )
+
+
+def dense(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+    rows = _less_zero(weight, w_zero, 0)
+    flat = _less_zero(data.reshape(-1, data.shape[-1]), in_zero, 0)
+    return exact_matmul(flat, rows.T, out_dtype(attrs, _INT32)).reshape(*data.shape[:-1], weight.shape[0])
+
+
+def batch_matmul(attrs: Any, x: Any, y: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any) -> Any:
+    left, right = _less_zero(x, x_zero, 0), _less_zero(y, y_zero, 0)
+    left = left.swapaxes(-1, -2) if attrs.transpose_a else left
+    right = right.swapaxes(-1, -2) if attrs.transpose_b else right
+    return exact_matmul(left, right, out_dtype(attrs, _INT32))
+
+
+# Operators whose inputs and output each have a scale and a zero point.
+
+
+def _same(a: Any, b: Any) -> bool:
+    return np.ndim(a) == 0 and np.ndim(b) == 0 and bool(a == b)
+
+
+def upcast(x: Any, scale: Any, zero: Any, out_scale: Any, out_zero: Any, axis: int = -1) -> Any:
+    """At the output's scale and zero point, as int32."""
+    if _same(scale, out_scale) and _same(zero, out_zero):
+        return x.astype(np.int32)
+    return requantize_to(x, scale, zero, out_scale, out_zero, _INT32, axis)
+
+
+def add(attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any) -> Any:
+    left = upcast(a, a_scale, a_zero, scale, zero, attrs.lhs_axis)
+    right = upcast(b, b_scale, b_zero, scale, zero, attrs.rhs_axis)
+    return saturate(left + right - zero, a.dtype)
+
+
+def subtract(
+    attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
+) -> Any:
+    left = upcast(a, a_scale, a_zero, scale, zero, attrs.lhs_axis)
+    right = upcast(b, b_scale, b_zero, scale, zero, attrs.rhs_axis)
+    return saturate(left - right + zero, a.dtype)
+
+
+def multiply(
+    attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
+) -> Any:
+    product = _less_zero(a, a_zero, attrs.lhs_axis) * _less_zero(b, b_zero, attrs.rhs_axis)
+    both = np.asarray(a_scale) * np.asarray(b_scale)
+    return requantize_to(product, both, _INT32.type(0), scale, zero, a.dtype, attrs.lhs_axis)
+
+
+def concatenate(attrs: Any, parts: Any, scales: Any, zeros: Any, scale: Any, zero: Any) -> Any:
+    held = [
+        part if _same(s, scale) and _same(z, zero) else requantize_to(part, s, z, scale, zero, part.dtype)
+        for part, s, z in zip(parts, scales, zeros)
+    ]
+    return np.concatenate(held, axis=attrs.axis)
+
+
+def leaky_relu(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
+    held = upcast(x, in_scale, in_zero, scale, zero)
+    slope, slope_shift = fixed_point(attrs.alpha)
+    rest, rest_shift = fixed_point(1 - attrs.alpha)
+    below = multiply_fixed(held, slope, slope_shift) + multiply_fixed(zero, rest, rest_shift)
+    return saturate(np.where(x.astype(np.int32) < in_zero, below, held), x.dtype)
+
+
+def avg_pool2d(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
+    return saturate(nn_pool.avg_pool(attrs, upcast(x, in_scale, in_zero, scale, zero)), x.dtype)
+
+
+def softmax(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
+    """The integer-only softmax of arXiv 2207.01405: powers of two by shifts, a quotient in 30 bits."""
+    axis = norm_axis(attrs.axis, x.ndim)
+    shifted = x.astype(np.int32) - np.asarray(in_zero).astype(np.int32)
+    unit = np.int32(round_away(np.float32(1) / np.float32(in_scale)))
+    apart = shifted - shifted.max(axis=axis, keepdims=True)
+    power = apart + (apart >> np.int32(1)) - (apart >> np.int32(4))
+    whole = np.clip((power - np.fmod(power, -unit)) // -unit, np.int32(0), np.int32(20))
+    rest = power + whole * unit
+    exps = ((rest >> np.int32(1)) + unit) << (whole.max(axis=axis, keepdims=True) - whole)
+    sums = exps.sum(axis=axis, keepdims=True, dtype=np.int32)
+    output = (np.int32(1 << 30) // sums * exps) >> np.int32(30 - 7)
+    return requantize_to(output, np.float32(1 / 128), _INT32.type(0), scale, zero, np.dtype(np.int8), 0)
+
+
+def _through_floats(f: Kernel) -> Kernel:
+    """A function of real numbers, between dequantize and quantize."""
+
+    def kernel(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
+        return quantize_to(np.asarray(f(None, dequantize_to(x, in_scale, in_zero))), scale, zero, x.dtype)
+
+    return kernel
+
+
+_UNARY = ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
+
+KERNELS: dict[str, Kernel] = {
+    "qnn.quantize": quantize,
+    "qnn.dequantize": dequantize,
+    "qnn.requantize": requantize,
+    "qnn.conv2d": conv2d,
+    "qnn.conv2d_transpose": conv2d_transpose,
+    "qnn.dense": dense,
+    "qnn.batch_matmul": batch_matmul,
+    "qnn.add": add,
+    "qnn.subtract": subtract,
+    "qnn.mul": multiply,
+    "qnn.concatenate": concatenate,
+    "qnn.leaky_relu": leaky_relu,
+    "qnn.avg_pool2d": avg_pool2d,
+    "qnn.softmax": softmax,
+    **{f"qnn.{name}": _through_floats(ELEMENTWISE[name]) for name in _UNARY},
+}

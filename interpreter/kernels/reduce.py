@@ -1,0 +1,88 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.kernels.common import Kernel, is_float, norm_axis, wide
+
+
+def reduced_axes(attrs: Any, rank: int) -> tuple[int, ...]:
+    """The axes that go away, in order; all of them where none is named."""
+    axis = attrs.axis
+    if axis is None or axis == ():
+        return tuple(range(rank))
+    named = {norm_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}
+    return tuple(i for i in range(rank) if (i in named) != attrs.exclude)
+
+
+def _count(x: np.ndarray, axes: tuple[int, ...]) -> int:
+    return int(np.prod([x.shape[a] for a in axes]))
+
+
+def sum_(attrs: Any, x: Any) -> Any:
+    axes = reduced_axes(attrs, x.ndim)
+    carrier = np.float32 if is_float(x.dtype) and x.dtype.itemsize < 4 else x.dtype
+    return np.sum(x, axis=axes, keepdims=attrs.keepdims, dtype=carrier).astype(x.dtype)
+
+
+def mean(attrs: Any, x: Any) -> Any:
+    """Integers are summed exactly and divided towards zero."""
+    axes = reduced_axes(attrs, x.ndim)
+    count = _count(x, axes)
+    if is_float(x.dtype):
+        total = np.sum(wide(x), axis=axes, keepdims=attrs.keepdims)
+        return (total / total.dtype.type(count)).astype(x.dtype)
+    total = np.sum(x, axis=axes, keepdims=attrs.keepdims, dtype=np.int64)
+    return ((total - np.fmod(total, np.int64(count))) // np.int64(count)).astype(x.dtype)
+
+
+def variance(attrs: Any, x: Any, mean: Any) -> Any:
+    axes = reduced_axes(attrs, x.ndim)
+    apart = wide(np.asarray(x - mean))
+    total = np.sum(apart * apart, axis=axes, keepdims=attrs.keepdims)
+    return (total / total.dtype.type(_count(x, axes) - bool(attrs.unbiased))).astype(x.dtype)
+
+
+def prod(attrs: Any, x: Any) -> Any:
+    return np.prod(x, axis=reduced_axes(attrs, x.ndim), keepdims=attrs.keepdims, dtype=x.dtype)
+
+
+def _extreme(f: Any) -> Kernel:
+    return lambda attrs, x: f(x, axis=reduced_axes(attrs, x.ndim), keepdims=attrs.keepdims)
+
+
+def _arg(greatest: bool) -> Kernel:
+    """The place of the extreme along the axes taken together, as int32; nan only where there is nothing else."""
+
+    def kernel(attrs: Any, x: Any) -> Any:
+        axes = reduced_axes(attrs, x.ndim)
+        kept = [i for i in range(x.ndim) if i not in axes]
+        flat = np.transpose(x, kept + list(axes)).reshape([x.shape[i] for i in kept] + [_count(x, axes)])
+        if is_float(x.dtype):
+            flat = np.where(np.isnan(flat), x.dtype.type(-np.inf if greatest else np.inf), flat)
+        if attrs.select_last_index:
+            flat = flat[..., ::-1]
+        found = (np.argmax if greatest else np.argmin)(flat, axis=-1)
+        if attrs.select_last_index:
+            found = flat.shape[-1] - 1 - found
+        found = np.asarray(found, np.int32)
+        return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else found
+
+    return kernel
+
+
+KERNELS: dict[str, Kernel] = {
+    "sum": sum_,
+    "mean": mean,
+    "variance": variance,
+    "prod": prod,
+    "max": _extreme(np.max),
+    "min": _extreme(np.min),
+    "all": _extreme(np.all),
+    "any": _extreme(np.any),
+    "argmax": _arg(True),
+    "argmin": _arg(False),
+}

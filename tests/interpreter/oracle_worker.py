@@ -1,0 +1,42 @@
+"""A process that runs Relay text with TVM: pickled (text, inputs) in, pickled results or error text out.
+
+Runs under the oracle's Python (`RELAY_ORACLE`), never as part of the project; its argument is the folder of `x86.py`.
+"""
+
+import pickle
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import numpy as np  # noqa: E402
+import x86  # noqa: E402,F401
+from tvm import relay, runtime, transform  # noqa: E402
+
+
+def plain(value):
+    if isinstance(value, (list, tuple, runtime.container.ADT)):
+        return tuple(plain(value[i]) for i in range(len(value)))
+    return np.asarray(value.numpy())
+
+
+def main():
+    while True:
+        try:
+            text, inputs = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            module = (
+                relay.fromtext(text)
+                if text.startswith("#[version")
+                else relay.fromtext('#[version = "0.0.5"]\n' + text)
+            )
+            with transform.PassContext(opt_level=1):
+                function = relay.create_executor("vm", mod=module, target="llvm").evaluate()
+            answer = plain(function(*inputs))
+        except Exception as problem:
+            answer = f"{type(problem).__name__}: {str(problem)[-600:]}"
+        pickle.dump(answer, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+main()
