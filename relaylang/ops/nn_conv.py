@@ -273,7 +273,7 @@ def conv3d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The weight's gradient. `data_layout` is that of the gradient, `kernel_layout` of the data, `out_layout` of the weight."""
+    """The weight's gradient. `data_layout` is the gradient's, `kernel_layout` the data's, `out_layout` the weight's."""
     grad, data = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if attrs.kernel_size is None:
         ctx.fail("the attribute kernel_size must be given")

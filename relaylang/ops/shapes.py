@@ -115,7 +115,7 @@ def need_scalar(types: Sequence[Type], arg: int, dtype: str | None, ctx: Relatio
 
 
 def split_layout(layout: str) -> list[tuple[str, int]]:
-    """The axes of a layout such as `NCHW4c`, in order: the letter, and the extent of a split part (0 for a whole axis)."""
+    """The axes of a layout such as `NCHW4c`, in order: the letter, and a split part's extent (0 for a whole axis)."""
     axes: list[tuple[str, int]] = []
     number = ""
     for char in layout:

@@ -1,0 +1,360 @@
+"""Calls: operators by their relations, functions and constructors by their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from relaylang.diagnostics import Diagnostic, error
+from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Var
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import (
+    ANY,
+    Dim,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    TensorType,
+    Type,
+    TypeCall,
+)
+from relaylang.ops.record import Op, RelationError, make_attrs
+from relaylang.source import Span
+from relaylang.typing.report import argument_span, difference, name_of, show
+from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim
+
+
+class Waiting:
+    """A call or a projection whose type depends on what is not known yet."""
+
+    __slots__ = ("done", "node", "result")
+
+    def __init__(self, node: Expr, result: Unknown) -> None:
+        self.node = node
+        self.result = result
+        self.done = False
+
+
+class Context:
+    """What a type relation may ask of the checker, for one call at a time."""
+
+    __slots__ = ("solver", "types")
+
+    def __init__(self, solver: Solver) -> None:
+        self.solver = solver
+        self.types: Sequence[Type] = ()
+
+    def unify(self, arg: int, expected: Type) -> Type:
+        have = find(self.types[arg])
+        if isinstance(expected, TensorType) and type(expected) is TensorType:
+            expected = self.solver.intern(expected)
+            if have is expected:
+                return expected
+        if not self.solver.unify(have, expected):
+            have = self.solver.resolve(have)
+            what = difference(expected, have)
+            raise RelationError(f"must be `{show(expected)}`, not `{show(have)}`{': ' if what else ''}{what}", arg)
+        return self.solver.resolve(have)
+
+    def unify_dims(self, left: Dim, right: Dim, what: str, arg: int | None = None) -> Dim:
+        if not self.solver.unify_dims(left, right):
+            raise RelationError(f"{what}: {left} and {right} differ", arg)
+        return right if left is ANY else find_dim(left)
+
+    def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> None:
+        raise RelationError(message, arg, notes)
+
+
+class Calls(Solver):
+    """The part of an inference that types calls."""
+
+    def __init__(self, module: IRModule | None) -> None:
+        super().__init__()
+        self.types: dict[int, Type] = {}
+        self.diagnostics: list[Diagnostic] = []
+        self.definitions = dict(module.type_definitions) if module is not None else {}
+        self.functions: dict[str, Function] = (
+            {v.name_hint: f for v, f in module.functions.items()} if module is not None else {}
+        )
+        self.context = Context(self)
+        self.memo: dict[tuple[int, ...], Type] = {}
+        self.constructors: dict[int, FuncType] = {}
+        self.opened: dict[int, tuple[Type, Type]] = {}
+        self.holes_by_type: dict[int, Unknown] = {}
+        self.closed_types: dict[int, Type] = {}
+        self.keep: list[object] = []
+
+    # --- saying what is wrong ---
+
+    def say(
+        self,
+        code: str,
+        title: str,
+        span: Span | None,
+        label: str = "",
+        also: Iterable[tuple[Span | None, str]] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.diagnostics.append(error(code, title, span, label, also=also, notes=notes))
+
+    def mismatch(
+        self,
+        what: str,
+        wanted: Type,
+        found: Type,
+        span: Span | None,
+        also: Iterable[tuple[Span | None, str]] = (),
+    ) -> None:
+        """Two types had to be the same and are not."""
+        if self.infinite:
+            self.say("R0310", f"{what} would have a type that contains itself", span, also=also)
+            return
+        wanted, found = self.resolve(wanted), self.resolve(found)
+        inner = self.conflict
+        text = difference(wanted, found) or (difference(*inner) if inner is not None else "")
+        self.say(
+            "R0302", f"{what} must be `{show(wanted)}`, not `{show(found)}`", span,
+            also=[*also, *self.definition_labels(wanted, found)], notes=(text,) if text else (),
+        )  # fmt: skip
+
+    def cannot_be(self, node: Expr, what: str, wanted: Type, found: Type) -> None:
+        self.mismatch(what, wanted, found, node.span)
+
+    def definition_labels(self, left: Type, right: Type) -> list[tuple[Span | None, str]]:
+        """The definitions of two types that are told apart by name."""
+        out: list[tuple[Span | None, str]] = []
+        pair = (self.resolve(left), self.resolve(right))
+        if self.conflict is not None and not all(isinstance(t, TypeCall) for t in pair):
+            pair = self.conflict
+        if all(isinstance(t, TypeCall) for t in pair):
+            for ty in dict.fromkeys(t.func for t in pair if isinstance(t, TypeCall)):
+                data = self.definitions.get(ty) if isinstance(ty, GlobalTypeVar) else None
+                if data is not None:
+                    out.append((data.span, f"`{data.header.name_hint}` is defined here"))
+        return out
+
+    def origin(self, expr: Expr) -> tuple[Span | None, str]:
+        """Where the type of an expression comes from."""
+        if isinstance(expr, Var):
+            where = expr.type_annotation.span if expr.type_annotation is not None else None
+            return where or expr.span, f"{name_of(expr)} is `{show(self.resolve(self.types[id(expr)]))}`"
+        return expr.span, f"this is `{show(self.resolve(self.types[id(expr)]))}`"
+
+    # --- calls ---
+
+    def call(self, node: Call) -> Type:
+        op = node.op
+        types = self.types
+        if type(op) is Op:
+            args = [find(types[id(a)]) for a in node.args]
+            if op.attrs is None:
+                key = (id(op), *[id(a) for a in args])
+                made = self.memo.get(key)
+                if made is not None:
+                    return made
+                made = self.relate(node, op, args)
+                if type(made) is TensorType and all(type(a) is TensorType for a in args):
+                    self.memo[key] = made
+                    self.keep.append(args)
+                return made
+            return self.relate(node, op, args)
+        callee = find(self.constructor_type(op, node.span) if isinstance(op, Constructor) else types[id(op)])
+        return self.apply(node, callee)
+
+    def relate(self, node: Call, op: Op, args: list[Type]) -> Type:
+        """The type of an operator's call; an unknown that waits where the arguments are not known."""
+        if len(args) != len(op.args) and not op.variadic:
+            names = ", ".join(op.args) or "none"
+            self.say(
+                "R0303", f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
+                node.span, notes=(f"its arguments are: {names}",),
+            )  # fmt: skip
+            return POISON
+        if op.attrs is not None and node.attrs is None and any(f.required for f in op.schema.values()):
+            try:
+                make_attrs(op.attrs, {})
+            except ValueError as problem:
+                self.say("R0301", f"{name_of(op)}: the attribute {problem.name} {problem}", node.span)  # type: ignore[attr-defined]
+                return POISON
+        made = self.try_relation(node, op, args)
+        if made is not None:
+            return made
+        result = Unknown(node, True)
+        self.wait(Waiting(node, result), args)
+        return result
+
+    def wait(self, waiting: Waiting, types: Iterable[Type]) -> None:
+        """Have something looked at again when one of the unknowns in some types is known, or its own result is."""
+        node = waiting.node
+        targets = [u for ty in types for u in self.unknowns_in(ty)[:1]]
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.back is not None:
+            targets.append(waiting.result)
+        for unknown in targets:
+            unknown = find(unknown)  # type: ignore[assignment]
+            if type(unknown) is Unknown:
+                if unknown.waiters is None:
+                    unknown.waiters = []
+                unknown.waiters.append(waiting)
+
+    def retry(self, waiting: Waiting) -> Type | None:
+        """Run a relation that waited; None where it has to wait on."""
+        node = waiting.node
+        assert isinstance(node, Call) and isinstance(node.op, Op)
+        args = [find(self.types[id(a)]) for a in node.args]
+        made = self.try_relation(node, node.op, args)
+        if made is None and node.op.back is not None:
+            result = self.resolve(waiting.result)
+            if self.is_known(result):
+                self.context.types = args
+                try:
+                    node.op.back(result, args, node.attrs, self.context)
+                except RelationError as problem:
+                    waiting.done = True
+                    self.relation_failed(node, problem)
+                    return None
+                args = [find(a) for a in args]
+                made = self.try_relation(node, node.op, args)
+        if made is None:
+            self.wait(waiting, args)
+        else:
+            waiting.done = True
+        return made
+
+    def try_relation(self, node: Call, op: Op, args: list[Type]) -> Type | None:
+        """The type that an operator's relation gives, or None where it needs more."""
+        needs = op.needs
+        for i in range(len(args)) if needs is None else needs:
+            ty = args[i]
+            if type(ty) is TensorType:
+                continue
+            ty = args[i] = self.resolve(ty)
+            if not self.is_known(ty):
+                if ty is POISON or self.is_poisoned(ty):
+                    return POISON
+                if isinstance(ty, OpenTensor):
+                    args[i] = self.close_dims(ty)
+                    continue
+                return None
+        self.context.types = args
+        attrs = node.attrs
+        if attrs is None and op.attrs is not None:
+            attrs = make_attrs(op.attrs, {})
+        try:
+            made = op.rel(args, attrs, self.context)
+        except RelationError as problem:
+            self.relation_failed(node, problem)
+            return POISON
+        if type(made) is TensorType:
+            return self.intern(made)
+        if made is None and any(self.is_poisoned(a) for a in args):
+            return POISON
+        return made
+
+    def close_dims(self, ty: TensorType) -> TensorType:
+        """A tensor type whose open extents are `?`: nothing said what they are."""
+        shape = tuple(ANY if type(d) is DimUnknown else d for d in map(find_dim, ty.shape))
+        return self.intern(TensorType(shape, ty.dtype))
+
+    def relation_failed(self, node: Call, problem: RelationError) -> None:
+        op = node.op
+        assert isinstance(op, Op)
+        arg = problem.arg
+        if arg is None or arg >= len(node.args):
+            self.say("R0301", f"{name_of(op)}: {problem.message}", node.span, notes=problem.notes)
+            return
+        word = f" ({op.args[arg]})" if arg < len(op.args) else ""
+        also = [
+            (span, text)
+            for span, text in (self.origin(a) for a in dict.fromkeys(node.args))
+            if span is not None and not (node.span is not None and _inside(span, node.span))
+        ]
+        self.say(
+            "R0301", f"{name_of(op)}: argument {arg + 1}{word} {problem.message}",
+            argument_span(node, arg), also=also, notes=problem.notes,
+        )  # fmt: skip
+
+    def constructor_type(self, constructor: Constructor, span: Span | None) -> Type:
+        made = self.constructors.get(id(constructor))
+        if made is None:
+            data = self.definitions.get(constructor.belong_to)
+            if data is None:
+                name = constructor.belong_to.name_hint
+                self.say("R0312", f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span)
+                return POISON
+            made = FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
+            self.constructors[id(constructor)] = made
+        return made
+
+    def apply(self, node: Call, callee: Type) -> Type:
+        """The type of a call of something that is not an operator."""
+        args = [self.types[id(a)] for a in node.args]
+        if type(callee) is Unknown:
+            result = Unknown(node, True)
+            if not self.unify(callee, FuncType(args, result)):
+                self.cannot_be(node, name_of(node.op), callee, FuncType(args, result))
+                return POISON
+            return result
+        if callee is POISON:
+            return POISON
+        if not isinstance(callee, FuncType):
+            self.say(
+                "R0305", f"{name_of(node.op)} is called, but it is not a function: it is `{show(callee)}`",
+                node.span, also=[self.origin(node.op)],
+            )  # fmt: skip
+            return POISON
+        if len(args) != len(callee.arg_types):
+            count = len(callee.arg_types)
+            self.say(
+                "R0303", f"{name_of(node.op)} takes {count} argument{'s' * (count != 1)}, not {len(args)}", node.span,
+                also=[(self.callee_span(node.op), "it is defined here")],
+                notes=(f"its type is `{show(self.resolve(callee))}`",),
+            )  # fmt: skip
+            return POISON
+        if callee.type_params:
+            mapping = self.fresh_for(callee.type_params, node)
+            if node.type_args:
+                for param, given in zip(callee.type_params, node.type_args):
+                    if id(param) in mapping:
+                        self.unify(mapping[id(param)], self.opened_argument(given))
+            opened = self.substitute(FuncType(callee.arg_types, callee.ret_type), mapping)
+            assert isinstance(opened, FuncType)
+            callee = opened
+        wrong = False
+        for i, (wanted, have) in enumerate(zip(callee.arg_types, args)):
+            if find(wanted) is not find(have) and not self.unify(wanted, have):
+                also = [self.parameter(node.op, i)]
+                if not isinstance(node.args[i], Call):
+                    also.append(self.origin(node.args[i]))
+                self.mismatch(
+                    f"argument {i + 1} of {name_of(node.op)}", wanted, have, argument_span(node, i), also=also
+                )
+                wrong = True
+        if wrong and not self.is_known(self.resolve(callee.ret_type)):
+            return POISON
+        return self.resolve(callee.ret_type)
+
+    def opened_argument(self, given: Type) -> Type:
+        return self.map_type(given, lambda ty: Unknown() if type(ty) is IncompleteType else ty)
+
+    def callee_span(self, callee: Expr) -> Span | None:
+        if isinstance(callee, GlobalVar):
+            function = self.functions.get(callee.name_hint)
+            return function.span if function is not None else None
+        if isinstance(callee, Let):
+            return None
+        return callee.span
+
+    def parameter(self, callee: Expr, index: int) -> tuple[Span | None, str]:
+        """Where a callee says what its argument must be."""
+        function = self.functions.get(callee.name_hint) if isinstance(callee, GlobalVar) else callee
+        if isinstance(function, Function) and index < len(function.params):
+            param = function.params[index]
+            where = param.type_annotation.span if param.type_annotation is not None else None
+            return where or param.span, f"the parameter {name_of(param)} is declared here"
+        return (callee.span, "it is defined here") if isinstance(callee, Constructor) else (None, "")
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return inner.source is outer.source and outer.first <= inner.first and inner.last <= outer.last
+
+
+__all__ = ["Calls", "Context", "Waiting"]

@@ -1,0 +1,115 @@
+"""Whether the clauses of a match cover every value, and if not, a value that they miss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relaylang.ir.expr import (
+    Clause,
+    Constructor,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    TypeData,
+)
+from relaylang.ir.types import GlobalTypeVar
+
+#: Beyond so many steps the question is given up; ordinary matches take as many as they have patterns.
+LIMIT = 200_000
+
+# A row is what is left of a clause: a linked list (first pattern, rest), None for anything. A witness is a linked list
+# of what has been chosen, from the last choice back: (constructor, tuple size or None, rest).
+_Row = tuple["Pattern | None", "_Row"] | None
+_Witness = tuple["Constructor | int | None", "_Witness"] | None
+
+
+class Undecided(Exception):
+    """The clauses are too many to tell."""
+
+
+def missing_value(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> str | None:
+    """The text of a value that no clause takes, or None where they take all. Raises `Undecided`."""
+    rows: list[_Row] = [(clause.lhs, None) for clause in clauses]
+    stack: list[tuple[list[_Row], int, _Witness]] = [(rows, 1, None)]
+    steps = 0
+    while stack:
+        rows, width, witness = stack.pop()
+        if not rows:
+            return _witness_text(witness, width)
+        if width == 0:
+            continue
+        steps += len(rows)
+        if steps > LIMIT:
+            raise Undecided
+        heads = [_shape(row[0]) for row in rows if row is not None]
+        tuples = [h for h in heads if isinstance(h, int)]
+        constructors = [h for h in heads if isinstance(h, Constructor)]
+        if tuples:
+            size = tuples[0]
+            stack.append((_specialise(rows, size, size), width - 1 + size, (size, witness)))
+        elif constructors:
+            data = definitions.get(constructors[0].belong_to)
+            siblings = data.constructors if data is not None else tuple(dict.fromkeys(constructors))
+            for sibling in reversed(siblings):
+                size = len(sibling.inputs)
+                stack.append((_specialise(rows, sibling, size), width - 1 + size, (sibling, witness)))
+        else:
+            stack.append(([row[1] for row in rows if row is not None], width - 1, (None, witness)))
+    return None
+
+
+def _shape(pattern: Pattern | None) -> Constructor | int | None:
+    """What a pattern asks for: a constructor, a tuple of a size, or nothing."""
+    if isinstance(pattern, PatternConstructor):
+        return pattern.constructor
+    if isinstance(pattern, PatternTuple):
+        return len(pattern.patterns)
+    return None
+
+
+def _specialise(rows: list[_Row], shape: Constructor | int, size: int) -> list[_Row]:
+    """The rows that take a value of a shape, with the patterns of its fields in front."""
+    out: list[_Row] = []
+    for row in rows:
+        assert row is not None
+        pattern, rest = row
+        if isinstance(pattern, (PatternConstructor, PatternTuple)):
+            if _shape(pattern) != shape and _shape(pattern) is not shape:
+                continue
+            for part in reversed(pattern.patterns):
+                rest = (part, rest)
+        else:
+            for _ in range(size):
+                rest = (None, rest)
+        out.append(rest)
+    return out
+
+
+def _witness_text(witness: _Witness, width: int) -> str:
+    """The chosen value in pattern syntax; what was never looked at is `_`."""
+    chosen: list[Constructor | int | None] = []
+    while witness is not None:
+        chosen.append(witness[0])
+        witness = witness[1]
+    out: list[str] = []
+    open_parts: list[tuple[int, str]] = []  # how many parts are still to come, and what closes them
+    for item in [*reversed(chosen), *[None] * width]:
+        size = len(item.inputs) if isinstance(item, Constructor) else item or 0
+        if isinstance(item, Constructor):
+            out.append(item.name_hint + ("(" if size else ""))
+        elif item is None:
+            out.append("_")
+        else:
+            out.append("(" if size else "()")
+        if size:
+            open_parts.append((size, ",)" if isinstance(item, int) and size == 1 else ")"))
+            continue
+        while open_parts:
+            left, close = open_parts.pop()
+            if left > 1:
+                open_parts.append((left - 1, close))
+                out.append(", ")
+                break
+            out.append(close)
+    text = "".join(out)
+    return text if len(text) <= 200 else text[:197] + "..."

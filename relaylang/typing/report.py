@@ -1,0 +1,169 @@
+"""How a type error is said: texts of types and of what differs, and the places to point at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from relaylang.diagnostics import define_codes
+from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, TupleGetItem, Var
+from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
+from relaylang.ops.record import Op
+from relaylang.source import SourceFile, Span
+
+define_codes(
+    {
+        "R0301": "an operator does not accept its arguments",
+        "R0302": "two types differ",
+        "R0303": "a wrong number of arguments",
+        "R0304": "a type is not known",
+        "R0305": "what is called is not a function",
+        "R0306": "not a field of a tuple",
+        "R0307": "a condition is not a truth value",
+        "R0308": "a match does not cover every value",
+        "R0309": "a pattern does not fit what is matched",
+        "R0310": "a type would contain itself",
+        "R0311": "a type is not well formed",
+        "R0312": "a name has no definition",
+        "R0313": "not a reference",
+        "R0314": "a variable is used before it has a value",
+        "R0315": "types that are left open",
+        "R0316": "constants whose values are missing",
+    }
+)
+
+_SHOWN = 300
+
+
+def show(ty: Type) -> str:
+    """A type's text, cut where it is long. Types of any depth are shown without writing all of them."""
+    if _size(ty, 400) >= 400:
+        return _outline(ty)
+    text = type_text(ty)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _size(ty: Type, limit: int) -> int:
+    count = 0
+    stack = [ty]
+    while stack and count < limit:
+        count += 1
+        stack.extend(type_children(stack.pop()))
+    return count
+
+
+def _outline(ty: Type) -> str:
+    if isinstance(ty, TupleType):
+        return f"(a tuple of {len(ty.fields)})"
+    if isinstance(ty, FuncType):
+        return f"fn (... {len(ty.arg_types)} arguments) -> ..."
+    return f"{type(ty).__name__}(...)"
+
+
+def difference(expected: Type, found: Type) -> str:
+    """In what two types differ, as half a sentence, or nothing where the texts say it all."""
+    if isinstance(expected, TensorType) and isinstance(found, TensorType):
+        if expected.dtype != found.dtype:
+            return f"the element type is {found.dtype}, not {expected.dtype}"
+        if len(expected.shape) != len(found.shape):
+            return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
+        for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
+            if want != have and want is not ANY and have is not ANY:
+                return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
+    if isinstance(expected, TupleType) and isinstance(found, TupleType) and len(expected.fields) != len(found.fields):
+        return f"it has {_count(len(found.fields), 'field')}, not {len(expected.fields)}"
+    if isinstance(expected, FuncType) and isinstance(found, FuncType):
+        if len(expected.arg_types) != len(found.arg_types):
+            return f"it takes {_count(len(found.arg_types), 'argument')}, not {len(expected.arg_types)}"
+    if isinstance(expected, TypeCall) and isinstance(found, TypeCall) and expected.func is not found.func:
+        return "they are two definitions, and types are told apart by name"
+    return ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def _dim(dim: object) -> str:
+    return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
+
+
+def name_of(expr: Expr) -> str:
+    """What an expression is called in a message."""
+    if isinstance(expr, Op):
+        return f"`{expr.name}`"
+    if isinstance(expr, GlobalVar):
+        return f"`@{expr.name_hint}`"
+    if isinstance(expr, Var):
+        return f"`%{expr.name_hint}`"
+    if isinstance(expr, Constructor):
+        return f"`{expr.name_hint}`"
+    if isinstance(expr, Call):
+        return f"the result of {name_of(expr.op)}" if isinstance(expr.op, (Op, GlobalVar, Var)) else "a call's result"
+    if isinstance(expr, TupleGetItem):
+        return f"field {expr.index}"
+    return "the function"
+
+
+class PlainSource(SourceFile):
+    """A source whose positions are offsets, beside one that counts tokens."""
+
+
+_plain: dict[int, tuple[SourceFile, PlainSource]] = {}
+
+
+def _plain_source(source: SourceFile) -> SourceFile:
+    if type(source) in (SourceFile, PlainSource):
+        return source
+    held = _plain.get(id(source))
+    if held is None or held[0] is not source:
+        _plain.clear()  # one text at a time is asked about
+        held = _plain[id(source)] = (source, PlainSource(source.name, source.text))
+    return held[1]
+
+
+_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
+
+
+def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the arguments of the last call in a stretch of text stand."""
+    depth = 0
+    begin = -1
+    last = -1
+    for piece in _PIECE.finditer(text, start, end):
+        mark = piece.group()
+        if mark in ("(", "[", "{"):
+            depth += 1
+            if depth == 1 and mark == "(":
+                begin = piece.end()
+        elif mark in (")", "]", "}"):
+            depth -= 1
+            if depth == 0 and mark == ")":
+                last = piece.start()
+                break
+        elif mark == "," and depth == 1 and begin >= 0:
+            yield begin, piece.start()
+            begin = piece.end()
+    if begin >= 0 and last >= 0:
+        yield begin, last
+
+
+def argument_span(call: Call, index: int) -> Span | None:
+    """Where a call's argument is written, which for a shared node is not where the node itself stands."""
+    span = call.span
+    if span is None:
+        return None
+    argument = call.args[index].span
+    start, end = span.start, span.end
+    if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
+        return argument
+    text = span.source.text
+    for i, (begin, stop) in enumerate(_arguments(text, start, end)):
+        if i == index:
+            piece = re.sub(r"/\*.*?\*/", lambda m: " " * len(m.group()), text[begin:stop], flags=re.S)
+            body = piece.strip()
+            if not body or i >= len(call.args):
+                return span
+            begin += piece.index(body)
+            return Span(_plain_source(span.source), begin, begin + len(body))
+    return span

@@ -1,0 +1,402 @@
+"""Unification: what is known of types that a program leaves open.
+
+An open type is an `Unknown`, a node of a union-find forest: bound, it links to what it is. Nothing here recurses on a
+type's depth, and a type that is known as a whole is looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from relaylang.ir.expr import Expr
+from relaylang.ir.types import (
+    ANY,
+    Dim,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+)
+
+
+class Unknown(IncompleteType):
+    """A type to be found. `origin` is the node that brought it in, `derived` says that it follows from others."""
+
+    __slots__ = ("derived", "link", "origin", "waiters")
+
+    def __init__(self, origin: Expr | None = None, derived: bool = False) -> None:
+        super().__init__()
+        self.link: Type | None = None
+        self.waiters: list[object] | None = None
+        self.origin = origin
+        self.derived = derived
+
+
+class _Poison(IncompleteType):
+    """The type of what is wrong and has been reported: it agrees with everything."""
+
+    __slots__ = ()
+
+
+POISON = _Poison()
+
+
+class DimUnknown(TypeVar):
+    """An extent to be found, which stands for a shape variable where a polymorphic function is used."""
+
+    __slots__ = ("link",)
+
+    def __init__(self, name_hint: str) -> None:
+        super().__init__(name_hint, "ShapeVar")
+        self.link: Dim | None = None
+
+
+class OpenTensor(TensorType):
+    """A tensor type with extents to be found."""
+
+    __slots__ = ()
+
+
+_LEAVES = (TypeVar, GlobalTypeVar, Unknown, _Poison, IncompleteType)
+_Leaf = frozenset(_LEAVES)
+
+
+def find(ty: Type) -> Type:
+    """What a type is bound to so far."""
+    while type(ty) is Unknown:
+        link = ty.link
+        if link is None:
+            return ty
+        if type(link) is Unknown and link.link is not None:
+            ty.link = link.link
+        ty = link
+    return ty
+
+
+def find_dim(dim: Dim) -> Dim:
+    while type(dim) is DimUnknown and dim.link is not None:
+        dim = dim.link
+    return dim
+
+
+def parts(ty: Type) -> tuple[Type, ...]:
+    """The types that a composite type is made of."""
+    if isinstance(ty, TupleType):
+        return ty.fields
+    if isinstance(ty, FuncType):
+        return (*ty.arg_types, ty.ret_type)
+    if isinstance(ty, RefType):
+        return (ty.value,)
+    if isinstance(ty, TypeCall):
+        return ty.args
+    return ()
+
+
+def with_parts(ty: Type, new: Sequence[Type]) -> Type:
+    """The composite type with other parts."""
+    if isinstance(ty, TupleType):
+        return TupleType(new, ty.span)
+    if isinstance(ty, FuncType):
+        return FuncType(new[:-1], new[-1], ty.type_params, ty.type_constraints, ty.span)
+    if isinstance(ty, RefType):
+        return RefType(new[0], ty.span)
+    assert isinstance(ty, TypeCall)
+    return TypeCall(ty.func, new, ty.span)
+
+
+class Solver:
+    """The state of one inference: bindings, what waits for them, and types seen as a whole."""
+
+    def __init__(self) -> None:
+        self.ready: list[object] = []  # what waited for a type that is known now
+        self.loosened = False  # whether the last unification met `?` against a number
+        self.known: dict[int, Type] = {}  # composite types without unknowns, by identity
+        self.interned: dict[tuple[object, ...], TensorType] = {}
+        self.conflict: tuple[Type, Type] | None = None  # where the last unification failed
+        self.infinite = False  # whether it failed since a type would contain itself
+
+    # --- looking at types ---
+
+    def intern(self, ty: TensorType) -> TensorType:
+        """One object for all equal tensor types, so that comparing them is comparing identities."""
+        return self.interned.setdefault((ty.shape, ty.dtype), ty)
+
+    def is_known(self, ty: Type) -> bool:
+        """Whether a resolved type has no unknowns."""
+        kind = type(ty)
+        if kind is TensorType or kind is TypeVar or kind is GlobalTypeVar:
+            return True
+        return id(ty) in self.known
+
+    def resolve(self, ty: Type) -> Type:
+        """The type with all that is known put in. Types without unknowns are noted as known."""
+        ty = find(ty)
+        if type(ty) is TensorType or type(ty) in _Leaf or id(ty) in self.known:
+            return ty
+        done: dict[int, Type] = {}
+        keep: list[Type] = []
+        stack = [ty]
+        while stack:
+            node = stack[-1]
+            if id(node) in done:
+                stack.pop()
+                continue
+            if type(node) is OpenTensor:
+                done[id(node)] = self._resolve_tensor(node)
+                stack.pop()
+                continue
+            new: list[Type] = []
+            missing: list[Type] = []
+            for part in parts(node):
+                part = find(part)
+                if type(part) is TensorType or type(part) in _Leaf or id(part) in self.known:
+                    new.append(part)
+                elif id(part) in done:
+                    new.append(done[id(part)])
+                else:
+                    missing.append(part)
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            old = parts(node)
+            made = node if all(a is b for a, b in zip(old, new)) else with_parts(node, new)
+            done[id(node)] = made
+            keep.append(made)
+            if all(self.is_known(part) for part in new):
+                self.known[id(made)] = made
+        return done[id(ty)]
+
+    def _resolve_tensor(self, ty: OpenTensor) -> TensorType:
+        shape = tuple(find_dim(d) for d in ty.shape)
+        if any(type(d) is DimUnknown for d in shape):
+            return ty if shape == ty.shape else OpenTensor(shape, ty.dtype, ty.span)
+        return self.intern(TensorType(shape, ty.dtype, ty.span))
+
+    def unknowns_in(self, ty: Type) -> list[Unknown]:
+        """The unknowns inside a type, each once."""
+        found: dict[int, Unknown] = {}
+        seen: set[int] = set()
+        stack = [ty]
+        while stack:
+            node = find(stack.pop())
+            if type(node) is Unknown:
+                found[id(node)] = node
+            elif id(node) not in seen and id(node) not in self.known:
+                seen.add(id(node))
+                stack.extend(reversed(parts(node)))
+        return list(found.values())
+
+    def is_poisoned(self, ty: Type) -> bool:
+        """Whether something inside a type has been reported already."""
+        seen: set[int] = set()
+        stack = [ty]
+        while stack:
+            node = find(stack.pop())
+            if node is POISON:
+                return True
+            if id(node) not in seen and id(node) not in self.known:
+                seen.add(id(node))
+                stack.extend(parts(node))
+        return False
+
+    # --- making types ---
+
+    def map_type(self, ty: Type, leaf: Callable[[Type], Type]) -> Type:
+        """The type with `leaf` applied to every tensor type, variable and unknown inside it."""
+        done: dict[int, Type] = {}
+        stack = [ty]
+        while stack:
+            node = stack[-1]
+            if id(node) in done:
+                stack.pop()
+                continue
+            children = parts(node)
+            if not children and not isinstance(node, (TupleType, TypeCall)):
+                done[id(node)] = leaf(node)
+                stack.pop()
+                continue
+            missing = [part for part in children if id(part) not in done]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            new = [done[id(part)] for part in children]
+            done[id(node)] = node if all(a is b for a, b in zip(children, new)) else with_parts(node, new)
+        return done[id(ty)]
+
+    def substitute(self, ty: Type, mapping: dict[int, Type]) -> Type:
+        """The type with variables replaced, by the identity of the variable."""
+        dims = {key: new for key, new in mapping.items() if isinstance(new, TypeVar)}
+
+        def leaf(node: Type) -> Type:
+            if isinstance(node, TensorType):
+                if dims and any(id(d) in dims for d in node.shape):
+                    shape = [dims.get(id(d), d) for d in node.shape]
+                    return OpenTensor(shape, node.dtype, node.span)  # type: ignore[arg-type]
+                return node
+            if type(node) is Unknown:
+                found = find(node)
+                return found if found is node else self.substitute(found, mapping)
+            return mapping.get(id(node), node)
+
+        return self.map_type(ty, leaf)
+
+    def fresh_for(self, params: Iterable[TypeVar], origin: Expr | None) -> dict[int, Type]:
+        """An unknown for each type parameter."""
+        return {id(p): DimUnknown(p.name_hint) if p.kind == "ShapeVar" else Unknown(origin) for p in params}
+
+    # --- unification ---
+
+    def unify(self, left: Type, right: Type) -> bool:
+        """Make two types the same. False where they differ; `conflict` says in what. `?` agrees with every extent."""
+        left, right = find(left), find(right)
+        if left is right:
+            return True
+        self.infinite = False
+        stack = [(left, right)]
+        seen: set[tuple[int, int]] | None = None
+        keep: list[Type] = []  # made on the way: an identity in `seen` must not be given out again
+        while stack:
+            a, b = stack.pop()
+            a, b = find(a), find(b)
+            if a is b:
+                continue
+            kind = type(a)
+            if kind is Unknown or type(b) is Unknown:
+                if kind is not Unknown:
+                    a, b = b, a
+                if not self.bind(a, b):  # type: ignore[arg-type]
+                    return False
+                continue
+            if a is POISON or b is POISON:
+                continue
+            if isinstance(a, TensorType):
+                if not isinstance(b, TensorType) or not self._unify_tensors(a, b):
+                    self.conflict = (a, b)
+                    return False
+                continue
+            if kind is not type(b) or kind in _Leaf:
+                self.conflict = (a, b)
+                return False
+            if seen is None:
+                seen = set()
+            pair = (id(a), id(b))
+            if pair in seen:
+                continue
+            seen.add(pair)
+            if isinstance(a, FuncType):
+                assert isinstance(b, FuncType)
+                if len(a.arg_types) != len(b.arg_types):
+                    self.conflict = (a, b)
+                    return False
+                if a.type_params or b.type_params:
+                    a, b = self._same_params(a, b)
+                    keep += (a, b)
+            elif isinstance(a, TypeCall) and find(a.func) is not find(b.func):  # type: ignore[attr-defined]
+                self.conflict = (a, b)
+                return False
+            mine, theirs = parts(a), parts(b)
+            if len(mine) != len(theirs):
+                self.conflict = (a, b)
+                return False
+            stack.extend(zip(reversed(mine), reversed(theirs)))
+        return True
+
+    def _same_params(self, a: FuncType, b: FuncType) -> tuple[FuncType, FuncType]:
+        """Two polymorphic function types over the same parameters; those that one has more of are instantiated."""
+        if len(a.type_params) < len(b.type_params):
+            b, a = self._same_params(b, a)
+            return a, b
+        mapping: dict[int, Type] = {id(p): q for p, q in zip(a.type_params, b.type_params)}
+        mapping.update(self.fresh_for(a.type_params[len(b.type_params) :], None))
+        made = self.substitute(FuncType(a.arg_types, a.ret_type), mapping)
+        assert isinstance(made, FuncType)
+        return made, b
+
+    def _unify_tensors(self, a: TensorType, b: TensorType) -> bool:
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            return False
+        if a.shape == b.shape:
+            return True
+        return all(self.unify_dims(m, n) for m, n in zip(a.shape, b.shape))
+
+    def unify_dims(self, left: Dim, right: Dim) -> bool:
+        """Make two extents the same; `?` agrees with all."""
+        left, right = find_dim(left), find_dim(right)
+        if left is right:
+            return True
+        if type(left) is DimUnknown:
+            left.link = right
+            return True
+        if type(right) is DimUnknown:
+            right.link = left
+            return True
+        if left is ANY or right is ANY:
+            self.loosened = True
+            return True
+        return not isinstance(left, TypeVar) and left == right
+
+    def bind(self, unknown: Unknown, ty: Type) -> bool:
+        """Say what an unknown is. False where it would contain itself."""
+        if type(ty) is Unknown:
+            if ty.derived and not unknown.derived:
+                unknown, ty = ty, unknown
+            if unknown.waiters:
+                ty.waiters = unknown.waiters if ty.waiters is None else ty.waiters + unknown.waiters
+            unknown.link = ty
+            unknown.waiters = None
+            return True
+        if not isinstance(ty, TensorType) and type(ty) not in _Leaf:
+            ty = self.resolve(ty)
+            if id(ty) not in self.known and any(u is unknown for u in self.unknowns_in(ty)):
+                self.conflict = (unknown, ty)
+                self.infinite = True
+                return False
+        unknown.link = ty
+        if unknown.waiters:
+            self.ready.extend(unknown.waiters)
+            unknown.waiters = None
+        return True
+
+    def join(self, left: Type, right: Type) -> Type | None:
+        """The type of a value that comes from either of two places: `?` where the extents differ in being known."""
+        self.loosened = False
+        if not self.unify(left, right):
+            return None
+        left = find(left)
+        if not self.loosened:
+            return find(right) if left is POISON else left
+        return self._merge(self.resolve(left), self.resolve(right))
+
+    def _merge(self, left: Type, right: Type) -> Type:
+        done: dict[tuple[int, int], Type] = {}
+        stack = [(left, right)]
+        while stack:
+            a, b = stack[-1]
+            key = (id(a), id(b))
+            if key in done:
+                stack.pop()
+                continue
+            if isinstance(a, TensorType) and isinstance(b, TensorType):
+                shape = tuple(ANY if m is ANY or n is ANY else m for m, n in zip(a.shape, b.shape))
+                done[key] = self.intern(TensorType(shape, a.dtype)) if type(a) is TensorType else a
+                stack.pop()
+                continue
+            mine, theirs = parts(a), parts(b)
+            if a is b or type(a) is not type(b) or isinstance(a, (FuncType, RefType)) or not mine:
+                done[key] = a
+                stack.pop()
+                continue
+            missing = [pair for pair in zip(mine, theirs) if (id(pair[0]), id(pair[1])) not in done]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            done[key] = with_parts(a, [done[id(m), id(n)] for m, n in zip(mine, theirs)])
+        return done[id(left), id(right)]
