@@ -122,7 +122,7 @@ def _less_zero(x: Any, zero: Any, axis: int) -> np.ndarray:
     return x.astype(np.int32) - along(zero, axis, x.ndim).astype(np.int32)
 
 
-def conv2d(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+def conv2d(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     """The padding holds the input's zero point. Scales do not enter: the result is int32 at their product."""
     plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
     kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "OIHW"), w_zero, 0)
@@ -131,7 +131,7 @@ def conv2d(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_sc
     return from_plain(result, "NCHW", attrs.out_layout or attrs.data_layout)
 
 
-def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
     kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "IOHW"), w_zero, 1)
     return from_plain(
@@ -139,13 +139,13 @@ def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero:
     )
 
 
-def dense(attrs: Any, data: Any, weight: Any, in_scale: Any, in_zero: Any, w_scale: Any, w_zero: Any) -> Any:
+def dense(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     rows = _less_zero(weight, w_zero, 0)
     flat = _less_zero(data.reshape(-1, data.shape[-1]), in_zero, 0)
     return exact_matmul(flat, rows.T, out_dtype(attrs, _INT32)).reshape(*data.shape[:-1], weight.shape[0])
 
 
-def batch_matmul(attrs: Any, x: Any, y: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any) -> Any:
+def batch_matmul(attrs: Any, x: Any, y: Any, x_zero: Any, y_zero: Any, x_scale: Any, y_scale: Any) -> Any:
     left, right = _less_zero(x, x_zero, 0), _less_zero(y, y_zero, 0)
     left = left.swapaxes(-1, -2) if attrs.transpose_a else left
     right = right.swapaxes(-1, -2) if attrs.transpose_b else right
