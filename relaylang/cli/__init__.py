@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
+from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
 
 define_codes({"R0700": "wrong arguments", "R0900": "internal error of relaylang"})
@@ -37,10 +38,6 @@ examples:
 
 Every verb has --help. A file named - is the standard input.
 """
-
-
-class UsageError(Exception):
-    """The arguments are wrong: one diagnostic, exit status 2."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
-from relaylang.ir import Function, IRModule, TensorType, Type, Var, type_text
-from relaylang.ir.types import ANY
+from relaylang.ir import Function, IRModule, MetaRef, TensorType, Var, type_text
 from relaylang.runtime.text import read_bytes
 
 _TOKEN = re.compile(
@@ -141,14 +139,6 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-@dataclass
-class Arguments:
-    """A function's arguments in its parameters' order, and what there is to say about what was given."""
-
-    values: list[Any]
-    notes: list[Diagnostic] = field(default_factory=list)
-
-
 def entry_function(mod: IRModule, name: str) -> Function:
     """The module's function, or a `RelayError`."""
     name = name.removeprefix("@")
@@ -163,41 +153,28 @@ def entry_function(mod: IRModule, name: str) -> Function:
     raise RelayError(error("R0707", f"the module has no function @{name} to run", notes=notes))
 
 
-def param_type(var: Var) -> Type | None:
-    return var.checked_type if var.checked_type is not None else var.type_annotation
-
-
-def unknown_names(given: Mapping[str, Any], function: Function, what: str) -> list[Diagnostic]:
-    """An error for each given name that is not a parameter."""
-    names = [p.name_hint for p in function.params]
+def unknown_names(given: Iterable[str], names: Sequence[str]) -> list[Diagnostic]:
+    """An error for each --input that is not among the names."""
     found = []
     for name in given:
         if name not in names:
             near = did_you_mean(name, names)
-            known = ", ".join("%" + n for n in names[:12]) or "none"
-            notes = [f"did you mean %{near}?"] if near else [f"its parameters: {known}"]
-            found.append(error("R0705", f"{what} {name}: the function has no parameter of this name", notes=notes))
+            known = ", ".join(names[:12]) or "none"
+            notes = [f"did you mean {near}?"] if near else [f"its parameters: {known}"]
+            found.append(error("R0705", f"--input {name}: there is no parameter of this name", notes=notes))
     return found
 
 
-def missing(names: Sequence[Var]) -> RelayError:
+def missing(nodes: Sequence[Var | MetaRef]) -> RelayError:
     """The error for parameters that nothing gives a value."""
     shown = []
-    for p in names[:8]:
-        ty = param_type(p)
-        shown.append(f"%{p.name_hint}: {type_text(ty) if ty is not None else 'of unknown type'}")
-    if len(names) > 8:
-        shown.append(f"and {len(names) - 8} more")
-    one = len(names) == 1
-    return RelayError(
-        error(
-            "R0706",
-            f"no value for parameter %{names[0].name_hint}" if one else f"no values for {len(names)} parameters",
-            names[0].span,
-            notes=[*shown, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"],
-        )
+    for node in nodes[:8]:
+        ty = node.checked_type if node.checked_type is not None else node.type_annotation
+        shown.append(f"{node.name_hint}: {type_text(ty) if ty is not None else 'of unknown type'}")
+    if len(nodes) > 8:
+        shown.append(f"and {len(nodes) - 8} more")
+    title = (
+        f"no value for parameter {nodes[0].name_hint}" if len(nodes) == 1 else f"{len(nodes)} parameters have no value"
     )
-
-
-def is_static(ty: Type | None) -> bool:
-    return isinstance(ty, TensorType) and all(isinstance(d, int) and d is not ANY for d in ty.shape)
+    notes = [*shown, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"]
+    return RelayError(error("R0706", title, nodes[0].span, notes=notes))

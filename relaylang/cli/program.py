@@ -43,7 +43,7 @@ def load_checked(path: str) -> Program:
 
 def check(program: Program) -> None:
     """Find a program's types, in place. Raises `RelayError` with everything that is wrong with it."""
-    found = infer(program.node)
+    found = infer(program.node, fragment=not isinstance(program.node, IRModule))
     program.notes += [d for d in found if d.severity != "error"]
     if any(d.severity == "error" for d in found):
         raise RelayError(program.notes + [d for d in found if d.severity == "error"])

@@ -50,6 +50,11 @@ class Stages:
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._thread = threading.Thread(target=self._draw, daemon=True)
 
+    @property
+    def visible(self) -> bool:
+        """Whether anybody may see a bar, so that counting steps is worth its time."""
+        return self._thread is not None
+
     def __enter__(self) -> Stages:
         if self._thread is not None:
             self._thread.start()

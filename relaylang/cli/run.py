@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.cli.arguments import add_value_options, arguments_for, array_inputs, load_params
+from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
+from relaylang.cli.usage import UsageError
 from relaylang.interpreter import evaluate
-from relaylang.repl.session import Session, Value
-from relaylang.repl.show import show
+from relaylang.ir import Call, IRModule, post_order
+from relaylang.repl.session import Session, Value, typed
 
 EPILOG = """\
 examples:
@@ -57,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
+    if args.expr is not None and args.executor == "cpu":
+        raise UsageError("relay run: -e is evaluated by the interpreter; leave --executor out", "relay run --help")
     with Stages() as stages:
         with stages.stage("read"):
             program = load(args.file)
@@ -75,30 +74,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
-    mod = program.module
-    if mod is not program.node:
-        check(Program(program.name, mod))
-    function = entry_function(mod, args.entry)
-    entry = args.entry.removeprefix("@")
+    """The value of a function of the program; an expression is the body of its @main."""
+    function = entry_function(program.module, args.entry)
+    body = list(post_order(function.body))
+    calls = sum(isinstance(node, Call) for node in body)
     with stages.stage("parameters"):
-        arguments = arguments_for(mod, function, args, split_inputs(args.input))
-    report(arguments.notes)
-    ty = function.ret_type if function.checked_type is None else function.checked_type.ret_type
+        session = Session(program.node if isinstance(program.node, IRModule) else None)
+        needed = needed_by(function.params, body)
+        values, notes = values_for(needed, args, split_inputs(args.input), session)
+    report(notes)
+    ty = function.body.checked_type
+    names = {p.name_hint for p in function.params}
+    arguments = [values[p.name_hint] for p in function.params]
+    constants = {name: value for name, value in values.items() if name not in names}
+    entry = args.entry.removeprefix("@")
     if args.executor == "interpreter":
-        with stages.stage("evaluate"):
-            return Value(evaluate(mod, *arguments.values, entry=entry), ty)
+        with stages.stage("evaluate", total=calls) as step:
+            observer = (lambda *_: step(1)) if stages.visible else None
+            return Value(evaluate(program.module, *arguments, entry=entry, values=constants, observer=observer), ty)
     with stages.stage("compile"):
-        artifact = compile_module(mod, "c", entry=entry)
-    names = [p.name_hint for p in function.params]
+        artifact = compile_module(filled(program.module, constants), "c", entry=entry)
     with stages.stage("run"):
-        return Value(artifact.run(**dict(zip(names, arguments.values))), ty)
+        return Value(artifact.run(**dict(zip([p.name_hint for p in function.params], arguments))), ty)
 
 
 def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
-    if args.executor != "interpreter":
-        raise_for_cpu()
-    given: dict[str, Any] = dict(load_params(args.params)) if args.params else {}
-    given.update(array_inputs(split_inputs(args.input)))
-    session = Session(program.module)
+    """The value of --expr in the program's scope."""
+    if not isinstance(program.node, IRModule):
+        raise UsageError("relay run: -e wants a file with definitions", "relay run --help")
+    session = Session(program.node)
+    given = free_inputs(args, split_inputs(args.input))
     with stages.stage("evaluate"):
-        return session.evaluate(args.expr, "<expression>", {n: Value(v, None) for n, v in given.items()})
+        return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})

@@ -1,0 +1,154 @@
+"""What a program needs to run, and where its values come from: --input, --params, --random-params, in this order."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.cli.inputs import bad_value, fit_array, literal_array, load_array, missing, unknown_names
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.ir import (
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    MetaRef,
+    TensorType,
+    Type,
+    Var,
+    is_incomplete,
+    rewrite,
+    type_text,
+)
+from relaylang.repl.session import Session
+from relaylang.runtime.params import load_params
+from relaylang.runtime.random import random_tensor
+
+Needed = Sequence[Var | MetaRef]
+
+
+def add_value_options(parser: argparse.ArgumentParser) -> None:
+    """The options that give parameters their values."""
+    parser.add_argument("--params", metavar="FILE", help="parameter values: .npz, .params or .safetensors")
+    parser.add_argument(
+        "--random-params",
+        type=int,
+        metavar="SEED",
+        help="random values for every parameter (and missing constant) that nothing else gives",
+    )
+
+
+def needed_type(node: Var | MetaRef) -> Type | None:
+    return node.checked_type if node.checked_type is not None else node.type_annotation
+
+
+def values_for(
+    needed: Needed, args: argparse.Namespace, inputs: Mapping[str, str], session: Session
+) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """A value for everything that is needed, by name, and notes. Raises `RelayError` for what is missing or wrong.
+
+    `session` evaluates the inputs that are Relay expressions.
+    """
+    names = [node.name_hint for node in needed]
+    wrong = unknown_names(inputs, names)
+    file_values = load_params(args.params) if args.params else {}
+    values: dict[str, Any] = {}
+    absent: list[Var | MetaRef] = []
+    rng = np.random.default_rng(args.random_params) if args.random_params is not None else None
+    for node in needed:
+        name, ty = node.name_hint, needed_type(node)
+        try:
+            if name in inputs:
+                values[name] = input_value(name, inputs[name], ty, session)
+            elif name in file_values:
+                what = f"{name} in {args.params}"
+                array = file_values[name]
+                values[name] = fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
+            elif rng is not None:
+                values[name] = random_value(node, ty, rng)
+            else:
+                absent.append(node)
+        except RelayError as e:
+            wrong += e.diagnostics
+    if absent:
+        wrong += missing(absent).diagnostics
+    if wrong:
+        raise RelayError(wrong)
+    unused = [name for name in file_values if name not in names]
+    return values, [_unused(args.params, unused)] if unused else []
+
+
+def _unused(path: str, names: Sequence[str]) -> Diagnostic:
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return error("R0705", f"{path} holds values that nothing takes: {shown}", severity="note")
+
+
+def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
+    """The value of one --input: a .npy file, a literal, or a Relay expression."""
+    what = f"--input {name}"
+    if text.endswith(".npy"):
+        array = load_array(text)
+        return fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
+    array_or_none = literal_array(text)
+    if array_or_none is not None and isinstance(ty, TensorType):
+        return fit_array(array_or_none, ty, what, exact=False)
+    if not text:
+        raise bad_value(f"{what} is empty")
+    value = session.evaluate(text, f"<{what}>")
+    if isinstance(ty, TensorType) and isinstance(value.data, np.ndarray):
+        return fit_array(value.data, ty, what, exact=True)
+    if ty is not None and value.type is not None and not is_incomplete(ty) and value.type != ty:
+        raise bad_value(f"{what} is of type {type_text(value.type)}, not {type_text(ty)}")
+    return value.data
+
+
+def random_value(node: Var | MetaRef, ty: Type | None, rng: np.random.Generator) -> Any:
+    """A random value of a tensor type whose shape is known. Raises `RelayError` for other types."""
+    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
+        return random_tensor(ty, rng)
+    what = node.name_hint if isinstance(node, MetaRef) else f"%{node.name_hint}"
+    says = f"of type {type_text(ty)}" if ty is not None else "of unknown type"
+    raise RelayError(
+        error(
+            "R0706", f"{what} is {says}: no random value for it", node.span, notes=[f"give it with --input {what}=..."]
+        )
+    )
+
+
+def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str, Any]:
+    """Values for the free variables of an expression (-e), which have no types: those of --params and --input."""
+    values: dict[str, Any] = dict(load_params(args.params)) if args.params else {}
+    for name, text in inputs.items():
+        if text.endswith(".npy"):
+            values[name] = load_array(text)
+        else:
+            array = literal_array(text)
+            if array is None:
+                raise bad_value(f"--input {name}={text} is neither a .npy file nor a number or lists of them")
+            narrow = {"int64": np.int32, "float64": np.float32}.get(array.dtype.name, array.dtype)
+            values[name] = array.astype(narrow)
+    return values
+
+
+def needed_by(params: Sequence[Var], body: Sequence[Expr]) -> list[Var | MetaRef]:
+    """A function's parameters, and the missing constants among `body`'s nodes, each name once."""
+    found: dict[str, Var | MetaRef] = {p.name_hint: p for p in params}
+    for node in body:
+        if isinstance(node, MetaRef):
+            found.setdefault(node.name_hint, node)
+    return list(found.values())
+
+
+def filled(mod: IRModule, constants: Mapping[str, np.ndarray]) -> IRModule:
+    """The module with its missing constants in place; the same module where there are none."""
+    if not constants:
+        return mod
+
+    def put(old: Expr, new: Expr) -> Expr:
+        return Constant(constants[new.name_hint], new.span) if isinstance(new, MetaRef) else new
+
+    functions = {gv: rewrite(f, put) if isinstance(f, Function) else f for gv, f in mod.functions.items()}
+    return mod.with_functions(functions)  # type: ignore[arg-type]
