@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside `path` to write to. It becomes `path` when the block ends, and goes where the block fails.
+    """A temporary name beside `path` to write to: it becomes `path` at the end of the block, and goes where that fails.
 
     What is no regular file (`/dev/stdout`, a pipe) is written directly. Raises `OSError` as writing does.
     """

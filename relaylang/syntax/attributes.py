@@ -23,11 +23,22 @@ from relaylang.syntax.metadata import MetaNode
 from relaylang.syntax.names import global_text, key_text
 
 
-class AttributeText:
-    """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of what has no other."""
+def _float_text(value: float) -> str:
+    """A number as an attribute: its shortest digits, with an `f` where float32 has a number near it."""
+    size = abs(value)
+    bare = size < 1.2e-38 or 3.4e38 < size
+    return float_text(value) + ("" if bare and size not in (0.0, float("inf")) else "f")
 
-    def __init__(self, style: str, meta: Callable[[str, AnyValue], str]) -> None:
+
+class AttributeText:
+    """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of what has no other.
+
+    `section`: a metadata section will be written (TVM puts maps there, and only then).
+    """
+
+    def __init__(self, style: str, meta: Callable[[str, AnyValue], str], section: bool = True) -> None:
         self._tvm = style == "tvm"
+        self._section = section
         self._style = style
         self._meta = meta
         self._string = tvm_string_text if self._tvm else string_text
@@ -43,7 +54,7 @@ class AttributeText:
         if kind is bool:
             return "True" if value else "False"
         if kind is float:
-            return (tvm_float_text(value) if self._tvm else float_text(value)) + "f"
+            return (tvm_float_text(value) + "f") if self._tvm else _float_text(value)
         if value is None:
             return "None"
         if kind is tuple or kind is list:
@@ -73,8 +84,12 @@ class AttributeText:
         if isinstance(value, Type):
             return type_text(value)
         if isinstance(value, GlobalVar):
-            return "@" + value.name_hint if self._tvm else global_text(value.name_hint)
+            if not self._tvm:
+                return global_text(value.name_hint)
+            return self._meta("GlobalVar", value) if self._section else f"'{value.name_hint}'"
         if isinstance(value, Mapping):
+            if self._tvm and self._section:
+                return self._meta("Map", value)
             sign = "=" if self._tvm else ": "
             return "{" + ", ".join(f"{self.value(k)}{sign}{self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, (bool, int, float, str)):
@@ -97,7 +112,7 @@ class AttributeText:
             schema = type(attrs).schema
             plan = [(f.name, f.name + "=", f.default, f.required) for f in schema.values()]
             self._plans[type(attrs)] = plan
-        out = []
+        out: list[str] = []
         for name, key, default, required in plan:
             value = getattr(attrs, name)
             if value is default and not required:

@@ -1,19 +1,46 @@
-"""The metadata section of a text: what has no other form in it, as TVM's JSON."""
+"""The metadata section of a text: what has no other form in it, as the JSON that TVM reads and writes.
+
+The JSON is a list of nodes that refer to each other by number, node 0 being none: `root` is the map from type keys to
+lists, every attribute is a string (a number, a text, or a node's number), and the tensors stand beside the nodes in
+base64 (`tensorblob`).
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import struct
+from collections.abc import Mapping
 from typing import Any as AnyValue
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.ir.expr import Constant, GlobalVar
+from relaylang.ir.types import ANY, GlobalTypeVar, IncompleteType, TensorType, TupleType, TypeVar
+from relaylang.source import SourceFile, Span
+from relaylang.syntax.tensorblob import BlobError, read_blob
+
+define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has no form in a metadata section"})
 
 
 class MetaNode:
-    """A node of a type that we do not know, kept as it came: its type key and its attributes by name."""
+    """A node of a type that we do not know, kept as it came: its type key and its attributes, all of them strings.
 
-    __slots__ = ("attrs", "type_key")
+    An attribute may be the number of another node. What those numbers mean only the node's type says, so the whole
+    section that it came from is kept in `document`, and written again with it.
+    """
+
+    __slots__ = ("attrs", "document", "type_key")
     __match_args__ = ("type_key", "attrs")
 
-    def __init__(self, type_key: str, attrs: dict[str, AnyValue] | None = None) -> None:
+    def __init__(
+        self, type_key: str, attrs: Mapping[str, str] | None = None, document: Document | None = None
+    ) -> None:
         self.type_key = type_key
-        self.attrs = attrs or {}
+        self.attrs = dict(attrs or {})
+        self.document = document
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetaNode):
@@ -27,6 +54,249 @@ class MetaNode:
         return f"MetaNode({self.type_key!r})"
 
 
-def save_metadata(meta: dict[str, list[AnyValue]]) -> str:
-    """The JSON text of a metadata section."""
-    return ""
+class _Damaged(Exception):
+    """What is wrong with a section."""
+
+
+class Document:
+    """A section as it was read: its nodes, and its tensors in base64."""
+
+    __slots__ = ("_arrays", "_values", "blobs", "nodes")
+
+    def __init__(self, nodes: list[AnyValue], blobs: list[AnyValue]) -> None:
+        self.nodes = nodes
+        self.blobs = blobs
+        self._values: dict[int, AnyValue] = {}
+        self._arrays: dict[int, np.ndarray] = {}
+
+    def number(self, text: AnyValue) -> int:
+        """A node's number."""
+        try:
+            number = int(text)
+        except (TypeError, ValueError):
+            raise _Damaged(f"{_short(text)} is not the number of a node") from None
+        if not 0 <= number < len(self.nodes):
+            raise _Damaged(f"it refers to node {number} of {len(self.nodes)}")
+        return number
+
+    def node(self, number: int) -> dict[str, AnyValue]:
+        node = self.nodes[number]
+        if not isinstance(node, dict) or not isinstance(node.get("type_key", ""), str):
+            raise _Damaged(f"node {number} is not a node")
+        return node
+
+    def array(self, number: AnyValue) -> np.ndarray:
+        """A tensor by its number."""
+        try:
+            at = int(number)
+            blob = self.blobs[at] if at >= 0 else None
+        except (TypeError, ValueError, IndexError):
+            raise _Damaged(f"it refers to tensor {_short(number)} of {len(self.blobs)}") from None
+        if at not in self._arrays:
+            self._arrays[at] = decode_tensor(blob, f"tensor {at}")
+        return self._arrays[at]
+
+    def mentioned(self, attrs: Mapping[str, str]) -> set[int]:
+        """The nodes that attributes of an unknown meaning may refer to, and all that those refer to."""
+        found: set[int] = set()
+        stack = [dict(attrs)]
+        while stack:
+            node = stack.pop()
+            texts = [*node.values()] if node.get("type_key") is None else [*(node.get("attrs") or {}).values()]
+            texts += node.get("data") or []
+            for text in texts:
+                number = int(text) if str(text).isdecimal() and len(str(text)) < 10 else 0
+                if 0 < number < len(self.nodes) and number not in found:
+                    found.add(number)
+                    stack.append(self.nodes[number])
+        return found
+
+    def value(self, root: int) -> AnyValue:
+        """What a node stands for. Nodes that it refers to are made first, without recursion."""
+        values = self._values
+        stack = [root]
+        opened: set[int] = set()
+        while stack:
+            number = stack[-1]
+            if number in values:
+                stack.pop()
+                continue
+            node = self.node(number)
+            needs = [n for n in self._needs(node) if n not in values]
+            if not needs:
+                values[number] = self._make(number, node)
+                stack.pop()
+                continue
+            if number in opened:
+                raise _Damaged(f"node {number} contains itself")
+            opened.add(number)
+            stack.extend(needs)
+        return values[root]
+
+    def _needs(self, node: dict[str, AnyValue]) -> list[int]:
+        key = node.get("type_key", "")
+        if key in ("Array", "Map"):
+            data = node.get("data") or []
+            if not isinstance(data, list):
+                raise _Damaged(f"the elements of a {key} are no list")
+            return [self.number(n) for n in data]
+        attrs = self._attrs(node)
+        return [self.number(attrs[name]) for name in _REFERENCES.get(key, ()) if name in attrs]
+
+    def _attrs(self, node: dict[str, AnyValue]) -> dict[str, AnyValue]:
+        attrs = node.get("attrs") or {}
+        if not isinstance(attrs, dict):
+            raise _Damaged("a node's attributes are no map")
+        return attrs
+
+    def _at(self, attrs: dict[str, AnyValue], name: str) -> AnyValue:
+        return self._values[self.number(attrs[name])] if name in attrs else None
+
+    def _make(self, number: int, node: dict[str, AnyValue]) -> AnyValue:
+        key = node.get("type_key", "")
+        attrs = self._attrs(node)
+        data = [self._values[self.number(n)] for n in node.get("data") or []] if key in ("Array", "Map") else []
+        match key:
+            case "":
+                return None
+            case "Array":
+                return data
+            case "Map":
+                keys = node.get("keys")
+                if keys is None:
+                    keys, data = data[::2], data[1::2]
+                if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, _KEYS) for k in keys):
+                    raise _Damaged(f"the map in node {number} has other keys than values")
+                return dict(zip(keys, data))
+            case "runtime.String":
+                return _string(node)
+            case "relay.Constant":
+                return Constant(self.array(attrs.get("data", "")))
+            case "runtime.NDArray":
+                return decode_tensor(node.get("repr_str", ""), f"the tensor in node {number}")
+            case "IntImm" | "FloatImm":
+                return _number(attrs, key == "FloatImm")
+            case "tir.Any":
+                return ANY
+            case "DictAttrs":
+                values = self._at(attrs, "__dict__")
+                return values if isinstance(values, dict) else {}
+            case "GlobalVar" | "relay.GlobalVar":
+                return GlobalVar(str(self._at(attrs, "name_hint")))
+            case "relay.TypeVar" | "TypeVar":
+                return TypeVar(str(self._at(attrs, "name_hint")))
+            case "relay.GlobalTypeVar" | "GlobalTypeVar":
+                return GlobalTypeVar(str(self._at(attrs, "name_hint")))
+            case "relay.TensorType":
+                shape = self._at(attrs, "shape")
+                fits = isinstance(shape, list) and all(d is ANY or isinstance(d, int) for d in shape)
+                return TensorType(shape, str(attrs.get("dtype"))) if fits else IncompleteType()
+            case "TupleType" | "relay.TupleType":
+                fields = self._at(attrs, "fields")
+                return TupleType(fields if isinstance(fields, list) else ())
+            case "IncompleteType" | "relay.IncompleteType":
+                return IncompleteType()
+        return MetaNode(key, {str(k): str(v) for k, v in attrs.items()}, self)
+
+
+_KEYS = (str, int, float, bool, type(None))
+#: Which attributes of the nodes that we know are the numbers of nodes.
+_REFERENCES: dict[str, tuple[str, ...]] = {
+    "DictAttrs": ("__dict__",),
+    "GlobalVar": ("name_hint",),
+    "relay.GlobalVar": ("name_hint",),
+    "TypeVar": ("name_hint",),
+    "relay.TypeVar": ("name_hint",),
+    "GlobalTypeVar": ("name_hint",),
+    "relay.GlobalTypeVar": ("name_hint",),
+    "relay.TensorType": ("shape",),
+    "TupleType": ("fields",),
+    "relay.TupleType": ("fields",),
+}
+
+
+def _short(value: AnyValue) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return f"`{text if len(text) <= 40 else text[:37] + '...'}`"
+
+
+def _string(node: dict[str, AnyValue]) -> str:
+    if "repr_b64" in node:
+        raw = _base64(node["repr_b64"], "a string")
+        if len(raw) < 8 or struct.unpack_from("<Q", raw)[0] != len(raw) - 8:
+            raise _Damaged("a string is cut off")
+        return raw[8:].decode("utf-8", "replace")
+    return str(node.get("repr_str", ""))
+
+
+def _base64(text: AnyValue, what: str) -> bytes:
+    if not isinstance(text, str):
+        raise _Damaged(f"{what} is not a text in base64")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _Damaged(f"{what} is not base64") from None
+
+
+def decode_tensor(text: AnyValue, what: str) -> np.ndarray:
+    raw = _base64(text, what)
+    try:
+        array, end = read_blob(raw)
+    except BlobError as e:
+        raise _Damaged(f"{what}: {e}") from None
+    if end != len(raw):
+        raise _Damaged(f"{what} has {len(raw) - end} bytes behind its end")
+    return array
+
+
+def _number(attrs: dict[str, AnyValue], floating: bool) -> AnyValue:
+    """A number with its type: Python's for int32, float32 and bool, numpy's for the others."""
+    dtype, text = str(attrs.get("dtype", "")), str(attrs.get("value", ""))
+    try:
+        value = float(text) if floating else int(text)
+        if dtype in ("int32", "float32"):
+            return value
+        return bool(value) if dtype == "bool" else np.dtype(dtype).type(value)
+    except (ValueError, TypeError, OverflowError):
+        raise _Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
+
+
+def _sections(text: str) -> dict[str, list[AnyValue]]:
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise _Damaged("it is not a map")
+    nodes, blobs = document.get("nodes"), document.get("b64ndarrays") or []
+    if not isinstance(nodes, list) or not isinstance(blobs, list):
+        raise _Damaged("it has no list `nodes`")
+    known = Document(nodes, blobs)
+    root = known.value(known.number(document.get("root", 0)))
+    if not isinstance(root, dict) or not all(isinstance(k, str) and isinstance(v, list) for k, v in root.items()):
+        raise _Damaged("its root is not a map from type keys to lists")
+    return root
+
+
+def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) -> dict[str, list[AnyValue]]:
+    """The values of a metadata section by type key.
+
+    `text` is the JSON behind `#[metadata]`, which begins at `offset` of `source`. Constants come as `Constant` nodes
+    whose data cannot be written to, numbers, strings, lists and maps as Python's, types as types, what we do not know
+    as `MetaNode`, an entry that was left out as None. Raises `RelayError` (R0010) for a damaged section; what its
+    headers claim is never allocated.
+    """
+    begin = len(text) - len(text.lstrip())
+    at = offset + begin
+    try:
+        return _sections(text)
+    except json.JSONDecodeError as e:
+        at, problem = offset + e.pos, f"it is not JSON: {e.msg[:1].lower()}{e.msg[1:]}"
+    except RecursionError:
+        problem = "it is nested too deeply"
+    except _Damaged as e:
+        problem = str(e)
+    except ValueError as e:
+        problem = f"it is not JSON: {e}"
+    span = None
+    if source is not None:
+        at = min(at, len(source.text))
+        span = Span(SourceFile(source.name, source.text), at, at)
+    raise RelayError(error("R0010", f"the metadata section cannot be read: {problem}", span))

@@ -43,7 +43,7 @@ from relaylang.ir.visit import free_vars
 from relaylang.ops.record import Op
 from relaylang.syntax.attributes import AttributeText
 from relaylang.syntax.literals import scalar_text
-from relaylang.syntax.metadata import save_metadata
+from relaylang.syntax.metadata_writer import MODULE_KEY, save_metadata
 from relaylang.syntax.names import Names, global_text
 from relaylang.syntax.placement import LEAVES, ScopeKey, place, shared_nodes
 from relaylang.syntax.typetext import TypeText
@@ -106,7 +106,7 @@ def _flatten(text: Text) -> str:
 class _Printer:
     """One printout. `careful` works out beforehand where shared nodes belong."""
 
-    def __init__(self, style: str, show_types: bool, careful: bool = False) -> None:
+    def __init__(self, style: str, show_types: bool, section: bool, careful: bool = False) -> None:
         self.style = style
         self.tvm = style == "tvm"
         self.careful = careful
@@ -114,7 +114,7 @@ class _Printer:
         self.meta: dict[str, list[AnyValue]] = {}
         self.meta_texts: dict[int, str] = {}
         self.types = TypeText(style)
-        self.attributes = AttributeText(style, self.meta_text)
+        self.attributes = AttributeText(style, self.meta_text, section)
         self.names = Names(style)
         self.counter = 0
         deepest = MAX_LEVEL[style]
@@ -512,6 +512,8 @@ class _Printer:
     def module(self, mod: IRModule) -> Text:
         """Type definitions, then functions, each in alphabetical order."""
         out: list[AnyValue] = []
+        if mod.attrs and not self.tvm:
+            self.meta[MODULE_KEY] = [mod.attrs]
         for header in sorted(mod.type_definitions, key=lambda t: t.name_hint):
             out += ["\n", self.type_data(mod.type_definitions[header]), "\n"]
         for var in sorted(mod.functions, key=lambda v: v.name_hint):
@@ -553,6 +555,10 @@ def _print(printer: _Printer, node: AnyValue) -> str:
     return _flatten(printer.expression(node))
 
 
+def _metadata(printer: _Printer) -> str:
+    return "#[metadata]\n" + save_metadata(printer.meta, typed=printer.tvm and printer.show_types)
+
+
 def astext(
     node: IRModule | Expr | Type | TypeData | Pattern,
     style: str = "lossless",
@@ -571,11 +577,12 @@ def astext(
     """
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
-    printer = _Printer(style, show_types)
+    section = show_meta_data or meta is not None
+    printer = _Printer(style, show_types, section)
     try:
         text = _print(printer, node)
     except _Crossing:
-        printer = _Printer(style, show_types, careful=True)
+        printer = _Printer(style, show_types, section, careful=True)
         text = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
         text = HEADER + text
@@ -583,6 +590,5 @@ def astext(
         for key, values in printer.meta.items():
             meta.setdefault(key, []).extend(values)
     elif printer.meta:
-        text = text if text.endswith("\n") else text + "\n"
-        text += "#[metadata]\n" + save_metadata(printer.meta) if show_meta_data else _OMITTED[style]
+        text += "\n" + (_metadata(printer) if show_meta_data else _OMITTED[style])
     return text
