@@ -1,0 +1,291 @@
+"""Reduce actions for attributes: of calls, checked against the operator's record, and of functions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import Fix, did_you_mean, error
+from relaylang.ir.expr import Call, Constant, Expr, MetaRef, RawAttrs
+from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ops.record import AttrError, Op, coerce
+from relaylang.syntax.build_types import TypeActions
+from relaylang.syntax.scope import shown
+from relaylang.syntax.values import LiteralError, attribute_number, string
+
+#: Attribute objects by operator and text. They are never changed, so all calls that say the same share one.
+ATTRS: dict[tuple[Op, str], AnyValue] = {}
+_KEPT = 50_000
+_WORDS = {"True": True, "False": False, "None": None}
+_PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|(-?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+')
+
+
+class Pair:
+    """One attribute: its name, its value, the tokens it stands on, and where inside the first of them (if it matters)."""
+
+    __slots__ = ("end", "first", "last", "name", "start", "value", "value_start")
+
+    def __init__(
+        self, name: str, value: AnyValue, first: int, last: int, start: int = 0, value_start: int = 0, end: int = 0
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.first = first
+        self.last = last
+        self.start = start
+        self.value_start = value_start
+        self.end = end
+
+
+class AttrActions(TypeActions):
+    """What is made where a rule of an attribute is reduced."""
+
+    # -- places
+
+    def name_place(self, pair: Pair) -> AnyValue:
+        if pair.end:
+            return self.within(pair.first, pair.start, pair.start + len(pair.name))
+        return self.place(pair.first, pair.last)
+
+    def value_place(self, pair: Pair) -> AnyValue:
+        if pair.end:
+            return self.within(pair.first, pair.value_start, pair.end)
+        return self.place(min(pair.first + 1, pair.last), pair.last)
+
+    # -- lists of attributes
+
+    def coarse_pairs(self, text: str, at: int) -> list[Pair]:
+        """The attributes of a coarse token `a=1, b=[2, 3], c="x"`."""
+        pairs: list[Pair] = []
+        stack: list[list[AnyValue]] = []
+        name, start, begin = "", 0, 0
+        for piece in _PIECE.finditer(text):
+            key, quoted, sign, word = piece.groups()
+            value: AnyValue
+            if key is not None:
+                name, start, begin = key, piece.start(), piece.end()
+                continue
+            if quoted is not None:
+                value = string(quoted)
+            elif word is not None:
+                value = self._word(word, at, piece.start(), piece.end())
+            elif sign == "[":
+                stack.append([])
+                continue
+            elif sign == "]" and stack:
+                value = tuple(stack.pop())
+            else:
+                continue
+            if stack:
+                stack[-1].append(value)
+            else:
+                pairs.append(Pair(name, value, at, at, start, begin, piece.end()))
+        return pairs
+
+    def _word(self, word: str, at: int, start: int, end: int) -> AnyValue:
+        if word in _WORDS:
+            return _WORDS[word]
+        if word[0].isdigit() or word[0] == "-" or word.startswith(("inf", "nan")):
+            try:
+                return attribute_number(word)
+            except LiteralError as e:
+                self.report(error("R0105", str(e), self.within(at, start, end)))
+                return 0
+        if word in self.type_vars:
+            return self.type_vars[word]
+        self.report(
+            error(
+                "R0109",
+                f"`{shown(word)}` is not an attribute's value",
+                self.within(at, start, end),
+                fix=Fix(self.within(at, start, end), f'"{word}"', f'a string stands in quotes: `"{shown(word)}"`'),
+            )
+        )
+        return None
+
+    def on_attrs_coarse(self, v: str, first: int, last: int) -> list[AnyValue]:
+        return [(v, first)]
+
+    def on_attrs_one(self, v: AnyValue, first: int, last: int) -> list[AnyValue]:
+        return [v]
+
+    def on_attrs_more(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
+        item = v[2]
+        v[0].append((item, last) if item.__class__ is str else item)
+        return v[0]
+
+    def on_type_arg(self, v: str, first: int, last: int) -> Type:
+        return self.tensor_type(v, first)
+
+    def on_type_arg_fine(self, v: list[AnyValue], first: int, last: int) -> Type:
+        return TensorType(v[3], v[6])
+
+    def flatten(self, items: list[AnyValue]) -> tuple[list[Pair], list[Type]]:
+        """Attributes and type arguments of a list; says where an attribute is given twice."""
+        pairs: list[Pair] = []
+        types: list[Type] = []
+        for item in items:
+            if item.__class__ is tuple:
+                pairs += self.coarse_pairs(*item)
+            elif item.__class__ is Pair:
+                pairs.append(item)
+            elif isinstance(item, Type):
+                types.append(item)
+        seen: dict[str, Pair] = {}
+        for pair in pairs:
+            before = seen.setdefault(pair.name, pair)
+            if before is not pair:
+                self.report(
+                    error(
+                        "R0205",
+                        f"attribute `{shown(pair.name)}` is given twice",
+                        self.name_place(pair),
+                        "here again",
+                        also=[(self.name_place(before), "first here")],
+                    )
+                )
+        return pairs, types
+
+    def make_call(self, callee: Expr, args: list[Expr], items: list[AnyValue], at: int, last: int) -> Call:
+        """A call with attributes or type arguments. `at` is the token of its callee."""
+        attrs: AnyValue = None
+        types: list[Type] = []
+        if isinstance(callee, Op):
+            if len(items) == 1 and items[0].__class__ is tuple:
+                key = (callee, items[0][0])
+                attrs = ATTRS.get(key)
+                if attrs is None:
+                    before = self.said.errors
+                    attrs = self.op_attrs(callee, self.flatten(items)[0], at)
+                    if before == self.said.errors and len(key[1]) < 1000:
+                        if len(ATTRS) > _KEPT:
+                            ATTRS.clear()
+                        ATTRS[key] = attrs
+            else:
+                pairs, types = self.flatten(items)
+                attrs = self.op_attrs(callee, pairs, at)
+        else:
+            pairs, types = self.flatten(items)
+            values = {p.name: p.value for p in pairs}
+            type_key = values.pop("attrs_type_key", "")
+            if values or type_key:
+                attrs = RawAttrs(str(type_key), values)
+        return Call(callee, args, attrs, types, self.span(at, last))
+
+    def meta_call(self, callee: Expr, args: list[Expr], value: AnyValue, at: int, last: int) -> Call:
+        """A call whose attributes stand as one object in the metadata section."""
+        if isinstance(value, MetaRef):
+            self.missing = [m for m in self.missing if m is not value]
+            what = "the attributes of this call are in the metadata section, which is missing"
+            self.report(error("R0208", what, self.place(last - 1)))
+            return Call(callee, args, None, (), self.span(at, last))
+        attrs: AnyValue = RawAttrs(value.type_key, value.attrs)
+        if isinstance(callee, Op):
+            pairs = [Pair(k, v, last - 1, last - 1) for k, v in value.attrs.items() if k in callee.schema]
+            attrs = self.op_attrs(callee, pairs, at)
+        return Call(callee, args, attrs, (), self.span(at, last))
+
+    def no_attrs(self, op: Op, at: int) -> AnyValue:
+        """The attributes of a call that names none."""
+        attrs = ATTRS.get((op, ""))
+        if attrs is None and op.attrs is not None:
+            before = self.said.errors
+            attrs = self.op_attrs(op, [], at)
+            if before == self.said.errors:
+                ATTRS[op, ""] = attrs
+        return attrs
+
+    def op_attrs(self, op: Op, pairs: list[Pair], at: int) -> AnyValue:
+        """The operator's attribute object from given values; says what does not fit, or is unknown, or missing."""
+        schema = op.schema
+        values: dict[str, AnyValue] = {}
+        wrong = False
+        for pair in pairs:
+            field = schema.get(pair.name)
+            if field is None:
+                wrong = True
+                span = self.name_place(pair)
+                near = did_you_mean(pair.name, schema)
+                self.report(
+                    error(
+                        "R0203",
+                        f"`{op.name}` has no attribute `{shown(pair.name)}`",
+                        span,
+                        "not known here",
+                        notes=[f"it has {', '.join(schema)}" if schema else "it has no attributes"],
+                        fix=Fix(span, near, f"did you mean `{near}`?") if near and pair.end else None,
+                    )
+                )
+                continue
+            try:
+                values[pair.name] = coerce(field, pair.value)
+            except AttrError as e:
+                wrong = True
+                self.report(error("R0109", f"attribute `{pair.name}` of `{op.name}` {e}", self.value_place(pair)))
+        if op.attrs is None:
+            return None
+        if not wrong:
+            lacking = [f.name for f in schema.values() if f.required and f.name not in values]
+            if not lacking:
+                return op.attrs(**values)
+            names = ", ".join(f"`{n}`" for n in lacking)
+            what = "attribute" if len(lacking) == 1 else "attributes"
+            self.report(error("R0208", f"`{op.name}` wants the {what} {names}", self.place(at), notes=[op.signature()]))
+        return None
+
+    def attr_values(self, items: list[AnyValue]) -> dict[str, AnyValue]:
+        """A function's attributes, in the order in which they are given."""
+        return {p.name: p.value for p in self.flatten(items)[0]}
+
+    # -- single attributes and their values
+
+    def on_pair(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(v[0][:-1].rstrip(), v[1], first, last)
+
+    def on_pair_spaced(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(v[0], v[2], first, last)
+
+    def on_pair_quoted(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(string(v[0]), v[2], first, last)
+
+    def on_av_number(self, v: str, first: int, last: int) -> AnyValue:
+        return self._word(v, first, 0, len(v))
+
+    def on_av_negative(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        try:
+            return attribute_number("-" + v[1])
+        except LiteralError as e:
+            self.report(error("R0105", str(e), self.place(first, last)))
+            return 0
+
+    def on_av_string(self, v: str, first: int, last: int) -> str:
+        return string(v)
+
+    def on_av_name(self, v: str, first: int, last: int) -> AnyValue:
+        return self._word(v, first, 0, len(v))
+
+    def on_av_any(self, v: str, first: int, last: int) -> AnyValue:
+        return ANY
+
+    def on_av_empty(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return ()
+
+    def on_av_list(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
+
+    def on_av_empty_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return {}
+
+    def on_av_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return dict(v[1])
+
+    def on_av_pairs(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        items = [(x, first + 1) if x.__class__ is str else x for x in v[1]]
+        return self.attr_values(items)
+
+    def on_amap_first(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return [(string(v[0]), v[2])]
+
+    def on_amap_more(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        v[0].append((string(v[2]), v[4]))
+        return v[0]

@@ -1,0 +1,357 @@
+"""Relay text to IR.
+
+Good input is run by the short loop in `_run` over coarse tokens and tables that Lark made; a text with an error in it is
+gone through once more by Lark's interactive parser (see `recover`), which finds what was expected and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.ir.expr import Expr, MetaRef, Var
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import IncompleteType, Type
+from relaylang.source import SourceFile
+from relaylang.syntax.build import Builder
+from relaylang.syntax.metadata import load_metadata
+from relaylang.syntax.tables import Tables
+from relaylang.syntax.tables import data as table_data
+from relaylang.syntax.tokens import TokenSource
+
+
+@dataclass
+class ParseResult:
+    """What a text holds.
+
+    `module` is the module of its definitions (None for a fragment), `expr` the fragment's expression (None where there are
+    definitions only). `free_vars` are the variables that nothing binds, `bindings` the names that the fragment's outermost
+    statements bind, `missing` the metadata values that the text refers to and does not carry, `notes` what is worth knowing.
+    """
+
+    module: IRModule | None
+    expr: Expr | None
+    source: SourceFile
+    free_vars: list[Var] = field(default_factory=list)
+    bindings: dict[str, Expr] = field(default_factory=dict)
+    missing: list[MetaRef] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def value(self) -> IRModule | Expr:
+        """The expression, or the module where there is none."""
+        if self.expr is not None:
+            return self.expr
+        assert self.module is not None
+        return self.module
+
+
+class SyntaxStop(Exception):
+    """The token at which the loop can go no further."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        super().__init__(at)
+
+
+class _Again(Exception):
+    """The text is to be cut anew: its comments nest, or a name has a dash in it."""
+
+
+@lru_cache(maxsize=1)
+def tables() -> Tables:
+    """The tables with this package's actions, once a process."""
+    data = table_data()
+    actions = {alias: getattr(Builder, f"on_{alias}") for _, _, alias in data["rules"] if alias}
+    return Tables(data, actions)
+
+
+def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource, names_split: bool) -> AnyValue:
+    """Shift and reduce. Returns the value of the whole text; raises `SyntaxStop` at a token that cannot follow."""
+    row = tab.start
+    rows = [row]
+    vals: list[AnyValue] = [None]
+    pos = [0]
+    kinds, kind_of = tab.kinds, tab.kind_of
+    number = tab.numbers
+    semicolon = number["SEMI"]
+    held: tuple[str, int] | None = None
+    i = -1
+    for tok in tokens:
+        i += 1
+        term = kinds.get(tok)
+        if term is None:
+            term = kind_of(tok)
+        a = row[term]
+        while True:
+            if a.__class__ is list:
+                rows.append(a)
+                vals.append(tok)
+                pos.append(i)
+                row = a
+            elif a is None:
+                if term == number["COMMENT"]:
+                    break
+                if term == number["DASHED"]:
+                    if not names_split:
+                        raise _Again
+                    term = number["LOCAL"]
+                    a = row[term]
+                    continue
+                if tok == "/*" and term == number["BAD"]:
+                    raise _Again
+                # a statement may end with its line
+                if held is None and row[semicolon] is not None and (tok in ("", "}") or source.newline_before(i)):
+                    held = tok, term
+                    tok, term = ";", semicolon
+                    a = row[term]
+                    i -= 1
+                    continue
+                raise SyntaxStop(i if held is None else i + 1)
+            else:
+                n, act, column, completes = a
+                if completes:
+                    last = i
+                    if n == 1:
+                        first = i
+                        val = tok if act is None else act(builder, tok, i, i)
+                    else:
+                        n = 1 - n
+                        val = vals[n:]
+                        val.append(tok)
+                        first = pos[n]
+                        del vals[n:], pos[n:], rows[n:]
+                        if act is not None:
+                            val = act(builder, val, first, i)
+                else:
+                    last = i - 1
+                    if n == 1:
+                        rows.pop()
+                        first = pos.pop()
+                        val = vals.pop()
+                        if act is not None:
+                            val = act(builder, val, first, last)
+                    elif n:
+                        val = vals[-n:]
+                        first = pos[-n]
+                        del vals[-n:], pos[-n:], rows[-n:]
+                        if act is not None:
+                            val = act(builder, val, first, last)
+                    else:
+                        first = i
+                        val = None if act is None else act(builder, None, i, last)
+                a = rows[-1][column]
+                while a.__class__ is tuple:
+                    n, act, column, _ = a
+                    if n == 1:
+                        if act is not None:
+                            val = act(builder, val, first, last)
+                    else:
+                        n = 1 - n
+                        part = vals[n:]
+                        part.append(val)
+                        first = pos[n]
+                        del vals[n:], pos[n:], rows[n:]
+                        val = part if act is None else act(builder, part, first, last)
+                    a = rows[-1][column]
+                rows.append(a)
+                vals.append(val)
+                pos.append(first)
+                row = a
+                if not completes:
+                    a = row[term]
+                    continue
+            if held is None:
+                break
+            tok, term = held
+            held = None
+            i += 1
+            a = row[term]
+    return vals[1]
+
+
+def _meta(source: TokenSource) -> dict[str, list[AnyValue]] | None:
+    """The values of the metadata section, or None where the text has none."""
+    start = source.end
+    if start >= len(source.text):
+        return None
+    begin = source.text.index("]", start) + 1
+    return load_metadata(source.text[begin:], source.plain, begin)
+
+
+def read(
+    text: str,
+    name: str,
+    module: IRModule | None = None,
+    variables: Mapping[str, Expr] | None = None,
+) -> tuple[Builder, AnyValue, TokenSource]:
+    """Read a text. Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`."""
+    tab = tables()
+    source = TokenSource(name, text, tab)
+    meta = _meta(source)
+    tokens = source.tokens()
+    blanked = split = False
+    while True:
+        builder = _Reader(source, tokens, module, variables, meta)
+        try:
+            value = _run(tab, tokens, builder, source, split)
+            builder.finish()
+            builder.said.raise_errors()
+            return builder, value, source
+        except _Again:
+            if blanked:
+                tokens, split = source.split_dashes(tokens), True
+            else:
+                open_at = source.blank_comments()
+                tokens, blanked = source.tokens(), True
+                if open_at is not None:
+                    span = source.within(open_at, open_at + 2)
+                    raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
+        except SyntaxStop as stop:
+            from relaylang.syntax.recover import syntax_errors
+
+            found = [d for d in builder.said.items if d.severity == "error"]
+            raise RelayError((found + syntax_errors(tab, tokens, source, stop.at))[:20]) from None
+
+
+class _Reader(Builder):
+    """The builder with what needs the reader itself."""
+
+    def comment_type(self, comment: str) -> Type | None:
+        text = comment.removesuffix("*/").strip().removeprefix("ty=")
+        text = text.partition(" span=")[0].strip()
+        known = None
+        if text.startswith("Tensor[("):
+            known = self.quiet_type(text)
+        return known if known is not None else _type_of(text, self)
+
+    def quiet_type(self, text: str) -> Type | None:
+        before = len(self.said.items), self.said.errors
+        ty = self.tensor_type(text, 0) if text.count("[") == 1 and text.endswith("]") else None
+        if self.said.errors != before[1]:
+            del self.said.items[before[0] :]
+            self.said.errors = before[1]
+            return None
+        return ty
+
+
+def _type_of(text: str, scope: Builder) -> Type | None:
+    """A type by its text, with the names of a text that is being read; None where it is none."""
+    tab = tables()
+    source = TokenSource("<comment>", "free_var %t: " + text, tab)
+    inner = Builder(source, source.tokens())
+    inner.global_types, inner.type_vars = dict(scope.global_types), dict(scope.type_vars)
+    try:
+        _run(tab, inner.tokens, inner, source, False)
+    except (SyntaxStop, _Again):
+        return None
+    if inner.said.errors or not inner.free_vars:
+        return None
+    return inner.free_vars[0].type_annotation
+
+
+def parse(
+    text: str,
+    name: str = "<string>",
+    module: IRModule | None = None,
+    variables: Mapping[str, Expr] | None = None,
+) -> ParseResult:
+    """Read a module, an expression or a fragment.
+
+    `name` is what diagnostics call the text. `module` and `variables` are known from before: their functions, types,
+    constructors and variables may be used, and the resulting module holds the known definitions and the text's own, which
+    replace those of the same name. Raises `RelayError` with everything that is wrong.
+    """
+    builder, (defines, expr), source = read(text, name, module, variables)
+    notes = _notes(builder, defines)
+    if not defines and expr is None and not builder.versioned:
+        raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
+    made = None
+    if defines or expr is None:
+        made = IRModule(builder.functions, builder.types)
+        if module is not None:
+            made = IRModule({**module.functions, **builder.functions}, _replaced(module, builder), module.attrs)
+    free = [v for v in builder.free_vars]
+    return ParseResult(made, expr, source, free, builder.bindings, builder.missing, notes)
+
+
+def _replaced(module: IRModule, builder: Builder) -> dict[AnyValue, AnyValue]:
+    mine = {var.name_hint for var in builder.types}
+    kept = {var: data for var, data in module.type_definitions.items() if var.name_hint not in mine}
+    return {**kept, **builder.types}
+
+
+def _notes(builder: Builder, defines: bool) -> list[Diagnostic]:
+    notes = []
+    if builder.missing:
+        what = builder.missing
+        untyped = sum(m.type_annotation is None for m in what)
+        count = f"{len(what)} value{'s' if len(what) != 1 else ''} of the metadata section"
+        says = "the types are taken from the comments behind them" if not untyped else f"{untyped} without a type"
+        span = builder.place(what[0].span.first) if what[0].span is not None else None
+        notes.append(error("R0151", f"the text refers to {count} and has no such section", span, says, severity="note"))
+    if defines and not builder.versioned:
+        notes.append(
+            error(
+                "R0150",
+                "the text has no version header",
+                notes=['texts begin with `#[version = "0.0.5"]`; TVM refuses those that do not'],
+                severity="note",
+            )
+        )
+    return notes
+
+
+def parse_expr(text: str, name: str = "<string>") -> Expr:
+    """Read one expression or fragment. Raises `RelayError`, also where the text holds definitions."""
+    result = parse(text, name)
+    if result.expr is None or result.module is not None:
+        raise RelayError(
+            error("R0110", "an expression is wanted here, not a module", result.source.offsets(0))  # type: ignore[attr-defined]
+        )
+    return result.expr
+
+
+def fromtext(text: str, name: str = "<string>") -> IRModule | Expr:
+    """Read a module or an expression, as `tvm.relay.fromtext` does. Raises `RelayError`."""
+    return parse(text, name).value
+
+
+def parse_type(text: str, name: str = "<string>", module: IRModule | None = None) -> Type:
+    """Read one type, such as `Tensor[(1, 3), float32]`. Raises `RelayError`."""
+    builder, _, source = read(f"free_var %t: {text}\n;", name, module)
+    if len(builder.free_vars) != 1:
+        raise RelayError(error("R0107", "one type is wanted here", SourceFile(name, text) and source.offsets(0)))
+    return builder.free_vars[0].type_annotation or IncompleteType()
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text is worth reading as it stands, for prompts that take several lines.
+
+    False where a bracket, a comment or a string is open, or where the text is right so far and more must follow.
+    """
+    tab = tables()
+    source = TokenSource("<input>", text, tab)
+    tokens = source.tokens()
+    split = False
+    while True:
+        try:
+            _run(tab, tokens, _Reader(source, tokens), source, split)
+            return True
+        except _Again:
+            if source.scanned is not source.text:
+                tokens, split = source.split_dashes(tokens), True
+                continue
+            if source.blank_comments() is not None:
+                return False
+            if source.scanned is source.text:
+                tokens, split = source.split_dashes(tokens), True
+            tokens = tokens if split else source.tokens()
+        except SyntaxStop as stop:
+            token = tokens[stop.at]
+            return token != "" and not (token[0] == '"' and tab.kind_of(token) == tab.numbers["BAD"])
+        except RelayError:
+            return True

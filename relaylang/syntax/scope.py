@@ -1,0 +1,378 @@
+"""What a text's names mean while it is read: variables, graph bindings, functions, types, constructors, operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, MetaRef, TupleGetItem, TypeData, Var
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import GlobalTypeVar, IncompleteType, Type, TypeVar
+from relaylang.ops import OPS
+from relaylang.source import Span
+from relaylang.syntax import codes as codes  # defines what is reported here
+from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.values import string
+
+#: Names longer than this are cut where they are shown.
+_SHOWN = 60
+
+
+class Pending:
+    """A let's variable while its value is read: functions in the value may use it, nothing else may."""
+
+    __slots__ = ("at", "depth", "told", "var")
+
+    def __init__(self, var: Var, at: int, depth: int) -> None:
+        self.var = var
+        self.at = at
+        self.depth = depth
+        self.told = False
+
+
+def shown(name: str) -> str:
+    return name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "…"
+
+
+def local_key(token: str) -> str:
+    """`%name` for a token `%name` or `%"name"`."""
+    return "%" + string(token[1:]) if token[1] == '"' else token
+
+
+class Scope:
+    """The state of one reading.
+
+    `names` maps `%name` to what it stands for at this point. Whoever binds a name keeps what it hid and puts it back at its
+    block's end, so nothing is searched and nothing is copied.
+    """
+
+    def __init__(
+        self,
+        source: TokenSource,
+        tokens: list[str],
+        module: IRModule | None = None,
+        variables: Mapping[str, Expr] | None = None,
+        meta: Mapping[str, list[AnyValue]] | None = None,
+    ) -> None:
+        self.source = source
+        self.tokens = tokens
+        self.said = Diagnostics()
+        self.told: set[tuple[str, str]] = set()
+        self.names: dict[str, AnyValue] = {}
+        for name, value in (variables or {}).items():
+            self.names["%" + name.removeprefix("%")] = value
+        self.outer = dict(self.names)
+        self.bindings: dict[str, Expr] = {}
+        self.versioned = False
+        self.deferred: dict[int, Diagnostic] = {}
+        self.gone: dict[str, tuple[int, int]] = {}
+        self.in_def = False
+        self.fn_depth = 0
+        self.in_case = False
+        self.bare = False
+        self.first_graph: int | None = None
+        self.free_vars: list[Var] = []
+        self.type_vars: dict[str, TypeVar] = {}
+        self.meta = meta
+        self.meta_refs: dict[str, AnyValue] = {}
+        self.missing: list[MetaRef] = []
+        self.dim_metas: dict[str, TypeVar] = {}
+        # functions and types, by name: what is known, what this text defines, where each was first used
+        self.globals: dict[str, GlobalVar] = {}
+        self.global_types: dict[str, GlobalTypeVar] = {}
+        self.ctors: dict[str, Constructor] = {}
+        self.promised_ctors: dict[str, Constructor] = {}
+        self.used_globals: dict[str, int] = {}
+        self.used_types: dict[str, int] = {}
+        self.defined_globals: dict[str, int] = {}
+        self.defined_types: dict[str, int] = {}
+        self.defined_ctors: dict[str, int] = {}
+        self.functions: dict[GlobalVar, Function] = {}
+        self.types: dict[GlobalTypeVar, TypeData] = {}
+        self.ahead: dict[str, int] | None = None
+        self.pattern_names: list[tuple[str, AnyValue, int]] = []
+        if module is not None:
+            self.globals.update({gv.name_hint: gv for gv in module.functions})
+            self.global_types.update({gtv.name_hint: gtv for gtv in module.type_definitions})
+            for data in module.type_definitions.values():
+                self.ctors.update({c.name_hint: c for c in data.constructors})
+        self.module = module
+
+    # -- places and reports
+
+    def span(self, first: int, last: int) -> Span:
+        return Span(self.source, first, last)
+
+    def place(self, first: int, last: int | None = None) -> Span:
+        """A span by offsets, as diagnostics have it."""
+        return self.source.offsets(first, last)
+
+    def within(self, at: int, start: int, end: int) -> Span:
+        """A span inside token `at`, by offsets from its beginning."""
+        begin = self.source.start_of(at)
+        return Span(self.source.plain, begin + start, begin + end)
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.said.add(diagnostic)
+
+    def once(self, code: str, name: str) -> bool:
+        """Whether this is the first complaint of its kind about a name."""
+        key = (code, name)
+        if key in self.told:
+            return False
+        self.told.add(key)
+        return True
+
+    def twice(self, what: str, at: int, before: int) -> None:
+        self.report(
+            error(
+                "R0205",
+                f"{what} is defined twice",
+                self.place(at),
+                "here again",
+                also=[(self.place(before), "first here")],
+            )
+        )
+
+    def unknown(
+        self,
+        code: str,
+        what: str,
+        name: str,
+        span: Span,
+        known: Iterable[str],
+        sign: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
+        """Report a name that means nothing, with the nearest known one."""
+        if not self.once(code, name):
+            return
+        near = did_you_mean(name, known)
+        fix = Fix(span, sign + near, f"did you mean `{sign}{near}`?") if near else None
+        self.report(error(code, f"unknown {what} `{sign}{shown(name)}`", span, "not known here", notes=notes, fix=fix))
+
+    # -- local variables and graph bindings
+
+    def bind(self, key: str, value: AnyValue) -> AnyValue:
+        """Let a name stand for a value. Returns what it stood for, for `unbind`."""
+        old = self.names.get(key)
+        self.names[key] = value
+        return old
+
+    def unbind(self, key: str, old: AnyValue) -> None:
+        if old is None:
+            del self.names[key]
+        else:
+            self.names[key] = old
+
+    def find_local(self, token: str, at: int) -> Expr:
+        """What a variable that is not in scope by its own text stands for; otherwise says that it is unknown."""
+        key = local_key(token)
+        node = self.names.get(key)
+        if node is None and token[1] != '"':
+            node = self._projection(key, at)
+        if node is None:
+            return self._unbound(key, at)
+        if node.__class__ is Pending:
+            if node.depth == self.fn_depth and not node.told:
+                node.told = True
+                self.report(
+                    error(
+                        "R0209",
+                        f"`{shown(key)}` is used in its own value",
+                        self.place(at),
+                        "not known yet",
+                        also=[(self.place(node.at), "bound here")],
+                        notes=["a let's variable may be used in its own value inside a function only"],
+                    )
+                )
+            return node.var
+        return node
+
+    def _projection(self, key: str, at: int) -> Expr | None:
+        """Fields of a tuple for `%t.0.1`, where `%t` is in scope."""
+        base = key
+        fields: list[int] = []
+        while True:
+            base, dot, tail = base.rpartition(".")
+            if not dot or not (tail.isascii() and tail.isdigit()) or len(tail) > 9:
+                return None
+            fields.append(int(tail))
+            if base in self.names or (base[1:].isdigit() and len(base) < 12):
+                break
+        node = self.names.get(base)
+        if node is None:
+            node = self._unbound(base, at)
+        elif node.__class__ is Pending:
+            node = self.find_local(base, at)
+        for index in reversed(fields):
+            node = TupleGetItem(node, index, self.span(at, at))
+        return node
+
+    def _unbound(self, key: str, at: int) -> Expr:
+        gone = self.gone.get(key)
+        number = int(key[1:]) if key[1:].isdigit() and key.isascii() and len(key) < 12 else None
+        if gone is not None:
+            if self.once("R0204", key):
+                self.report(
+                    error(
+                        "R0204",
+                        f"`{shown(key)}` is used outside the block that defines it",
+                        self.place(at),
+                        "not known here",
+                        also=[(self.place(gone[0]), "defined here"), (self.place(gone[1]), "the block ends here")],
+                    )
+                )
+        elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
+            self.unknown(
+                "R0201", "variable", key[1:], self.place(at), [k[1:] for k in self.names], "%",
+                ["a fragment may leave variables free, a function of a module may not"] if self.in_def else (),
+            )  # fmt: skip
+        else:
+            var = Var(key[1:], None, self.span(at, at))
+            self.free_vars.append(var)
+            self.names[key] = var
+            return var
+        var = Var(key[1:], IncompleteType(), self.span(at, at))
+        if gone is None:
+            self.names[key] = var
+        return var
+
+    # -- functions, types, constructors, operators
+
+    def global_var(self, name: str, at: int) -> GlobalVar:
+        var = self.globals.get(name)
+        if var is None:
+            var = self.globals[name] = GlobalVar(name, self.span(at, at))
+            self.used_globals[name] = at
+        return var
+
+    def global_type(self, name: str, at: int, define: bool = False) -> GlobalTypeVar:
+        var = self.global_types.get(name)
+        if var is None or (define and name not in self.used_types):
+            var = self.global_types[name] = GlobalTypeVar(name, span=self.span(at, at))
+        if name not in self.used_types:
+            self.used_types[name] = at
+        return var
+
+    def unknown_type(self, name: str, at: int) -> None:
+        known = [*self.type_vars, *self.global_types, *self._definitions_ahead(), "int32", "float32", "bool", "Tensor"]
+        self.unknown("R0207", "type", name, self.place(at), known)
+
+    def close_type_vars(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:
+        for name, old, _ in binders:
+            if old is None:
+                self.type_vars.pop(name, None)
+            else:
+                self.type_vars[name] = old
+
+    def _definitions_ahead(self) -> dict[str, int]:
+        """Names that stand where a type definition has its constructors, anywhere in the text."""
+        if self.ahead is None:
+            self.ahead = ahead = {}
+            inside, depth = False, 0
+            for i, token in enumerate(self.tokens):
+                if not inside:
+                    if token == "{" and self.tokens[i - 1][:1] not in (")", "=") and self._is_type_head(i):
+                        inside, depth = True, 0
+                    continue
+                if token == "}":
+                    inside = False
+                elif token[-1:] == "(" or token in "[<":
+                    if depth == 0 and len(token) > 1:
+                        ahead.setdefault(token[:-1], i)
+                    depth += 1
+                elif token in (")", "]", ">"):
+                    depth -= 1
+                elif (depth == 0 and token[:1].isalpha() and self.tokens[i - 1] in ("{", ",", ")", "}", "]")) or (
+                    depth == 0 and token[:1].isalpha() and self.tokens[i + 1] == ":"
+                ):
+                    ahead.setdefault(token, i)
+        return self.ahead
+
+    def _is_type_head(self, brace: int) -> bool:
+        """Whether a `{` opens a type definition: `type T {`, `type T[A, B] {`."""
+        at = brace - 1
+        if self.tokens[at] in ("]", ">"):
+            limit = max(0, at - 64)
+            while at > limit and self.tokens[at] not in ("[", "<"):
+                at -= 1
+            at -= 1
+        return at > 0 and self.tokens[at - 1] in ("type", "data")
+
+    def constructor(self, name: str, at: int) -> Constructor | None:
+        """The constructor of a name, also where its definition comes further down."""
+        found = self.ctors.get(name) or self.promised_ctors.get(name)
+        if found is None and name in self._definitions_ahead():
+            found = self.promised_ctors[name] = Constructor(name, (), GlobalTypeVar(name), -1, self.span(at, at))
+        return found
+
+    def find_callee(self, name: str, at: int, end: int) -> Expr:
+        """An operator, a constructor or a variable of the documented dialect, by its bare name."""
+        op = OPS.get(name)
+        if op is not None:
+            return op
+        if self.bare:
+            local = self.names.get("%" + name)
+            if local is not None:
+                return local if local.__class__ is not Pending else local.var
+        ctor = self.constructor(name, at)
+        if ctor is not None:
+            return ctor
+        kind = "operator" if "." in name or name[:1].islower() else "operator or constructor"
+        notes = []
+        if "%" + name in self.names:
+            notes = [f"there is a variable `%{shown(name)}`"]
+        elif name in self.globals:
+            notes = [f"there is a function `@{shown(name)}`"]
+        self.unknown(
+            "R0202", kind, name, self.within(at, 0, end), [*OPS, *self.ctors, *self._definitions_ahead()], "", notes
+        )
+        return Var(name, IncompleteType(), self.span(at, at))
+
+    # -- values of the metadata section
+
+    def meta_value(self, token: str, at: int) -> AnyValue:
+        """What `meta[key][n]` stands for: the section's value, or a `MetaRef` where there is none."""
+        head, _, comment = token.partition("/*")
+        key, _, number = head[5:].rstrip().rstrip("]").partition("][")
+        if self.meta is not None:
+            found = self.meta.get(key)
+            if found is not None and len(number) < 10 and int(number) < len(found):
+                return found[int(number)]
+        name = f"{key}][{number}"
+        known = self.meta_refs.get(name)
+        if known is None:
+            if len(number) > 9:
+                self.report(error("R0105", "the number of a metadata value is too large", self.place(at)))
+                number = "0"
+            ty = self.comment_type(comment) if comment else None
+            known = self.meta_refs[name] = MetaRef(key, int(number), ty, self.span(at, at))
+            self.missing.append(known)
+        elif comment and known.type_annotation is None:
+            known.type_annotation = self.comment_type(comment)
+        return known
+
+    def comment_type(self, comment: str) -> Type | None:
+        """The type that a comment behind an expression states, or None where it states none that can be read."""
+        raise AssertionError("the reader gives this")
+
+    # -- the end
+
+    def finish(self) -> None:
+        """Report the functions, types and constructors that were used and never defined, and what waited for its end."""
+        for diagnostic in self.deferred.values():
+            self.report(diagnostic)
+        for name, ctor in self.promised_ctors.items():
+            if ctor.span is not None:
+                self.unknown("R0202", "constructor", name, self.place(ctor.span.first), self.ctors)
+        for name, at in self.used_globals.items():
+            if name not in self.defined_globals:
+                known = [*self.defined_globals, *(self.module._globals if self.module is not None else ())]
+                self.unknown("R0206", "function", name, self.place(at), known, "@")
+        known_types = self.module._types if self.module is not None else {}
+        for name, at in self.used_types.items():
+            if name not in self.defined_types and name not in known_types:
+                self.global_types.pop(name, None)
+                self.unknown_type(name, at)

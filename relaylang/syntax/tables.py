@@ -1,0 +1,255 @@
+"""The parser's tables: built by Lark from `grammar/relay.lark`, kept in a file of the user's cache directory.
+
+What is kept is plain JSON: the terminals with their patterns, the rules, and per state what each symbol leads to. A cached
+file is used only where the grammar's text, Lark's version and this layout are the ones it was made from; one that is
+damaged or unreadable is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any as AnyValue
+
+#: Raised where the layout of the cached file changes.
+LAYOUT = 3
+
+#: Kinds of tokens that no rule has: a comment that is not in front of a token, a name with a dash or slash in it (which may
+#: be a subtraction), and what is no token at all.
+SPECIAL = ("COMMENT", "DASHED", "BAD")
+
+Action = Callable[[AnyValue, AnyValue, int, int], AnyValue]
+Row = list[AnyValue]
+
+
+def grammar_text() -> str:
+    """The text of the grammar."""
+    import relaylang.grammar
+
+    return (Path(relaylang.grammar.__file__).parent / "relay.lark").read_text("utf-8")
+
+
+def cache_directory() -> Path:
+    """Where tables are kept between runs: RELAYLANG_CACHE, or the platform's directory for such files."""
+    named = os.environ.get("RELAYLANG_CACHE")
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relaylang"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "relaylang"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaylang"
+
+
+def _lark_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("lark")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def lark_parser() -> AnyValue:
+    """Lark's own parser of the grammar, without a lexer: its input are this package's tokens."""
+    from lark import Lark
+    from lark.lexer import Lexer
+
+    class Tokens(Lexer):
+        """Stands where Lark wants a lexer."""
+
+        def __init__(self, conf: AnyValue) -> None:
+            self.conf = conf
+
+        def lex(self, data: AnyValue) -> AnyValue:  # type: ignore[override]
+            yield from data
+
+    return Lark(grammar_text(), parser="lalr", lexer=Tokens)
+
+
+def build() -> dict[str, AnyValue]:
+    """The tables, made by Lark."""
+    from lark.parsers.lalr_analysis import Shift
+
+    lark = lark_parser()
+    table = lark.parser.parser._parse_table
+    rules: dict[AnyValue, int] = {}
+    listed: list[tuple[str, int, str | None]] = []
+    states: list[dict[str, int]] = []
+    numbers = {state: i for i, state in enumerate(table.states)}
+    for actions in table.states.values():
+        row = {}
+        for symbol, (kind, argument) in actions.items():
+            if kind is Shift:
+                row[symbol] = numbers[argument]
+                continue
+            rule = rules.get(argument)
+            if rule is None:
+                rule = rules[argument] = len(listed)
+                listed.append((argument.origin.name, len(argument.expansion), argument.alias))
+            row[symbol] = ~rule
+        states.append(row)
+    terminals = [
+        (t.name, t.pattern.type, t.pattern.value, "".join(t.pattern.flags), t.priority) for t in lark.terminals
+    ]
+    return {
+        "terminals": terminals,
+        "rules": listed,
+        "states": states,
+        "start": numbers[table.start_states["start"]],
+        "end": numbers[table.end_states["start"]],
+    }
+
+
+def _key(grammar: str) -> str:
+    return hashlib.sha256(f"{LAYOUT}\n{_lark_version()}\n{grammar}".encode()).hexdigest()[:24]
+
+
+def _usable(data: AnyValue) -> bool:
+    """Whether a cached file holds what `build` makes, so that nothing in it can lead a parse astray."""
+    try:
+        count, rules = len(data["states"]), len(data["rules"])
+        return (
+            all(-rules <= n < count for row in data["states"] for n in row.values())
+            and all(isinstance(n, str) and length >= 0 for n, length, _ in data["rules"])
+            and 0 <= data["start"] < count
+            and 0 <= data["end"] < count
+            and bool(data["terminals"])
+        )
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return False
+
+
+def load() -> dict[str, AnyValue]:
+    """The tables from the cache, or made anew and put there. An unwritable cache is no error."""
+    key = _key(grammar_text())
+    path = cache_directory() / f"tables-{key}.json"
+    try:
+        kept = json.loads(path.read_bytes())
+        if kept.get("key") == key and _usable(kept):
+            return kept
+    except (OSError, ValueError, AttributeError, RecursionError):
+        pass
+    made = {"key": key, **build()}
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "w") as file:
+            json.dump(made, file, separators=(",", ":"))
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+    return made
+
+
+class Tables:
+    """The tables as the loop runs them.
+
+    `start` is a row. A row is a list with a place for every symbol: where a terminal leads to another row, it is shifted; where
+    it leads to a tuple `(length, action, symbol, completes)`, a rule is reduced: before the terminal, or, with `completes`,
+    by the terminal, which is the rule's last symbol and needs no place on the stack. A nonterminal likewise leads to a row
+    or completes a further rule. None is a syntax error.
+    `kind_of(text)` is the number of a token's terminal; `tokens` finds the tokens of a text, with the white space and the
+    comment in front of each.
+    """
+
+    def __init__(self, data: dict[str, AnyValue], actions: dict[str, Action]) -> None:
+        self.data = data
+        names = [t[0] for t in data["terminals"]]
+        self.numbers = {name: i for i, name in enumerate([*names, "ERROR", "$END", *SPECIAL])}
+        self.names = list(self.numbers)
+        for origin, _, _ in data["rules"]:
+            self.numbers.setdefault(origin, len(self.numbers))
+        self._make_patterns()
+        self._make_rows(actions)
+
+    def _make_patterns(self) -> None:
+        literals = [(value, name) for name, kind, value, _, _ in self.data["terminals"] if kind == "str"]
+        regexps = [t for t in self.data["terminals"] if t[1] == "re"]
+        regexps.sort(key=lambda t: -t[4])
+        signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
+        whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
+        comment = r"/\*[^*]*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
+        # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
+        broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
+        self.tokens = re.compile(
+            rf"\s*(?:(?:{comment})\s*)?({'|'.join([*whole, *signs])}|{comment}|{broken}|/\*|\S|\Z)"
+        )
+        self._literals = {value: self.numbers[name] for value, name in literals}
+        alone = [
+            (name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps
+        ]
+        self._classes = re.compile(
+            "|".join(f"(?P<{name}>{f'(?s:{v})' if 's' in flags else v})" for name, v, flags in alone)
+        )
+        self.kinds: dict[str, int] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty the table of known token texts, which would otherwise grow with everything ever read."""
+        self.kinds.clear()
+        self.kinds.update(self._literals)
+        self.kinds[""] = self.numbers["$END"]
+
+    def kind_of(self, text: str) -> int:
+        """The number of the terminal that a token's text is, or of one of `SPECIAL`."""
+        kind = self.kinds.get(text)
+        if kind is None:
+            found = self._classes.fullmatch(text)
+            if found is not None:
+                kind = self.numbers[found.lastgroup]  # type: ignore[index]
+                if found.lastgroup == "LOCAL" and ("-" in text or "/" in text) and text[1] != '"':
+                    kind = self.numbers["DASHED"]
+            elif text.startswith(("//", "#")) or (text.startswith("/*") and len(text) > 2):
+                kind = self.numbers["COMMENT"]
+            else:
+                kind = self.numbers["BAD"]
+            if len(text) < 200:
+                if len(self.kinds) > 100_000:
+                    self.forget()
+                self.kinds[text] = kind
+        return kind
+
+    def _make_rows(self, actions: dict[str, Action]) -> None:
+        width = len(self.numbers)
+        states = self.data["states"]
+        rows: list[Row] = [[None] * width for _ in states]
+        rules = []
+        for origin, length, alias in self.data["rules"]:
+            if alias is not None and alias not in actions:
+                raise AssertionError(f"the grammar's action {alias} has no function")
+            rules.append((length, actions[alias] if alias else None, self.numbers[origin]))
+        only: list[int | None] = []
+        for state in states:
+            told = set(state.values())
+            code = next(iter(told)) if len(told) == 1 else 0
+            only.append(~code if code < 0 and rules[~code][0] > 0 else None)
+        for row, state in zip(rows, states):
+            for symbol, code in state.items():
+                target: AnyValue
+                if code < 0:
+                    target = (*rules[~code], False)
+                elif only[code] is not None:
+                    target = (*rules[only[code]], True)
+                else:
+                    target = rows[code]
+                row[self.numbers[symbol]] = target
+        self.start = rows[self.data["start"]]
+        end = rows[self.data["end"]]
+        end[self.numbers["$END"]] = [None] * width
+        self.rows = rows
+
+
+@lru_cache(maxsize=1)
+def data() -> dict[str, AnyValue]:
+    """The tables' data, read once a process."""
+    return load()

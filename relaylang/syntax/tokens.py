@@ -1,0 +1,146 @@
+"""Texts as tokens, and where a token stands.
+
+A text is cut by one regular expression (see `Tables.tokens`), which gives token texts and no places. Places are found by
+cutting it once more when a span is first looked at.
+"""
+
+from __future__ import annotations
+
+import re
+
+from relaylang.source import SourceFile, Span
+from relaylang.syntax.tables import Tables
+
+_METADATA = re.compile(r"^[ \t]*#\[metadata\]", re.MULTILINE)
+_IN_TEXT = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\n]*|#(?!\[version|\[metadata)[^\n]*|/\*')
+_IN_COMMENT = re.compile(r"/\*|\*/")
+_DASHED = re.compile(r"(-)([0-9][\w.]*)")
+
+
+def metadata_start(text: str) -> int:
+    """Where the metadata section begins, or the text's length."""
+    if "#[metadata]" not in text:
+        return len(text)
+    found = _METADATA.search(text)
+    return found.start() if found else len(text)
+
+
+class TokenSource(SourceFile):
+    """A text whose positions are token numbers. A span's `last` is its last token, not the one behind it."""
+
+    def __init__(self, name: str, text: str, tables: Tables) -> None:
+        super().__init__(name, text)
+        self.tables = tables
+        self.begin = 1 if text.startswith("\ufeff") else 0
+        self.end = metadata_start(text)
+        self.scanned = text
+        self.splits: dict[int, tuple[int, ...]] = {}
+        self._places: tuple[list[int], list[int]] | None = None
+        #: The same text with plain offsets, for places inside tokens.
+        self.plain = SourceFile(name, text)
+
+    def tokens(self) -> list[str]:
+        """The texts of the tokens; the last one is empty, the text's end."""
+        found = self.tables.tokens.findall(self.scanned, self.begin, self.end)
+        while len(found) > 1 and not found[-2]:
+            found.pop()
+        return found
+
+    def places(self) -> tuple[list[int], list[int]]:
+        """Where each token begins and ends."""
+        if self._places is None:
+            starts: list[int] = []
+            ends: list[int] = []
+            for found in self.tables.tokens.finditer(self.scanned, self.begin, self.end):
+                start, end = found.span(1)
+                for length in self.splits.get(len(starts), ()):
+                    starts.append(start)
+                    start += length
+                    ends.append(start)
+                starts.append(start)
+                ends.append(end)
+            self._places = starts, ends
+        return self._places
+
+    def start_of(self, position: int) -> int:
+        starts = self.places()[0]
+        return starts[min(position, len(starts) - 1)]
+
+    def end_of(self, position: int) -> int:
+        ends = self.places()[1]
+        return ends[min(position, len(ends) - 1)]
+
+    def offsets(self, first: int, last: int | None = None) -> Span:
+        """The span from token `first` to token `last`, by offsets."""
+        start = self.start_of(first)
+        return Span(self.plain, start, max(start, self.end_of(first if last is None else last)))
+
+    def newline_before(self, position: int) -> bool:
+        """Whether a token is the first one on its line."""
+        if position == 0:
+            return True
+        return self.scanned.find("\n", self.end_of(position - 1), self.start_of(position)) >= 0
+
+    def blank_comments(self) -> int | None:
+        """Put blanks in place of comments, so that nested ones are gone. Returns where one begins that never ends."""
+        text, out, at = self.text, [], self.begin
+        done = 0
+        while True:
+            found = _IN_TEXT.search(text, at, self.end)
+            if found is None:
+                break
+            at = found.end()
+            if found.group() != "/*":
+                continue
+            start, depth = found.start(), 1
+            while depth:
+                mark = _IN_COMMENT.search(text, at, self.end)
+                if mark is None:
+                    return start
+                depth += 1 if mark.group() == "/*" else -1
+                at = mark.end()
+            if text.find("/*", start + 2, at) < 0 and text.startswith(("/* ty=", "/* span="), start):
+                continue
+            lines = text.count("\n", start, at)
+            out += [text[done:start], "\n" * lines, " " * (at - start - lines)]
+            done = at
+        self.scanned = "".join([*out, text[done:]])
+        self._places = None
+        return None
+
+    def split_dashes(self, tokens: list[str]) -> list[str]:
+        """Tell subtractions (`%n-1`) from names with dashes (`%layer-1`): a name is what the text binds somewhere.
+
+        Returns the tokens with the subtractions cut into three and remembers where.
+        """
+        kind_of, numbers = self.tables.kind_of, self.tables.numbers
+        dashed = numbers["DASHED"]
+        bound: set[str] = set()
+        depth = -1
+        for i, token in enumerate(tokens):
+            if token in ("fn", "def"):
+                depth = 0
+            elif depth >= 0:
+                depth += (token in "([") - (token in ")]") if len(token) == 1 else token[-1:] == "("
+                if token in ("{", ";") or (token == ")" and not depth):
+                    depth = -1
+            if token[:1] == "%" and kind_of(token) == dashed:
+                if depth == 1 or tokens[i + 1] in (":", "=") or tokens[i - 1] in ("let", "free_var"):
+                    bound.add(token)
+        out: list[str] = []
+        for token in tokens:
+            if token[:1] == "%" and token not in bound and kind_of(token) == dashed:
+                head, dash, tail = token.partition("-")
+                pieces = [head]
+                for part in (dash + tail).split("-")[1:] if dash else ():
+                    if not _DASHED.fullmatch("-" + part):
+                        pieces = []
+                        break
+                    pieces += ["-", part]
+                if len(pieces) > 1:
+                    self.splits[len(out)] = tuple(len(p) for p in pieces[:-1])
+                    out += pieces
+                    continue
+            out.append(token)
+        self._places = None
+        return out
