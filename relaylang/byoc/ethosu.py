@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.byoc import ethosu_layers as layers
+from relaylang.byoc import ethosu_pool as pools
 from relaylang.byoc.composite import Entry, Refusals, composite_name, composite_nodes, merge_composites
 from relaylang.byoc.fixed_point import Unsupported
 from relaylang.byoc.partition import partition_graph
@@ -27,7 +28,8 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_add": layers.read_add,
     "ethos-u.qnn_concatenate": layers.read_qnn_concat,
     "ethos-u.concatenate": layers.read_concat,
-    "ethos-u.max_pool2d": layers.read_max_pool,
+    "ethos-u.max_pool2d": pools.read_max_pool,
+    "ethos-u.avg_pool2d": pools.read_avg_pool,
     "ethos-u.qnn_requantize": layers.read_requantize,
     "ethos-u.clamp": layers.read_clamp,
     "ethos-u.pad": layers.read_pad,
@@ -44,11 +46,13 @@ def _any(count: int) -> list[DFPattern]:
 def _clips(pattern: DFPattern, cast: bool = True) -> DFPattern:
     """Behind the pattern: clip or relu, then a cast, then clip or relu, each of which may be missing."""
 
-    def limit(p: DFPattern) -> DFPattern:
-        return is_op("clip")(p) | is_op("nn.relu")(p)
+    pattern = pattern.optional(limits)
+    return pattern.optional(lambda p: is_op("cast")(p)).optional(limits) if cast else pattern
 
-    pattern = pattern.optional(limit)
-    return pattern.optional(lambda p: is_op("cast")(p)).optional(limit) if cast else pattern
+
+def limits(pattern: DFPattern) -> DFPattern:
+    """clip or relu of the pattern."""
+    return is_op("clip")(pattern) | is_op("nn.relu")(pattern)
 
 
 def _requantized(pattern: DFPattern) -> DFPattern:
@@ -94,6 +98,8 @@ def pattern_table() -> list[Entry]:
         | is_op("expand_dims")(wildcard())
     )
     limit = is_op("clip")(wildcard()) | is_op("nn.relu")(wildcard())
+    widened = is_op("cast")(wildcard())
+    averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
     rows = [
         ("ethos-u.qnn_conv2d", _requantized(padded())),
         ("ethos-u.qnn_conv2d", _requantized(conv(wildcard()))),
@@ -105,8 +111,13 @@ def pattern_table() -> list[Entry]:
         ("ethos-u.qnn_concatenate", is_op("qnn.concatenate")(is_tuple(None), is_tuple(None), is_tuple(None), *_any(2))),
         ("ethos-u.concatenate", is_op("concatenate")(is_tuple(None))),
         ("ethos-u.max_pool2d", is_op("nn.max_pool2d")(wildcard())),
+        ("ethos-u.avg_pool2d", _clips(is_op("qnn.requantize")(averaged, *_any(4)))),
+        ("ethos-u.avg_pool2d", is_op("cast")(averaged.optional(limits))),
+        ("ethos-u.avg_pool2d", _clips(is_op("qnn.avg_pool2d")(*_any(5)), cast=False)),
+        ("ethos-u.avg_pool2d", is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard())),
         ("ethos-u.qnn_requantize", _clips(is_op("qnn.requantize")(*_any(5)))),
-        ("ethos-u.clamp", limit.optional(lambda p: is_op("clip")(p) | is_op("nn.relu")(p))),
+        ("ethos-u.clamp", limits(limit)),
+        ("ethos-u.clamp", limit),
         ("ethos-u.pad", is_op("nn.pad")(wildcard(), wildcard())),
         ("ethos-u.reshape", reshapes),
     ]
@@ -207,8 +218,11 @@ def _count(func: Function) -> int:
 
 
 def _reason(node: Call, reasons: dict[int, str], refusals: Refusals) -> tuple[str, str]:
-    name = node.op.name if isinstance(node.op, Op) else composite_name(node)
-    what = name or "a call of a function"
+    what = "a call of a function"
+    if isinstance(node.op, Op):
+        what = node.op.name
+    elif isinstance(node.op, Function) and composite_name(node):
+        what = " + ".join(layers.op_name(n) for n in composite_nodes(node.op) if isinstance(n, Call))
     found = reasons.get(id(node)) or refusals.of(node)
     if found is not None:
         return what, found

@@ -50,16 +50,6 @@ class Conv:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """Maximum over windows; `pad` as for `Conv`."""
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    pad: tuple[int, int, int, int]
-    layout: str
-
-
-@dataclass(frozen=True)
 class Operand:
     """One input of an addition or concatenation and how it gets to the output's scale."""
 
@@ -247,11 +237,9 @@ def _clip_bounds(call: Call, dtype: str) -> tuple[int, int]:
     if not (float(low).is_integer() and float(high).is_integer()) or low > high:
         raise Unsupported(f"clip bounds {low} and {high}: an integer tensor wants whole numbers in order")
     least, most = RANGES[dtype]
-    if low < least or high > most:
-        if dtype == "int32":
-            raise Unsupported("a clip bound is no int32 number")
-        raise Unsupported(f"a clip bound is no {dtype} number")
-    return int(low), int(high)
+    if low > most or high < least:
+        raise Unsupported(f"clip bounds {low} and {high} leave no {dtype} number")
+    return max(int(low), least), min(int(high), most)
 
 
 # ---- convolution, dense
@@ -274,15 +262,15 @@ def read_conv(calls: Sequence[Call]) -> Conv:
         raise Unsupported(f"out_layout {attrs.out_layout} differs from data_layout {layout}")
     if tensor_of(conv, "its result").dtype != "int32":
         raise Unsupported(f"out_dtype {tensor_of(conv, 'its result').dtype}; the accelerator sums in int32")
-    _, c, h, w = _nchw(source.shape, layout)
+    _, c, h, w = nchw(source.shape, layout)
     depthwise, weight = _arrange(weight, attrs.kernel_layout, attrs.groups, c)
     kh, kw = weight.shape[:2] if depthwise else weight.shape[1:3]
     channels = weight.shape[2] * weight.shape[3] if depthwise else weight.shape[0]
     pad = padding4(attrs.padding)
     if outer is not None:
         pad = tuple(a + b for a, b in zip(pad, _outer_pad(outer, layout, input_zp)))  # type: ignore[assignment]
-    stride, dilation = _pair(attrs.strides), _pair(attrs.dilation)
-    _, _, oh, ow = _nchw(tensor_of(conv, "its result").shape, layout)
+    stride, dilation = pair(attrs.strides), pair(attrs.dilation)
+    _, _, oh, ow = nchw(tensor_of(conv, "its result").shape, layout)
     pad = exact_padding((h, w), (oh, ow), (kh, kw), pad, stride, dilation)
     if kh * kw > 4096 or kh > 64:
         raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and 4096 elements")
@@ -381,9 +369,10 @@ def _bias(calls: list[Call], channels: int, channel_axis: int, rank: int) -> np.
         if call.attrs.axis % rank != channel_axis:
             raise Unsupported(f"a bias along axis {call.attrs.axis}")
         return value.astype(np.int64).reshape(-1)
-    value = next((a.data for a in call.args if isinstance(a, Constant)), None)
-    if value is None:
+    constants = [a.data for a in call.args if isinstance(a, Constant)]
+    if not constants:
         raise Unsupported("the bias is not a constant; give it with the parameters")
+    value = constants[0]
     shape = (1,) * (rank - value.ndim) + value.shape
     if any(extent != 1 and axis != channel_axis for axis, extent in enumerate(shape)):
         raise Unsupported(f"an added constant of shape {value.shape} is no bias of the channels")
@@ -423,25 +412,6 @@ def read_pad(calls: Sequence[Call]) -> Pad:
     if any(a < 0 or b < 0 for a, b in widths):
         raise Unsupported("a negative pad width")
     return Pad(widths, _in_range(int(value), dtype, "the pad value"))
-
-
-def read_max_pool(calls: Sequence[Call]) -> Pool:
-    (call,) = calls
-    attrs = call.attrs
-    source = feature_type(call.args[0])
-    if attrs.layout not in ("NCHW", "NHWC") or attrs.out_layout not in ("", attrs.layout):
-        raise Unsupported(f"layout {attrs.layout}; NCHW and NHWC are taken")
-    if _pair(attrs.dilation) != (1, 1):
-        raise Unsupported("a dilated pool")
-    kernel, stride = _pair(attrs.pool_size), _pair(attrs.strides)
-    _, _, h, w = _nchw(source.shape, attrs.layout)
-    _, _, oh, ow = _nchw(tensor_of(call, "its result").shape, attrs.layout)
-    pad = exact_padding((h, w), (oh, ow), kernel, padding4(attrs.padding), stride, (1, 1))
-    if any(p >= k for p, k in zip(pad, (*kernel, *kernel))):
-        raise Unsupported("a padding as wide as the window")
-    if kernel[0] > 256 or kernel[0] * kernel[1] > 65536:
-        raise Unsupported(f"a window of {kernel[0]} x {kernel[1]}")
-    return Pool(kernel, stride, pad, attrs.layout)
 
 
 def read_add(calls: Sequence[Call]) -> Add:
@@ -555,7 +525,7 @@ def read_reshape(calls: Sequence[Call]) -> tuple[int, ...]:
 # ---- geometry
 
 
-def _pair(values: Any) -> tuple[int, int]:
+def pair(values: Any) -> tuple[int, int]:
     values = tuple(int(v) for v in values) if isinstance(values, (list, tuple)) else (int(values),)
     return (values[0], values[0]) if len(values) == 1 else (values[0], values[1])
 
@@ -570,7 +540,7 @@ def padding4(values: Any) -> tuple[int, int, int, int]:
     return values  # type: ignore[return-value]
 
 
-def _nchw(shape: Sequence[Any], layout: str) -> tuple[int, int, int, int]:
+def nchw(shape: Sequence[Any], layout: str) -> tuple[int, int, int, int]:
     return tuple(int(shape[layout.index(a)]) for a in "NCHW")  # type: ignore[return-value]
 
 
@@ -586,10 +556,14 @@ def exact_padding(
 
     A negative number says how many last rows or columns no window reaches.
     """
+    if min(out) < 1:
+        raise Unsupported("its result is empty")
     top, left = pad[:2]
     bottom, right = (
         (out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - size[i] - pad[i] for i in (0, 1)
     )
     if min(top, left) < 0:
         raise Unsupported("a negative padding")
+    if -bottom >= size[0] or -right >= size[1]:
+        raise Unsupported("its windows lie in the padding only")
     return top, left, bottom, right

@@ -38,7 +38,7 @@ class Rescale:
     axis: int | None = None
 
     def apply(self, value: np.ndarray, axis: int = -1) -> np.ndarray:
-        """The rescaled integers, not saturated: int64 in, int64 out. `axis` is the channel's where there are several."""
+        """The rescaled integers, not saturated, in int64. `axis` is the channel's where there are several scales."""
         shape = [1] * value.ndim
         if len(self.shifts) > 1:
             shape[axis] = -1

@@ -53,7 +53,7 @@ class _Names:
     known: dict[int, str] = field(default_factory=dict)
 
     def of(self, node: Expr) -> str:
-        return self.known.setdefault(id(node), f"v{len(self.known)}")
+        return self.known.setdefault(id(node), f":{len(self.known)}")
 
 
 def make_schedule(func: Function, regions: dict[GlobalVar, Function]) -> Schedule:
@@ -187,7 +187,7 @@ def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int]
         if isinstance(node, Var):
             param = node
         else:
-            hint = names.of(node).replace(".", "_")
+            hint = "v" + names.of(node).replace(":", "").replace(".", "_")
             param = Var(hint, node.checked_type)
             with_type_of(param, node)
         params.append(param)

@@ -4,6 +4,8 @@ Nodes inside branches, match arms and nested functions are not touched; a value 
 """
 from __future__ import annotations
 
+from typing import TypeVar
+
 from relaylang.ir import (
     Call,
     Expr,
@@ -20,6 +22,8 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ops.record import Op
+
+_E = TypeVar("_E", bound=Expr)
 
 
 def scope_nodes(body: Expr) -> list[Expr]:
@@ -105,7 +109,7 @@ def is_pure(body: Expr) -> bool:
     return True
 
 
-def with_type_of(new: Expr, old: Expr) -> Expr:
+def with_type_of(new: _E, old: Expr) -> _E:
     """A node that stands for another and has that one's type. Types that the checker has found stay."""
     if new.checked_type is None and not isinstance(new, Op):
         new.checked_type = old.checked_type

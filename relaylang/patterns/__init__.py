@@ -7,6 +7,7 @@ from relaylang.patterns.language import (
     DataTypePattern,
     DFPattern,
     ExprPattern,
+    Match,
     OpNamePattern,
     ShapePattern,
     TupleGetItemPattern,
@@ -14,6 +15,7 @@ from relaylang.patterns.language import (
     TypePattern,
     VarPattern,
     WildcardPattern,
+    find_match,
     has_attr,
     has_dtype,
     has_shape,
@@ -26,7 +28,6 @@ from relaylang.patterns.language import (
     is_var,
     wildcard,
 )
-from relaylang.patterns.matcher import Match, find_match
 
 __all__ = [
     "AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DataTypePattern", "ExprPattern",

@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylang.backends.ethosu.tosa import Graph, Tensor
 from relaylang.byoc import ethosu_layers as layers
+from relaylang.byoc import ethosu_pool as pools
 from relaylang.byoc.composite import composite_name, composite_nodes
 from relaylang.byoc.ethosu import READERS
 from relaylang.byoc.fixed_point import IDENTITY, Rescale
@@ -110,10 +111,10 @@ class _Writer:
         for perm, tensor in value.stored.items():
             if last is None or perm[-1] == last:
                 return perm, tensor
+        assert last is not None
         rank = len(next(iter(value.stored)))
         perm = (*(axis for axis in range(rank) if axis != last), last)
-        assert last is not None
-        return perm, self.in_order(value, perm)  # type: ignore[arg-type]
+        return perm, self.in_order(value, perm)
 
     # ---- layers
 
@@ -129,8 +130,10 @@ class _Writer:
         match layer:
             case layers.Conv():
                 value = self.conv(layer, inputs[0])
-            case layers.Pool():
+            case pools.Pool():
                 value = self.pool(layer, inputs[0])
+            case pools.AvgPool():
+                value = self.average(layer, inputs[0])
             case layers.Add():
                 value = self.add(layer, inputs[0], inputs[-1], len(shape))
             case layers.Concat():
@@ -212,12 +215,45 @@ class _Writer:
             per_channel=len(rescale.shifts) > 1,
         )
 
-    def pool(self, layer: layers.Pool, source: Value) -> Value:
+    def pool(self, layer: pools.Pool, source: Value) -> Value:
         perm = _CHANNELS_LAST[layer.layout]
         x = self.fit(self.in_order(source, perm), layer.pad)
         top, left, bottom, right = (max(p, 0) for p in layer.pad)
         out = self.graph.max_pool2d(x, layer.kernel, layer.stride, (top, bottom, left, right))
         return Value(source.dtype, {perm: out})
+
+    def average(self, layer: pools.AvgPool, source: Value) -> Value:
+        """Sums of doubled numbers whose rescale rounds down, and up where sums can be negative; see `ethosu_pool`."""
+        graph, window = self.graph, layer.window
+        perm = _CHANNELS_LAST[window.layout]
+        x = self.fit(self.in_order(source, perm), window.pad)
+        top, left, bottom, right = (max(p, 0) for p in window.pad)
+        channels = x.shape[3]
+
+        def divided(rounding: int, dtype: str) -> Tensor:
+            total = graph.conv2d(
+                x,
+                np.full((*window.kernel, channels, 1), 2, np.int8),
+                np.full(channels, rounding, np.int32),
+                pad=(top, bottom, left, right),
+                stride=window.stride,
+                dilation=(1, 1),
+                input_zp=-source.offset,
+                weight_zp=0,
+                depthwise=True,
+            )
+            return self.rescale(total, layer.division, dtype)
+
+        n = layer.numbers
+        if layer.signed:
+            zero = graph.constant(np.zeros((1, 1, 1, 1), np.int32), "zero")
+            up = graph.binary("MINIMUM", divided(n - 1, "int32"), zero)
+            average = graph.binary("MAXIMUM", divided(1 - n, "int32"), up)
+            average = self.rescale(average, Rescale((IDENTITY[0],), (IDENTITY[1],), 0), source.dtype)
+        else:
+            average = divided(1 - n, source.dtype)
+        zero_point = layer.out_input_zp - source.offset
+        return Value(layer.out.dtype, {perm: self.finish(average, layer.out, zero_point)})
 
     def add(self, layer: layers.Add, left: Value, right: Value, rank: int) -> Value:
         perm, x = self.any_order(left)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.tosa import DTYPES, OPS, VERSION, Graph, Operator, Shape, Tensor
 
 _IDENTIFIER = b"TOSA"
@@ -16,8 +17,7 @@ _IDENTIFIER = b"TOSA"
 
 def serialize(graph: Graph) -> bytes:
     """The `.tosa` file of one graph: one region, one block, version 1.0.0."""
-    import flatbuffers
-
+    flatbuffers = load("flatbuffers", "writing TOSA")
     builder = flatbuffers.Builder(1024 + sum(t.data.nbytes for t in graph.tensors.values() if t.data is not None))
     operators = _offsets(builder, [_operator(builder, op) for op in graph.operators])
     tensors = _offsets(builder, [_tensor(builder, t) for t in graph.tensors.values()])

@@ -132,7 +132,14 @@ class Graph:
         self.tensors[tensor.name] = tensor
         return tensor
 
-    def _emit(self, op: str, inputs: Sequence[Tensor | str], shape: Sequence[int], dtype: str, *attributes: tuple[int, str, object]) -> Tensor:
+    def _emit(
+        self,
+        op: str,
+        inputs: Sequence[Tensor | str],
+        shape: Sequence[int],
+        dtype: str,
+        *attributes: tuple[int, str, object],
+    ) -> Tensor:
         names = tuple(i if isinstance(i, str) else i.name for i in inputs)
         out = self._tensor(op.lower(), tuple(int(d) for d in shape), dtype)
         self.operators.append(Operator(op, names, (out.name,), attributes))
@@ -222,7 +229,9 @@ class Graph:
             (4, "bool", output_unsigned),
         )
 
-    def max_pool2d(self, x: Tensor, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int, int, int]) -> Tensor:
+    def max_pool2d(
+        self, x: Tensor, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int, int, int]
+    ) -> Tensor:
         """NHWC; `pad` is (top, bottom, left, right) and never wins; strides divide exactly."""
         n, h, w, c = x.shape
         oh = exact_output(h, kernel[0], pad[0] + pad[1], stride[0], 1)

@@ -1,0 +1,285 @@
+"""From a checked module to a program for the Ethos-U: bind, fold, partition, write, compile, schedule."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang import typing
+from relaylang.backends.ethosu.artifact import EthosUArtifact, HostRunner, RegionCode, spec_of
+from relaylang.backends.ethosu.emit import emit_region
+from relaylang.backends.ethosu.flatbuffer import serialize
+from relaylang.backends.ethosu.report import estimate, text_report
+from relaylang.backends.ethosu.tools import load
+from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_tosa, settings
+from relaylang.byoc.ethosu import COMPILER, Partitioned, partition_for_ethosu
+from relaylang.byoc.partition import region_function, regions_of
+from relaylang.byoc.regions import Region
+from relaylang.byoc.schedule import Schedule, make_schedule
+from relaylang.byoc.scope import scope_nodes, with_type_of
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.interpreter import evaluate
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleType,
+    children,
+    post_order,
+    rebuild,
+    substitute,
+)
+from relaylang.ops.record import Op
+from relaylang.syntax import astext
+
+_MAX_RESULT_DEPTH = 50
+
+
+def compile_module(
+    mod: IRModule,
+    options: Mapping[str, Any],
+    params: Mapping[str, np.ndarray],
+    entry: str,
+    compile_host: Callable[[IRModule], HostFunction] | None,
+) -> EthosUArtifact:
+    """Compile a module's entry function. `compile_host` makes code of what stays on the host; None forbids that.
+
+    Raises `RelayError` where the module is wrong, a tool is missing, or nothing can go to the accelerator.
+    """
+    how = settings(options)
+    load("flatbuffers", "writing TOSA")
+    mod = check(bind_params(check(mod), params, entry))
+    mod = check(fold_constants(mod, entry))
+    partitioned, compiled, tosa = _partition_and_compile(mod, entry, how)
+    regions = dict(regions_of(partitioned.module, COMPILER))
+    if not regions:
+        raise RelayError(
+            [
+                error("R0614", f"nothing in @{entry} can go to the Ethos-U", partitioned.module[entry].span),
+                *partitioned.notes,
+            ]
+        )
+    main = partitioned.module[entry]
+    schedule = make_schedule(main, regions)
+    if _depth(schedule.result) > _MAX_RESULT_DEPTH:
+        raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
+    host = _host_modules(partitioned.module, entry, regions, schedule)
+    if host and compile_host is None:
+        raise RelayError(
+            [
+                error(
+                    "R0614",
+                    f"{partitioned.kept} operations of @{entry} stay on the host, and the target names none",
+                    notes=['add one behind a comma: --target "ethos-u, c"'],
+                ),
+                *partitioned.notes,
+            ]
+        )
+    runners = {name: compile_host(module) for name, module in host.items()} if compile_host is not None else {}
+    report = text_report(how, compiled, partitioned.offloaded, partitioned.kept, partitioned.notes)
+    return EthosUArtifact(
+        schedule=schedule,
+        inputs=tuple(spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)),
+        regions={gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in regions.items()},
+        host=host,
+        host_text={name: astext(module) for name, module in host.items()},
+        run_host=_runner(runners),
+        text=report,
+        details=_details(how, partitioned),
+    )
+
+
+#: A compiled host step: its arguments, in order, to its outputs.
+HostFunction = Callable[[list[Any]], list[Any]]
+
+
+def check(mod: IRModule) -> IRModule:
+    """The module with its types found. Raises `RelayError` where it is wrong."""
+    typing.check(mod)
+    return mod
+
+
+def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
+    """The module whose entry has constants in the place of the parameters that are named."""
+    if not params:
+        return mod
+    func: Function = mod[entry]
+    by_name = {p.name_hint: p for p in func.params}
+    unknown = [name for name in params if name not in by_name]
+    if unknown:
+        notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
+        raise RelayError(error("R0615", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
+    mapping: dict = {}
+    for name, value in params.items():
+        var = by_name[name]
+        spec_of(name, var.checked_type).check(value)
+        mapping[var] = with_type_of(Constant(np.asarray(value), var.span), var)
+    rest = [p for p in func.params if p not in mapping]
+    bound = Function(rest, substitute(func.body, mapping), func.ret_type, func.type_params, func.attrs, func.span)
+    return _with_entry(mod, entry, bound)
+
+
+def fold_constants(mod: IRModule, entry: str) -> IRModule:
+    """The module with calls of operators on constants, in the entry's outermost scope, replaced by their values."""
+    func: Function = mod[entry]
+    here = {id(node) for node in scope_nodes(func.body)}
+    done: dict[int, Expr] = {}
+    for node in post_order(func.body):
+        new = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        if id(node) in here and _is_foldable(new):
+            value = evaluate(Function((), new, node.checked_type))
+            new = with_type_of(Constant(np.asarray(value), node.span), node)
+        done[id(node)] = new
+    body = done[id(func.body)]
+    if body is func.body:
+        return mod
+    return _with_entry(mod, entry, Function(func.params, body, func.ret_type, func.type_params, func.attrs, func.span))
+
+
+def _is_foldable(node: Expr) -> bool:
+    """Whether a node is a call of a pure operator on constants that makes one tensor."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.stateful or not node.args:
+        return False
+    return isinstance(node.checked_type, TensorType) and all(isinstance(a, Constant) for a in node.args)
+
+
+def _with_entry(mod: IRModule, entry: str, func: Function) -> IRModule:
+    functions = dict(mod.functions)
+    functions[mod.get_global_var(entry)] = func
+    return mod.with_functions(functions)
+
+
+def _partition_and_compile(
+    mod: IRModule, entry: str, how: Settings
+) -> tuple[Partitioned, dict[str, Compiled], dict[str, bytes]]:
+    """Partition, and compile every region. Composites on which the compiler fails alone stay on the host."""
+    partitioned = partition_for_ethosu(mod, entry)
+    check(partitioned.module)
+    try:
+        return partitioned, *_compile_regions(partitioned, how)
+    except CompileError as failure:
+        first = failure
+    tried: dict[int, str | None] = {}
+
+    def refuse(call: Call) -> str | None:
+        if id(call) not in tried:
+            tried[id(call)] = _refusal(call, how)
+        return tried[id(call)]
+
+    partitioned = partition_for_ethosu(mod, entry, refuse)
+    check(partitioned.module)
+    try:
+        return partitioned, *_compile_regions(partitioned, how)
+    except CompileError as failure:
+        raise RelayError(
+            error(
+                "R0612",
+                f"the Ethos-U compiler refuses a region that it takes piece by piece: {failure}",
+                mod[entry].span,
+                notes=[f"of the whole it said: {first}"],
+            )
+        ) from None
+
+
+def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str, Compiled], dict[str, bytes]]:
+    compiled: dict[str, Compiled] = {}
+    tosa: dict[str, bytes] = {}
+    for gv, func in regions_of(partitioned.module, COMPILER):
+        tosa[gv.name_hint] = serialize(emit_region(func, gv.name_hint))
+        compiled[gv.name_hint] = compile_tosa(tosa[gv.name_hint], how)
+    return compiled, tosa
+
+
+def _refusal(call: Call, how: Settings) -> str | None:
+    """Why the compiler refuses a composite on its own, or None where it takes it."""
+    inputs = [arg for arg in call.args if not isinstance(arg, Constant)]
+    func = region_function(Region([call], inputs, [call]), COMPILER, "trial")
+    check(IRModule.from_expr(func))
+    try:
+        compile_tosa(serialize(emit_region(func, "trial")), how)
+    except CompileError as failure:
+        return f"the Ethos-U compiler says: {failure}"
+    return None
+
+
+def _host_modules(
+    mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule
+) -> dict[str, IRModule]:
+    """Each host step as a module whose `@main` it is, with the functions that it may call."""
+    others = {gv: f for gv, f in mod.functions.items() if gv not in regions and gv.name_hint != entry}
+    modules = {}
+    for step in schedule.steps:
+        if not step.is_region:
+            module = IRModule(others, mod.type_definitions, mod.attrs)
+            module["main"] = step.function
+            modules[step.name] = check(module)
+    return modules
+
+
+def _runner(functions: Mapping[str, HostFunction]) -> HostRunner:
+    return lambda name, arguments: functions[name](arguments)
+
+
+def interpreted(module: IRModule) -> HostFunction:
+    """A host step that the interpreter runs."""
+    body = module["main"].body
+
+    def run(arguments: list[Any]) -> list[Any]:
+        value = evaluate(module, *arguments)
+        return list(value) if isinstance(body, Tuple) else [value]
+
+    return run
+
+
+def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:
+    inputs = tuple(spec_of(p.name_hint, p.checked_type) for p in func.params)
+    ret = func.ret_type
+    types = ret.fields if isinstance(ret, TupleType) else (ret,)
+    outputs = tuple(spec_of(f"out{i}", ty) for i, ty in enumerate(types))
+    details = {
+        "driver": {
+            "weights_region": compiled.weights_region,
+            "scratch": {"region": compiled.scratch_region, "bytes": compiled.scratch_size},
+            "scratch_fast": {"region": compiled.scratch_fast_region, "bytes": compiled.scratch_fast_size},
+            "inputs": [_place(t) for t in compiled.inputs],
+            "outputs": [_place(t) for t in compiled.outputs],
+        },
+        "estimate": estimate(compiled),
+    }
+    return RegionCode(tosa, compiled.command_stream, compiled.weights, inputs, outputs, details)
+
+
+def _place(tensor: Any) -> dict[str, int]:
+    return {"region": tensor.region, "address": tensor.address, "bytes": tensor.size}
+
+
+def _details(how: Settings, partitioned: Partitioned) -> dict[str, Any]:
+    return {
+        "target": {
+            "accelerator": how.accelerator,
+            "system_config": how.system_config,
+            "memory_mode": how.memory_mode,
+            "optimise": how.optimise,
+        },
+        "operations": {"accelerator": partitioned.offloaded, "host": partitioned.kept},
+        "stays_on_host": [_note(n) for n in partitioned.notes],
+    }
+
+
+def _note(note: Diagnostic) -> dict[str, str]:
+    where = {"at": str(note.span)} if note.span is not None and note.span.source.text else {}
+    return {**where, "why": note.title}
+
+
+def _depth(result: Any) -> int:
+    depth, level = 0, [result]
+    while level:
+        level = [part for node in level if isinstance(node, list) for part in node]
+        depth += 1
+    return depth
