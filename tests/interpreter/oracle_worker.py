@@ -1,6 +1,7 @@
-"""A process that runs Relay text with TVM: pickled (text, inputs) in, pickled results or error text out.
+"""A process that runs Relay text with TVM: pickled (text, inputs, constants) in, pickled results or an error's text out.
 
-Runs under the oracle's Python (`RELAY_ORACLE`), never as part of the project; its argument is the folder of `x86.py`.
+Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `constants` are bound to
+parameters by name before compilation.
 """
 
 import pickle
@@ -18,21 +19,23 @@ def plain(value):
     return np.asarray(value.numpy())
 
 
+def run(text, inputs, constants):
+    module = relay.fromtext('#[version = "0.0.5"]\n' + text)
+    if constants:
+        module["main"] = relay.build_module.bind_params_by_name(module["main"], constants)
+    with transform.PassContext(opt_level=1):
+        function = relay.create_executor("vm", mod=module, target="llvm").evaluate()
+    return plain(function(*inputs))
+
+
 def main():
     while True:
         try:
-            text, inputs = pickle.load(sys.stdin.buffer)
+            request = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            module = (
-                relay.fromtext(text)
-                if text.startswith("#[version")
-                else relay.fromtext('#[version = "0.0.5"]\n' + text)
-            )
-            with transform.PassContext(opt_level=1):
-                function = relay.create_executor("vm", mod=module, target="llvm").evaluate()
-            answer = plain(function(*inputs))
+            answer = run(*request)
         except Exception as problem:
             answer = f"{type(problem).__name__}: {str(problem)[-600:]}"
         pickle.dump(answer, sys.stdout.buffer)
