@@ -183,13 +183,15 @@ class Document:
                 return values if isinstance(values, dict) else {}
             case "GlobalVar" | "relay.GlobalVar":
                 return GlobalVar(str(self._at(attrs, "name_hint")))
+            case "tir.Var" | "tir.SizeVar":
+                return TypeVar(str(self._at(attrs, "name")), "ShapeVar")
             case "relay.TypeVar" | "TypeVar":
                 return TypeVar(str(self._at(attrs, "name_hint")))
             case "relay.GlobalTypeVar" | "GlobalTypeVar":
                 return GlobalTypeVar(str(self._at(attrs, "name_hint")))
             case "relay.TensorType":
                 shape = self._at(attrs, "shape")
-                fits = isinstance(shape, list) and all(d is ANY or isinstance(d, int) for d in shape)
+                fits = isinstance(shape, list) and all(d is ANY or isinstance(d, (int, TypeVar)) for d in shape)
                 return TensorType(shape, str(attrs.get("dtype"))) if fits else IncompleteType()
             case "TupleType" | "relay.TupleType":
                 fields = self._at(attrs, "fields")
@@ -203,6 +205,8 @@ _KEYS = (str, int, float, bool, type(None))
 #: Which attributes of the nodes that we know are the numbers of nodes.
 _REFERENCES: dict[str, tuple[str, ...]] = {
     "DictAttrs": ("__dict__",),
+    "tir.Var": ("name",),
+    "tir.SizeVar": ("name",),
     "GlobalVar": ("name_hint",),
     "relay.GlobalVar": ("name_hint",),
     "TypeVar": ("name_hint",),

@@ -12,7 +12,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import Constant, GlobalVar
-from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ir.types import ANY, TensorType, Type, TypeVar
 from relaylang.syntax.metadata import MetaNode
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
@@ -112,6 +112,11 @@ class _Writer:
                 number = self.add({"type_key": value.type_key, "attrs": value.attrs})
             case TensorType():
                 number = self.tensor_type(value)
+            case TypeVar(name, "ShapeVar"):
+                attrs = {"dtype": "int32", "name": "0", "span": "0", "type_annotation": "0"}
+                number = self.add({"type_key": "tir.Var", "attrs": attrs})
+                attrs["name"] = str(self.string(name))
+                attrs["type_annotation"] = str(self.add({"type_key": "PrimType", "attrs": {"dtype": "int32"}}))
             case GlobalVar(name):
                 attrs = dict.fromkeys(("_checked_type_", "name_hint", "span", "struct_info_", "virtual_device_"), "0")
                 number = self.add({"type_key": "GlobalVar", "attrs": attrs})

@@ -113,7 +113,7 @@ class _Printer:
         self.show_types = show_types
         self.meta: dict[str, list[AnyValue]] = {}
         self.meta_texts: dict[int, str] = {}
-        self.types = TypeText(style)
+        self.types = TypeText(style, self.meta_text)
         self.attributes = AttributeText(style, self.meta_text, section)
         self.names = Names(style)
         self.counter = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any as AnyValue
 
 from relaylang.ir.types import (
     FuncType,
@@ -13,16 +14,19 @@ from relaylang.ir.types import (
     Type,
     TypeCall,
     TypeVar,
-    type_text,
 )
 
 
 class TypeText:
-    """Writes types. One type object is written once; type variables are named when they are first met."""
+    """Writes types. One type object is written once; type variables are named when they are first met.
 
-    __slots__ = ("_comments", "_in_scope", "_kept", "_named", "_texts", "_tvm")
+    `meta(type_key, value)` gives the `meta[...]` text of an extent that nothing binds.
+    """
 
-    def __init__(self, style: str) -> None:
+    __slots__ = ("_comments", "_in_scope", "_kept", "_meta", "_named", "_texts", "_tvm")
+
+    def __init__(self, style: str, meta: Callable[[str, AnyValue], str]) -> None:
+        self._meta = meta
         self._tvm = style == "tvm"
         self._texts: dict[int, str] = {}
         self._comments: dict[int, str] = {}
@@ -41,9 +45,7 @@ class TypeText:
         """The type in Relay text."""
         text = self._texts.get(id(ty))
         if text is None:
-            text = self._write(ty) if type(ty) is not TensorType and not self._tvm else type_text(ty)
-            if type(ty) is TensorType and self._named and not self._tvm:
-                text = self._write(ty)
+            text = self._tensor(ty) if type(ty) is TensorType else self._write(ty)
             self._texts[id(ty)] = text
             self._kept.append(ty)
         return text
@@ -74,6 +76,17 @@ class TypeText:
             if self._in_scope.get(name) == id(var):
                 del self._in_scope[name]
 
+    def _tensor(self, ty: TensorType) -> str:
+        if not ty.shape:
+            return ty.dtype
+        dims = ", ".join([self.extent(d) if type(d) is TypeVar else str(d) for d in ty.shape])
+        return f"Tensor[({dims}), {ty.dtype}]"
+
+    def extent(self, var: TypeVar) -> str:
+        """An extent: its name where a function binds it, else its place in the metadata section."""
+        name = self.name(var)
+        return name if self._in_scope.get(name) == id(var) else self._meta("tir.Var", var)
+
     def _write(self, ty: Type) -> str:
         out: list[str] = []
         stack: list[Type | str | tuple[FuncType, list[str]]] = [ty]
@@ -84,11 +97,7 @@ class TypeText:
             elif isinstance(t, tuple):
                 self.leave(t[0].type_params, t[1])
             elif isinstance(t, TensorType):
-                if t.shape:
-                    dims = ", ".join([self.name(d) if isinstance(d, TypeVar) else str(d) for d in t.shape])
-                    out.append(f"Tensor[({dims}), {t.dtype}]")
-                else:
-                    out.append(t.dtype)
+                out.append(self._tensor(t))
             elif isinstance(t, TypeVar):
                 out.append(self.name(t))
             elif isinstance(t, GlobalTypeVar):
