@@ -226,12 +226,12 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
         channels: Dim = attrs.channels
     else:
         own = have[1:] if grouped_kernel else have
-        channels = own[1]
+        channels = mul_dim(own[1], attrs.groups)  # TVM forgets the groups here, and computes with them
         for wanted, found, letter in zip(kernel, own[2:], axes):
             if not same_dim(wanted, found):
                 ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1)
-        if attrs.channels is not None and not same_dim(attrs.channels // attrs.groups, channels):
-            ctx.fail(f"makes {channels} output channels a group, but channels={attrs.channels}", 1)
+        if attrs.channels is not None and not same_dim(attrs.channels, channels):
+            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1)
         if not same_dim(shape[1], mul_dim(own[0], have[0]) if grouped_kernel else own[0]):
             ctx.fail(f"takes {own[0]} input channels, but the data has {shape[1]}", 1)
         kernel = tuple(own[2:])

@@ -325,16 +325,15 @@ def fifo_buffer(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     for i, (a, b) in enumerate(zip(data.shape, buffer.shape)):
         if i != axis and not same_dim(a, b):
             ctx.fail(f"has the extent {b} along axis {i}, but the data `{data!r}` has {a}", 1)
-        if i == axis and isinstance(a, int) and isinstance(b, int) and a >= b:
-            ctx.fail(f"must be longer than the data along axis {axis}, but {b} is not more than {a}", 1)
+        if i == axis and isinstance(a, int) and isinstance(b, int) and a > b:
+            ctx.fail(f"must not be shorter than the data along axis {axis}, but {b} is less than {a}", 1)
     return buffer
 
 
 def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
     if not isinstance(dim, int):
         return ANY
-    exact = dim * scale  # half away from zero, as C's round
-    return int(exact + 0.5) if exact >= 0 else -int(-exact + 0.5)
+    return round(dim * scale)
 
 
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -47,9 +47,7 @@ class BroadcastAttrs:
 
 @attrs_class("relay.attrs.SimulatedQuantizeAttrs")
 class SimulatedQuantizeAttrs:
-    kind: int
-    sign: bool = True
-    rounding: str = "round"
+    axis: int = -1
 
 
 def out_dtype(attrs: AnyValue, dtypes: Sequence[str], ctx: RelationContext) -> str:

@@ -223,6 +223,17 @@ class Op(Expr):
 
     __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "variadic")
     __match_args__ = ("name",)
+    name: str
+    args: tuple[str, ...]
+    attrs: type | None
+    rel: Relation
+    pattern: OpPattern
+    level: int
+    needs: tuple[int, ...] | None
+    back: BackRelation | None
+    variadic: bool
+    doc: str
+    stateful: bool
 
     def __init__(
         self,

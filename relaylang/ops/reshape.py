@@ -19,6 +19,12 @@ from relaylang.ops.shapes import div_dim, mul_dim, product, shape_text
 def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx: RelationContext) -> list[Dim]:
     """The shape that `wanted` describes for data of `shape`."""
 
+    out: list[Dim] = []
+    used_in: set[int] = set()
+    used_out: set[int] = set()
+    source = 0
+    inferred = -1
+
     def take_axis(word: str) -> Dim:
         nonlocal source
         if source >= len(shape):
@@ -27,11 +33,6 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
         source += 1
         return shape[source - 1]
 
-    out: list[Dim] = []
-    used_in: set[int] = set()
-    used_out: set[int] = set()
-    source = 0
-    inferred = -1
     i = 0
     while i < len(wanted):
         value = wanted[i]

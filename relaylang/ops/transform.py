@@ -494,14 +494,12 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     if attrs.axes is not None:
         axes = [norm_axis(a, rank, ctx, "axes: axis") for a in attrs.axes]
         strides = strides if strides else [1] * len(axes)
-        if not len(begin) == len(end) == len(axes) or len(strides) not in (1, len(axes)):
+        if not len(begin) == len(end) == len(axes) == len(strides):
             ctx.fail("begin, end, strides and axes must have as many numbers as each other")
     else:
         axes = list(range(rank))
         if max(len(begin), len(end), len(strides)) > rank:
             ctx.fail(f"begin, end and strides name more dimensions than `{data!r}` has")
-    if len(strides) == 1 and len(axes) > 1 and attrs.axes is not None:
-        strides *= len(axes)
     strides += [1] * (len(axes) - len(strides))
     if attrs.slice_mode == "size":
         strides = [1] * len(axes)
