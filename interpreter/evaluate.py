@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.interpreter.compiler import Linker, Observer, as_slot_value
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
 from relaylang.interpreter.machine import run
-from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, to_arrays
+from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Type, Var, free_vars, post_order
 from relaylang.ir.types import TupleType, type_text
+from relaylang.typing import infer
 
 _MAIN = "main"
 
@@ -41,6 +42,8 @@ class Evaluator:
         self.values = dict(values or {})
         self.observer = observer
         self._linker = Linker(self.module, self.values, observer)
+        if any([f.checked_type is None for f in self.module.functions.values()]):
+            _check(infer(self.module))
 
     def call(self, name: str | GlobalVar, args: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Value:
         """Call a function of the module with checked arguments. The result's scalars are 0-dimensional arrays."""
@@ -60,7 +63,9 @@ class Evaluator:
 
     def expression(self, expr: Expr) -> Value:
         """The value of an expression that need not belong to the module's functions."""
-        check_free(expr, self.values)
+        free = check_free(expr, self.values)
+        if expr.checked_type is None:
+            _check(infer(expr, fragment=True, module=self.module, assume=free))
         main = Function((), expr)
         linker = Linker(
             self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main}),
@@ -83,6 +88,12 @@ class Evaluator:
         except Trap as trap:
             span = trap.node.span if trap.node is not None else None
             raise evaluation_error(trap.code, trap.message, span, None, []) from None
+
+
+def _check(found: list[Diagnostic]) -> None:
+    """Raise what is wrong among what the checker says."""
+    if any(d.severity == "error" for d in found):
+        raise RelayError(found)
 
 
 def as_value(given: Any, ty: Type | None) -> Value:
@@ -157,9 +168,11 @@ def missing_values(expr: Expr) -> list[Var | MetaRef]:
     return needed + [node for node in post_order(expr) if isinstance(node, MetaRef)]
 
 
-def check_free(expr: Expr, values: Mapping[str, Any]) -> None:
-    """Every free variable and missing constant has a value of its type. Raises `RelayError`."""
+def check_free(expr: Expr, values: Mapping[str, Any]) -> dict[Var, Type]:
+    """The types that the values give free variables. Every free variable and missing constant must have a value that
+    fits its type. Raises `RelayError`."""
     problems = []
+    types: dict[Var, Type] = {}
     for node in missing_values(expr):
         what = f"%{node.name_hint}" if isinstance(node, Var) else node.name_hint
         ty = node.checked_type or node.type_annotation
@@ -167,11 +180,15 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> None:
             of = f" of type {type_text(ty)}" if ty is not None else ""
             problems.append(error("R0403", f"{what}{of} has no value", node.span, notes=["give it one by its name"]))
             continue
-        wrong = mismatch(as_value(values[node.name_hint], ty), ty)
+        value = as_value(values[node.name_hint], ty)
+        wrong = mismatch(value, ty)
+        if isinstance(node, Var) and is_tensor(value):
+            types[node] = tensor_type(value)
         if wrong:
             problems.append(error("R0402", f"the value for {what} {wrong}", node.span))
     if problems:
         raise RelayError(problems)
+    return types
 
 
 def evaluate(
@@ -193,7 +210,9 @@ def evaluate(
     if isinstance(program, IRModule):
         return Evaluator(program, values, observer).call(entry, args, named)
     if isinstance(program, Function):
-        check_free(program, values or {})
+        free = check_free(program, values or {})
+        if program.checked_type is None:
+            _check(infer(program, fragment=True, module=module, assume=free))
         functions = dict(module.functions) if module is not None else {}
         functions = {g: f for g, f in functions.items() if g.name_hint != "fn"}
         functions[GlobalVar("fn")] = program
