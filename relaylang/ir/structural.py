@@ -120,8 +120,10 @@ class _Stream:
             return tuple([token for token, _ in self.type(value, None)])
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return tuple([(f.name, self.value(getattr(value, f.name))) for f in dataclasses.fields(value)])
+        if isinstance(value, RawAttrs):
+            return ("node", value.type_key, self.value(value.values))
         if hasattr(value, "type_key"):
-            return ("node", value.type_key, self.value(value.attrs))
+            return ("node", value.type_key)
         return ("other", repr(value))
 
     def attrs(self, attrs: AnyValue, path: _Path) -> Iterator[tuple[_Token, _Path]]:

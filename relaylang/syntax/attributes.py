@@ -105,6 +105,8 @@ class AttributeText:
     def call(self, attrs: AnyValue, callee_has_schema: bool) -> list[str]:
         """A call's attributes, `key=value` each, those that differ from their default or have none."""
         if isinstance(attrs, RawAttrs):
+            if callee_has_schema:
+                return [self._meta(attrs.type_key, attrs)]
             out = self.dictionary(attrs.values)
             return [*out, f"attrs_type_key={self._string(attrs.type_key)}"] if attrs.type_key else out
         plan = self._plans.get(type(attrs))

@@ -179,10 +179,11 @@ class AttrActions(TypeActions):
             what = "the attributes of this call are in the metadata section, which is missing"
             self.report(error("R0208", what, self.place(last - 1)))
             return Call(callee, args, None, (), self.span(at, last))
-        attrs: AnyValue = RawAttrs(value.type_key, value.attrs)
-        if isinstance(callee, Op):
-            pairs = [Pair(k, v, last - 1, last - 1) for k, v in value.attrs.items() if k in callee.schema]
-            attrs = self.op_attrs(callee, pairs, at)
+        schema = callee.schema if isinstance(callee, Op) else {}
+        values = value.values(schema)
+        attrs: AnyValue = RawAttrs(value.type_key, values)
+        if isinstance(callee, Op) and schema:
+            attrs = self.op_attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in values.items()], at)
         return Call(callee, args, attrs, (), self.span(at, last))
 
     def no_attrs(self, op: Op, at: int) -> AnyValue:

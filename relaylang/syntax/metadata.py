@@ -19,10 +19,15 @@ import numpy as np
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir.expr import Constant, GlobalVar
 from relaylang.ir.types import ANY, GlobalTypeVar, IncompleteType, TensorType, TupleType, TypeVar
+from relaylang.ops.record import AttrField
 from relaylang.source import SourceFile, Span
 from relaylang.syntax.tensorblob import BlobError, read_blob
 
 define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has no form in a metadata section"})
+
+
+#: The key under which a section carries its module's attributes, as a list of one map.
+MODULE_KEY = "IRModule"
 
 
 class MetaNode:
@@ -41,6 +46,35 @@ class MetaNode:
         self.type_key = type_key
         self.attrs = dict(attrs or {})
         self.document = document
+
+    def values(self, schema: Mapping[str, AttrField]) -> dict[str, AnyValue]:
+        """The attributes as values. `schema` says which are texts or numbers and which the numbers of nodes.
+
+        Raises `RelayError` (R0010) where a node that one refers to is damaged.
+        """
+        try:
+            return {name: self._value(name, text, schema.get(name)) for name, text in self.attrs.items()}
+        except _Damaged as e:
+            raise RelayError(error("R0010", f"the metadata section cannot be read: {e}")) from None
+
+    def _value(self, name: str, text: str, field: AttrField | None) -> AnyValue:
+        kind = "" if field is None else field.kind
+        direct = not field.optional and kind in ("int", "bool", "float") if field is not None else False
+        if direct:
+            try:
+                return float(text) if kind == "float" else int(text)
+            except ValueError:
+                return text
+        if self.document is None or not text.isdecimal() or len(text) > 9 or "dtype" in name:
+            return text
+        number = int(text)
+        known = number < len(self.document.nodes)
+        wanted = self.document.node(number).get("type_key") if known else None
+        if field is None and wanted != "runtime.String":
+            return number
+        if kind == "str" and wanted not in ("runtime.String", ""):
+            return text
+        return self.document.value(number) if known else text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetaNode):
@@ -304,3 +338,9 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
         at = min(at, len(source.text))
         span = Span(SourceFile(source.name, source.text), at, at)
     raise RelayError(error("R0010", f"the metadata section cannot be read: {problem}", span))
+
+
+def module_attributes(meta: Mapping[str, list[AnyValue]] | None) -> dict[str, AnyValue]:
+    """The attributes of the module that a metadata section belongs to."""
+    values = (meta or {}).get(MODULE_KEY) or [None]
+    return dict(values[0]) if isinstance(values[0], dict) else {}

@@ -11,9 +11,9 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir.expr import Constant, GlobalVar
+from relaylang.ir.expr import Constant, GlobalVar, RawAttrs
 from relaylang.ir.types import ANY, TensorType, Type, TypeVar
-from relaylang.syntax.metadata import MetaNode
+from relaylang.syntax.metadata import MODULE_KEY, MetaNode
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
 _VERSION = "0.16.dev0"
@@ -110,6 +110,12 @@ class _Writer:
                 number = self.constant(Constant(value))
             case MetaNode():
                 number = self.add({"type_key": value.type_key, "attrs": value.attrs})
+            case RawAttrs():
+                attrs = {}
+                number = self.add({"type_key": value.type_key, "attrs": attrs})
+                for name, item in value.values.items():
+                    plain = isinstance(item, (bool, int, float)) or "dtype" in name
+                    attrs[name] = str(int(item) if isinstance(item, bool) else item if plain else self.value(item))
             case TensorType():
                 number = self.tensor_type(value)
             case TypeVar(name, "ShapeVar"):
@@ -180,10 +186,6 @@ def _json(value: AnyValue, indent: str = "") -> str:
             return "[" + ", ".join(map(str, value)) + "]"
         return "[\n" + ", \n".join(inner + _json(v, inner) for v in value) + "\n" + indent + "]"
     return json.dumps(value)
-
-
-#: The key under which a section carries its module's attributes.
-MODULE_KEY = "IRModule"
 
 
 def save_metadata(meta: Mapping[str, list[AnyValue]], typed: bool = False) -> str:

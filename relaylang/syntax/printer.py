@@ -38,12 +38,13 @@ from relaylang.ir.expr import (
     Var,
 )
 from relaylang.ir.module import IRModule
-from relaylang.ir.types import FuncType, Type
+from relaylang.ir.types import FuncType, TensorType, Type
 from relaylang.ir.visit import free_vars
 from relaylang.ops.record import Op
 from relaylang.syntax.attributes import AttributeText
 from relaylang.syntax.literals import scalar_text
-from relaylang.syntax.metadata_writer import MODULE_KEY, save_metadata
+from relaylang.syntax.metadata import MODULE_KEY, MetaNode
+from relaylang.syntax.metadata_writer import save_metadata
 from relaylang.syntax.names import Names, global_text
 from relaylang.syntax.placement import LEAVES, ScopeKey, place, shared_nodes
 from relaylang.syntax.typetext import TypeText
@@ -339,7 +340,9 @@ class _Printer:
         args = [refs.get(id(arg)) or self.ref(arg) for arg in node.args]
         op = node.op
         if node.attrs is not None:
-            args += self.attributes.call(node.attrs, isinstance(op, Op))
+            args += self.attributes.call(node.attrs, type(op) is Op)
+        if node.type_args and not self.tvm and all(type(t) is TensorType for t in node.type_args):
+            args += [self.types.tensor(t) for t in node.type_args]  # type: ignore[arg-type]
         if not args and type(op) is Constructor and not op.inputs:
             return op.name_hint
         return f"{refs.get(id(op)) or self.ref(op)}({', '.join(args)})"
@@ -493,7 +496,11 @@ class _Printer:
 
     def external(self, name: str, function: Function) -> str:
         """A function that another module defines."""
-        return f"def {name} = {self.meta_text('relay.ExternalFunction', function)}"
+        value = function.attrs.get("external")
+        if not isinstance(value, (MetaNode, MetaRef)):
+            value = MetaNode("relay.ExternalFunction")
+        self.kept.append(value)
+        return f"def {name} = {self.attributes.value(value)}"
 
     def type_data(self, data: TypeData) -> str:
         """`type List[A] { ... }`"""

@@ -17,7 +17,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
 from relaylang.source import SourceFile
 from relaylang.syntax.build import Builder
-from relaylang.syntax.metadata import load_metadata
+from relaylang.syntax.metadata import load_metadata, module_attributes
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
@@ -271,7 +271,7 @@ def parse(
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
     made = None
     if defines or expr is None:
-        made = IRModule(builder.functions, builder.types)
+        made = IRModule(builder.functions, builder.types, module_attributes(builder.meta))
         if module is not None:
             made = IRModule({**module.functions, **builder.functions}, _replaced(module, builder), module.attrs)
     free = [v for v in builder.free_vars]

@@ -339,7 +339,7 @@ class Scope:
         key, _, number = head[5:].rstrip().rstrip("]").partition("][")
         if self.meta is not None:
             found = self.meta.get(key)
-            if found is not None and len(number) < 10 and int(number) < len(found):
+            if found is not None and len(number) < 10 and int(number) < len(found) and found[int(number)] is not None:
                 return found[int(number)]
         name = f"{key}][{number}"
         known = self.meta_refs.get(name)

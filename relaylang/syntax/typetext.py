@@ -77,8 +77,10 @@ class TypeText:
                 del self._in_scope[name]
 
     def _tensor(self, ty: TensorType) -> str:
-        if not ty.shape:
-            return ty.dtype
+        return self.tensor(ty) if ty.shape else ty.dtype
+
+    def tensor(self, ty: TensorType) -> str:
+        """A tensor type in full: `Tensor[(), float32]` for a scalar."""
         dims = ", ".join([self.extent(d) if type(d) is TypeVar else str(d) for d in ty.shape])
         return f"Tensor[({dims}), {ty.dtype}]"
 
