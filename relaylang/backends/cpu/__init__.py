@@ -1,0 +1,121 @@
+"""The CPU backend: a module to C, the C to a shared library, the library to an artifact that numpy calls.
+
+    artifact = compile_for(mod, Target("c"), [], {"weight": w}, "main")
+    artifact.run(data=x)
+    print(emit_c(mod, {"weight": w}))
+
+The way: one data-flow graph (`flatten`), simplified for inference, fused into kernels (`passes.fuse_ops`), each kernel
+lowered to loops (`kernel`, `lower/`), the calls put in order with a plan of their memory (`schedule`), written as one C
+file (`emit`), compiled (`cc`). What depends on bound parameters alone is computed once, when the artifact is loaded.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.flatten import flatten
+from relaylang.backends.cpu.isa import BY_NAME, Isa
+from relaylang.backends.cpu.kernel import Kernel, lower_function
+from relaylang.backends.cpu.schedule import Program, make_program
+from relaylang.backends.target import Target
+from relaylang.ir import Call, Expr, Function, IRModule, post_order
+from relaylang.ops.record import Op, OpPattern
+from relaylang.passes.fuse_ops import fuse_expr
+from relaylang.passes.simplify_inference import simplify_expr
+from relaylang.runtime.artifact import Artifact, TensorSpec
+from relaylang.runtime.cpu import CpuArtifact
+from relaylang.typing import check
+
+#: Kernels of more nodes than this would make long C expressions for no gain.
+MAX_DEPTH = 96
+#: Patterns under which this backend fuses operators that have none of use in TVM's table.
+_PATTERNS = {
+    "qnn.quantize": OpPattern.BROADCAST,
+    "qnn.dequantize": OpPattern.BROADCAST,
+    "qnn.requantize": OpPattern.BROADCAST,
+    "qnn.add": OpPattern.BROADCAST,
+    "qnn.subtract": OpPattern.BROADCAST,
+    "qnn.mul": OpPattern.BROADCAST,
+    "qnn.conv2d": OpPattern.OUT_ELEMWISE_FUSABLE,
+    "qnn.dense": OpPattern.OUT_ELEMWISE_FUSABLE,
+}
+
+
+def pattern_of(op: Op) -> int:
+    """How this backend fuses an operator."""
+    return _PATTERNS.get(op.name, op.pattern)
+
+
+def describe(function: Function) -> str:
+    """A kernel in a line: its operators in order."""
+    names = [n.op.name for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Op)]
+    shown = " > ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    return f"{shown}: {function.body.checked_type!r}"
+
+
+def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
+    """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
+    check(mod)
+    graph = simplify_expr(flatten(mod, entry))
+    assert isinstance(graph, Function)
+    fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
+    assert isinstance(fused, Function)
+    return make_program(fused, set(bound), lambda f: lower_function(f, "KERNEL", isa), describe)
+
+
+def threads_of(options: Mapping[str, Any]) -> int:
+    """The number of threads that the options ask for; all of the machine's by default."""
+    given = options.get("num-threads", options.get("num_threads"))
+    return max(1, int(given)) if given is not None else (os.cpu_count() or 1)
+
+
+def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
+           options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
+    """The C text of a module: one static function for each stage of each kernel, then the functions that call them.
+
+    `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic"; without it the
+    C compiler is asked what it compiles for. Raises `RelayError`.
+    """
+    if not isinstance(mod, IRModule):
+        mod = IRModule.from_expr(mod)
+    machine = BY_NAME[isa] if isa else Compiler(options or {}).isa
+    program = lower_module(mod, entry, params, machine)
+    return Emitter(machine, threads_of(options or {})).file(program, f"@{entry}, made by relaylang")
+
+
+def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray],
+                entry: str) -> Artifact:  # fmt: skip
+    """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
+    compiler = Compiler(target.options)
+    program = lower_module(mod, entry, params, compiler.isa)
+    threads = threads_of(target.options)
+    text = Emitter(compiler.isa, threads).file(program, f"@{entry}, made by relaylang")
+    library = compiler.compile(text, target.get("keep-c"))
+    values: dict[str, np.ndarray] = {}
+    for name, ty in program.params:
+        values[name] = program.constants[name] if name in program.constants else params[name]
+    manifest = {
+        "entry": entry,
+        "inputs": [[name, TensorSpec.of(ty).record(), path] for name, ty, path in program.inputs],
+        "params": [[name, TensorSpec.of(ty).record()] for name, ty in program.params],
+        "outputs": [[list(s.shape), s.dtype] for s in program.outputs],
+        "structure": program.structure,
+        "arena": program.arena_bytes,
+        "fixed": program.fixed_bytes,
+        "isa": compiler.isa.name,
+        "threads": threads,
+    }
+    return CpuArtifact(library, manifest, values, text)
+
+
+def count_kernels(program: Program) -> int:
+    """How many different kernels a program runs."""
+    return len({id(item.kernel) for item in [*program.prepare, *program.run] if hasattr(item, "kernel")})
+
+
+__all__ = ["Kernel", "compile_for", "emit_c", "lower_module"]

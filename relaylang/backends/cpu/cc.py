@@ -1,0 +1,102 @@
+"""The C compiler: which one, what machine it compiles for, and what it says."""
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
+from relaylang.diagnostics import RelayError, define_codes, error
+
+define_codes(
+    {
+        "R0630": "no C compiler",
+        "R0631": "the C compiler failed",
+        "R0632": "cannot be compiled",
+        "R0633": "an operator without code",
+        "R0634": "an extent is not known",
+        "R0635": "an element type cannot be compiled",
+    }
+)
+
+#: Products and sums stay apart except where the generated code asks for them together, so that element-wise results are
+#: those of the interpreter to the bit; integers wrap.
+FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
+         "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
+
+
+def find_compiler(name: str | None) -> list[str]:
+    """The compiler's command: the one named, `$CC`, or the first of cc, gcc, clang. Raises `RelayError` (R0630)."""
+    named = name or os.environ.get("CC")
+    candidates = [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]
+    for command in candidates:
+        if command and shutil.which(command[0]):
+            return command
+    said = f"the C compiler {named} is not there" if named else "there is no C compiler on this machine"
+    notes = [
+        "install one: `apt install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora), `xcode-select --install` (macOS)",
+        'name one: the target "c -cc=PATH", the option --cc PATH, or the environment variable CC',
+    ]
+    raise RelayError(error("R0630", said, notes=notes))
+
+
+@cache
+def _macros(command: tuple[str, ...]) -> str | None:
+    """The compiler's predefined macros, None where it refuses the flags."""
+    try:
+        done = subprocess.run([*command, "-dM", "-E", "-x", "c", "-"], input="", capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+class Compiler:
+    """A compiler with its flags, and the instruction set that they give."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.command = find_compiler(options.get("cc"))
+        extra = shlex.split(str(options.get("cflags") or ""))
+        march = options.get("march")
+        if march is not None:
+            machine = [] if march in ("", "generic") else [f"-march={march}"]
+        else:
+            machine = next((m for m in (["-march=native"], ["-mcpu=native"]) if _macros((*self.command, *m))), [])
+        self.flags = [*FLAGS, *machine, *extra]
+        macros = _macros((*self.command, *machine, *extra))
+        self.isa: Isa = from_macros(macros) if macros else GENERIC
+
+    def compile(self, text: str, keep: str | None = None) -> bytes:
+        """The shared library made of a C text. `keep` names a file to which the text is written."""
+        with tempfile.TemporaryDirectory(prefix="relay-") as folder:
+            source, target = Path(folder) / "model.c", Path(folder) / "model.so"
+            source.write_text(text, encoding="utf-8")
+            if keep:
+                Path(keep).write_text(text, encoding="utf-8")
+            command = [*self.command, *self.flags, "-shared", "-o", str(target), str(source), "-lm", "-lpthread"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+            except OSError as e:
+                raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
+            if done.returncode != 0 or not target.exists():
+                raise RelayError(self._failed(text, done.stderr, done.returncode))
+            return target.read_bytes()
+
+    def _failed(self, text: str, said: str, status: int) -> Any:
+        handle, name = tempfile.mkstemp(prefix="relay-failed-", suffix=".c")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        lines = [line for line in said.splitlines() if "error" in line or "fatal" in line] or said.splitlines()
+        notes = [f"it said: {line.strip()}" for line in lines[:5]] or [f"it ended with status {status}"]
+        notes.append(f"the C is kept in {name}")
+        if any("error:" in line and "model.c" in line for line in lines):
+            title = "the C compiler refuses our code; this is our mistake, please report it"
+        else:
+            title = f"the C compiler failed: {shlex.join(self.command)}"
+        notes.append(f"flags: {shlex.join(self.flags)}")
+        return error("R0631", title, notes=notes)

@@ -1,0 +1,148 @@
+//@ prelude
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <math.h>
+
+//@ r_clamp_index
+static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
+  return i < low ? low : i > high ? high : i;
+}
+
+//@ r_bits_f32
+static inline int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
+
+//@ r_f32_bits
+static inline float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
+
+//@ r_exp_f32
+// exp without branches, so that loops over it become vector code: 2^n * p(r), n and r from Cody and Waite's reduction.
+static inline float r_exp_f32(float x) {
+  float c = x < -104.0f ? -104.0f : x;
+  c = c > 89.0f ? 89.0f : c;
+  float n = __builtin_rintf(c * 0x1.715476p+0f);
+  float r = (c - n * 0x1.62e400p-1f) - n * 0x1.7f7d1cp-20f;
+  float p = 0x1.a01a02p-13f;
+  p = p * r + 0x1.6c16c2p-10f;
+  p = p * r + 0x1.111112p-7f;
+  p = p * r + 0x1.555556p-5f;
+  p = p * r + 0x1.555556p-3f;
+  p = p * r + 0.5f;
+  p = (p * r) * r + r + 1.0f;
+  // The scale is applied in two halves: 2^128 and 2^-149 are no floats of their own.
+  int32_t e = (int32_t)n, h = e >> 1;
+  return p * r_f32_bits((h + 127) << 23) * r_f32_bits((e - h + 127) << 23);
+}
+
+//@ r_log_f32
+// log for positive finite numbers by the mantissa's polynomial; zero, infinity and negative numbers by selection.
+static inline float r_log_f32(float x) {
+  int32_t small = x < 0x1p-126f;
+  float y = small ? x * 0x1p24f : x;
+  int32_t bits = r_bits_f32(y);
+  int32_t e = ((bits - 0x3f3504f3) >> 23);
+  float m = r_f32_bits(bits - (int32_t)((uint32_t)e << 23)) - 1.0f;
+  float n = (float)(small ? e - 24 : e);
+  float s = m / (2.0f + m), z = s * s;
+  float p = 0x1.c71c72p-4f;
+  p = p * z + 0x1.24924ap-3f;
+  p = p * z + 0x1.99999ap-3f;
+  p = p * z + 0x1.555556p-2f;
+  float f = 2.0f * s + 2.0f * s * z * p;
+  float out = n * 0x1.62e400p-1f + (f + n * 0x1.7f7d1cp-20f);
+  out = x == 0.0f ? -__builtin_inff() : out;
+  out = x < 0.0f ? __builtin_nanf("") : out;
+  return x == __builtin_inff() || x != x ? x : out;
+}
+
+//@ r_tanh_f32
+static inline float r_tanh_f32(float x) {
+  float a = __builtin_fabsf(x), z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  float near = x + x * z * p;
+  float far = 1.0f - 2.0f / (r_exp_f32(2.0f * a) + 1.0f);
+  return a < 0.625f ? near : __builtin_copysignf(far, x);
+}
+
+//@ r_sigmoid_f32
+static inline float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
+
+//@ r_pack
+// Pack a weight matrix W[rows][inner][taps] (any strides) into panels of `nr` rows: P[rows / nr][inner][taps][nr],
+// the last panel filled up with zeros.
+#define R_PACK(NAME, FROM, TO) \
+static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, long taps, \
+                 long srow, long sinner, long stap, long nr) { \
+  for (long r0 = 0; r0 < rows; r0 += nr) { \
+    long m = rows - r0 < nr ? rows - r0 : nr; \
+    for (long i = 0; i < inner; i++) \
+      for (long t = 0; t < taps; t++, p += nr) { \
+        const FROM* q = w + r0 * srow + i * sinner + t * stap; \
+        for (long r = 0; r < m; r++) p[r] = (TO)q[r * srow]; \
+        for (long r = m; r < nr; r++) p[r] = 0; \
+      } \
+  } \
+}
+
+//@ r_div
+// Division towards zero. By zero it is zero, and the least number by -1 wraps: neither may end the process.
+#define r_div(a, b) ({ __typeof__(a) n_ = (a); __typeof__(b) d_ = (b); \
+  d_ == 0 ? 0 : (d_ < 1 && d_ + 1 == 0) ? (__typeof__(a))(0 - n_) : n_ / d_; })
+
+//@ r_mod
+#define r_mod(a, b) ({ __typeof__(a) n_ = (a); __typeof__(b) d_ = (b); \
+  d_ == 0 || (d_ < 1 && d_ + 1 == 0) ? 0 : n_ % d_; })
+
+//@ r_floor_div
+#define r_floor_div(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
+  r_div(x_, y_) - (r_ != 0 && ((r_ < 0) != (y_ < 0))); })
+
+//@ r_floor_mod
+#define r_floor_mod(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
+  r_ != 0 && ((r_ < 0) != (y_ < 0)) ? r_ + y_ : r_; })
+
+//@ r_round_f32
+// To the nearest whole number, halves away from zero; without branches.
+static inline float r_round_f32(float x) {
+  float whole = __builtin_truncf(x);
+  return __builtin_fabsf(x - whole) >= 0.5f ? whole + __builtin_copysignf(1.0f, x) : whole;
+}
+
+//@ r_pow_int
+#define r_pow_int(a, b) ({ int64_t x_ = (a), n_ = (b), y_ = 1; \
+  for (; n_ > 0; n_ >>= 1, x_ *= x_) if (n_ & 1) y_ *= x_; \
+  n_ < 0 ? 0 : y_; })
+
+//@ r_fixed_significand
+// A real number as significand * 2^(shift - 31), halves rounded away from zero.
+static inline int64_t r_fixed_significand(double m) {
+  int shift;
+  int64_t s = (int64_t)round(frexp(m, &shift) * 2147483648.0);
+  return s == INT64_C(2147483648) ? s / 2 : s;
+}
+
+//@ r_fixed_shift
+static inline int64_t r_fixed_shift(double m) {
+  int shift;
+  int64_t s = (int64_t)round(frexp(m, &shift) * 2147483648.0);
+  return s == INT64_C(2147483648) ? shift + 1 : shift;
+}
+
+//@ r_fixed_multiply
+static inline int32_t r_fixed_multiply(int32_t x, int64_t significand, int64_t shift) {
+  int64_t left = shift > 0 ? shift : 0, right = (shift > 0 ? 0 : -shift) + 31;
+  int64_t product = (int64_t)((uint64_t)(int64_t)x << left) * significand;
+  return (int32_t)((product + (INT64_C(1) << (right - 1))) >> right);
+}
+
+//@ r_fixed_multiply_nearest
+static inline int32_t r_fixed_multiply_nearest(int32_t x, int64_t significand, int64_t shift) {
+  int64_t left = shift > 0 ? shift : 0, right = (shift > 0 ? 0 : -shift) + 31;
+  int64_t product = (int64_t)((uint64_t)(int64_t)x << left) * significand;
+  int64_t half = INT64_C(1) << (right - 1);
+  return (int32_t)((product + (product >= 0 ? half : half - 1)) >> right);
+}

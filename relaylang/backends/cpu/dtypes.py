@@ -1,0 +1,65 @@
+"""Element types in C: what stands in memory, and what arithmetic is done in."""
+from __future__ import annotations
+
+#: dtype -> type in memory. bool is one byte of 0 or 1, as in numpy.
+CTYPES: dict[str, str] = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "_Float16",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "bool": "uint8_t",
+}
+SIZES: dict[str, int] = {
+    "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
+}  # fmt: skip
+_INTS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
+         "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "uint16": (0, 2**16 - 1),
+         "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1), "bool": (0, 1)}  # fmt: skip
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith("float")
+
+
+def int_range(dtype: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    return _INTS[dtype]
+
+
+def literal(value: float | int | bool, dtype: str) -> str:
+    """A value as a C expression of its type, exact to the bit for floats (hexadecimal)."""
+    if is_float(dtype):
+        number = float(value)
+        if number != number:
+            text = "__builtin_nanf(\"\")"
+        elif number in (float("inf"), float("-inf")):
+            text = "-__builtin_inff()" if number < 0 else "__builtin_inff()"
+        elif number == int(number) and abs(number) < 1e6:
+            text = f"{number:.1f}"
+        else:
+            text = number.hex()
+        if dtype == "float32" and "builtin" not in text:
+            text += "f"
+        if dtype == "float16":
+            text = f"(_Float16){text}"
+        elif dtype == "float64" and "builtin" in text:
+            text = f"(double)({text})"
+        return f"({text})" if text.startswith(("-", "(")) else text
+    number = int(value)
+    if dtype == "int64":
+        return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
+    if dtype == "uint64":
+        return f"UINT64_C({number})"
+    if dtype == "int32":
+        return "INT32_MIN" if number == -(2**31) else (f"({number})" if number < 0 else str(number))
+    if dtype == "uint32":
+        return f"UINT32_C({number})"
+    return f"({CTYPES[dtype]})({number})"

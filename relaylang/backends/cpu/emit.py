@@ -1,0 +1,253 @@
+"""The C file: helpers, one function for each stage of each kernel, and the two that run them in order."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from relaylang.backends.cpu.dtypes import CTYPES, literal
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot
+
+#: So many instructions go into one C function; compilers slow down on longer ones.
+CHUNK = 300
+#: A kernel with fewer units than this times the grain runs on the calling thread.
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+@cache
+def fragments() -> dict[str, str]:
+    """The helpers of `csrc/`, by the name in front of each (`//@ name`)."""
+    out: dict[str, str] = {}
+    folder = files("relaylang.backends.cpu").joinpath("csrc")
+    for name in ("prelude.h", "simd.h", "threads.h"):
+        text = folder.joinpath(name).read_text(encoding="utf-8")
+        for part in re.split(r"^//@ ", text, flags=re.M)[1:]:
+            key, _, body = part.partition("\n")
+            out[key.strip()] = body.strip("\n")
+    return out
+
+
+def _names(text: str) -> set[str]:
+    return set(_WORD.findall(text))
+
+
+#: Names by which a fragment is used, where they are not its own.
+_ALSO = {"r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi")}
+
+
+def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
+    """The fragments that a text uses, directly or through others, in the order of the files."""
+    every = fragments()
+    wanted = {"prelude", *extra}
+    todo = [text, *[every[name] for name in extra]]
+    while todo:
+        used = _names(todo.pop())
+        for name, body in every.items():
+            if name not in wanted and (name in used or any(n in used for n in _ALSO.get(name, ()))):
+                wanted.add(name)
+                todo.append(body)
+    return [name for name in every if name in wanted]
+
+
+def _offset_text(slot: Slot) -> str:
+    """The address of a slot in the run function."""
+    if slot.kind == "input":
+        return f"in[{slot.number}]"
+    if slot.kind == "param":
+        return f"params[{slot.number}]"
+    if slot.kind == "output":
+        return f"out[{slot.number}]"
+    return f"fixed + {slot.offset}" if slot.fixed else f"arena + {slot.offset}"
+
+
+class Emitter:
+    """Collects functions, each text once, and writes the file."""
+
+    def __init__(self, isa: Isa, threads: int) -> None:
+        self.isa = isa
+        self.threads = threads
+        self.blocks: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.stages: dict[str, str] = {}
+        self.packs: dict[str, str] = {}
+        self.comments: dict[str, str] = {}
+        self.numbers: dict[int, list[tuple[str, Stage]]] = {}
+
+    def _shared(self, kernel: Kernel) -> dict[str, str]:
+        """The kernel's own functions, each given a name by its text, so that equal ones are one."""
+        names = {}
+        for text in kernel.functions:
+            match = re.search(rf"\b({kernel.name}_\w+)\(", text)
+            assert match is not None
+            canonical = text.replace(match[1], "BLOCK")
+            name = self.blocks.get(canonical)
+            if name is None:
+                name = self.blocks[canonical] = f"block{len(self.blocks)}"
+                self.functions.append(text.replace(match[1], name))
+            names[match[1]] = name
+        return names
+
+    def _declarations(self, kernel: Kernel, body: str) -> list[str]:
+        """The buffers that a text uses, as pointers taken from `b`."""
+        used = _names(body)
+        out = []
+        number = 0
+        groups: Sequence[tuple[Sequence, bool]] = (
+            (kernel.params, True),
+            ([p.target for p in kernel.packs], True),
+            (kernel.outs, False),
+        )
+        for bufs, constant in groups:
+            for buf in bufs:
+                if buf.name in used:
+                    const = "const " if constant else ""
+                    out.append(f"  {const}{CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
+                number += 1
+        at = 0
+        for buf in kernel.work:
+            if buf.name in used:
+                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {at});")
+            at += nbytes(buf)
+        for buf, data in kernel.constants:
+            if buf.name in used:
+                values = ", ".join(literal(v, buf.dtype) for v in np.asarray(data).ravel().tolist())
+                out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{values}}};")
+        return out
+
+    def kernel(self, kernel: Kernel, comment: str) -> list[tuple[str, Stage]]:
+        """The C functions of a kernel's stages."""
+        done = self.numbers.get(id(kernel))
+        if done is not None:
+            return done
+        names = self._shared(kernel)
+        out = []
+        for number, stage in enumerate(kernel.stages):
+            lines = stage.lines
+            text = "\n".join(lines)
+            for own, shared in names.items():
+                text = re.sub(rf"\b{own}\b", shared, text)
+            declared = self._declarations(kernel, text)
+            uses = _names(text)
+            if "lo" not in uses:
+                declared.append("  (void)lo; (void)hi;")
+            body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, text]) + "\n}"
+            name = self.stages.get(body)
+            if name is None:
+                name = self.stages[body] = f"kernel{len(self.stages)}"
+                note = f"// {comment}" + (f" (stage {number + 1} of {len(kernel.stages)})" if len(kernel.stages) > 1 else "")
+                self.functions.append(f"{note}\nstatic void {name}{body}")
+            out.append((name, stage))
+        self.numbers[id(kernel)] = out
+        return out
+
+    def pack(self, item: PackIn) -> str:
+        """The C function that packs a parameter."""
+        pack = item.pack
+        body = ["(void* const* b) {"]
+        seen = set()
+        for number, buf in enumerate(pack.sources):
+            if buf.name not in seen:
+                body.append(f"  const {CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
+                seen.add(buf.name)
+        body.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
+        body += ["  " + line for line in pack.text.split("\n")]
+        body.append("}")
+        text = "\n".join(body)
+        name = self.packs.get(text)
+        if name is None:
+            name = self.packs[text] = f"pack{len(self.packs)}"
+            self.functions.append(f"// weights into the kernel's layout\nstatic void {name}{text}")
+        return name
+
+    def instruction(self, item: Instruction, pad: str) -> list[str]:
+        """One instruction of a run function (branches are opened by the caller)."""
+        if isinstance(item, Copy):
+            if item.source is item.outputs[0]:
+                return []
+            return [f"{pad}memcpy({_offset_text(item.outputs[0])}, {_offset_text(item.source)}, {_exact(item.source)});"]
+        if isinstance(item, PackIn):
+            slots = [*item.inputs, *item.outputs]
+            array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots)
+            return [f"{pad}{{ void* const b[] = {{{array}}}; {self.pack(item)}(b); }}"]
+        assert isinstance(item, Run)
+        slots = [*item.inputs, *item.packs, *item.outputs]
+        if item.work is not None:
+            slots.append(item.work)
+        array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots) or "(void*)0"
+        calls = []
+        for name, stage in self.kernel(item.kernel, item.text):
+            if self.threads > 1 and stage.units > 1:
+                grain = max(stage.grain, -(-stage.units // (self.threads * 8)))
+                calls.append(f"r_parallel({name}, b, {stage.units}, {grain});")
+            else:
+                calls.append(f"{name}(b, 0, {stage.units});")
+        return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+
+    def sequence(self, name: str, items: Sequence[Instruction]) -> str:
+        """A function that carries out instructions, cut into pieces where there are very many."""
+        arguments = (
+            "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena)"
+        )
+        unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena;"
+        pieces = []
+        for start in range(0, len(items), CHUNK):
+            lines: list[str] = []
+            stack: list[Instruction | str] = list(reversed(items[start : start + CHUNK]))
+            pad = "  "
+            while stack:
+                item = stack.pop()
+                if isinstance(item, str):
+                    if item == "else":
+                        lines.append(pad[:-2] + "} else {")
+                    else:
+                        pad = pad[:-2]
+                        lines.append(pad + "}")
+                elif isinstance(item, Branch):
+                    lines.append(f"{pad}if (*(const uint8_t*)({_offset_text(item.cond)})) {{")
+                    pad += "  "
+                    stack += ["end", *reversed(item.no), "else", *reversed(item.yes)]
+                else:
+                    lines += self.instruction(item, pad)
+            piece = f"{name}_{start // CHUNK}"
+            pieces.append(piece)
+            self.functions.append("\n".join([f"static void {piece}{arguments} {{", unused, *lines, "}"]))
+        calls = [f"  {p}(in, out, params, fixed, arena);" for p in pieces]
+        return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
+
+    def file(self, program: Program, title: str) -> str:
+        """The whole C text."""
+        ends = [self.sequence("prepare_all", program.prepare), self.sequence("run_all", program.run)]
+        ends.append(
+            "#if defined(_WIN32)\n#define R_EXPORT __declspec(dllexport)\n#else\n"
+            '#define R_EXPORT __attribute__((visibility("default")))\n#endif\n'
+            "R_EXPORT void relay_prepare(const void* const* params, char* fixed, char* arena) {\n"
+            "  prepare_all(NULL, NULL, params, fixed, arena);\n}\n"
+        )
+        pool = f"  r_pool_size({self.threads});\n" if self.threads > 1 else ""
+        ends.append(
+            "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
+            f"                        char* arena) {{\n{pool}  run_all(in, out, params, fixed, arena);\n}}\n"
+        )
+        text = "\n\n".join([*self.functions, *ends])
+        extra = ["r_threads"] if self.threads > 1 else []
+        head = [
+            f"// {title}",
+            f"// instruction set: {self.isa.name}; arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes",
+            f"#define R_LANES {self.isa.lanes}",
+        ]
+        every = fragments()
+        return "\n".join(head) + "\n" + "\n\n".join([every[n] for n in needed(text, extra)] + [text])
+
+
+def _exact(slot: Slot) -> int:
+    from relaylang.backends.cpu.dtypes import SIZES
+
+    total = SIZES[slot.dtype]
+    for extent in slot.shape:
+        total *= extent
+    return total

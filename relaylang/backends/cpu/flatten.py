@@ -1,0 +1,277 @@
+"""A whole program as one data-flow graph: lets, tuples, closures and calls are worked out when it is compiled.
+
+The program is evaluated with its tensors left unknown. A call of a known function becomes that function's body, a let
+its value, a projection the field. What remains is one expression over operators, with `if` where the condition is not
+known. Evaluation runs on a stack of its own, whatever the program's depth.
+"""
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from relaylang.backends.cpu.kernel import unsupported
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    Let,
+    Match,
+    MetaRef,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+)
+from relaylang.ops.record import Op
+
+#: More nodes than this, after calls have been replaced by their bodies, are taken for a mistake.
+MAX_NODES = 2_000_000
+
+
+class Env:
+    """What variables stand for inside one call of a function, and which of its nodes are done."""
+
+    __slots__ = ("values", "done", "outer")
+
+    def __init__(self, outer: Env | None) -> None:
+        self.values: dict[Var, Value] = {}
+        self.done: dict[int, Value] = {}
+        self.outer = outer
+
+
+class Closure:
+    """A function with the environment that it was written in."""
+
+    __slots__ = ("function", "env")
+
+    def __init__(self, function: Function, env: Env | None) -> None:
+        self.function = function
+        self.env = env
+
+
+Value = Expr | list[Any] | Closure
+Step = Generator[tuple[Expr, Env], "Value", "Value"]
+
+
+def flatten(mod: IRModule, entry: str) -> Function:
+    """The entry function as one expression over its parameters. Raises `RelayError` for what cannot be compiled."""
+    function = mod[entry]
+    if function.body is None:
+        raise unsupported(f"@{entry} has no body", function)
+    return _Flattener(mod).run(function)
+
+
+class _Flattener:
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.active: dict[int, int] = {}
+        self.count = 0
+        self.holes: dict[str, Var] = {}
+        self.fields: dict[tuple[int, int], Expr] = {}
+        self.kept: list[Expr] = []
+
+    def run(self, function: Function) -> Function:
+        env = Env(None)
+        params = list(function.params)
+        for param in params:
+            env.values[param] = self._unpack(param, param.checked_type)
+        self.active[id(function)] = 1
+        body = self._expr(self._evaluate(function.body, env), function.body)
+        new = Function([*params, *self.holes.values()], body, None, (), {}, function.span)
+        return new
+
+    def _evaluate(self, expr: Expr, env: Env) -> Value:
+        """Run the steps on a stack of generators."""
+        stack: list[tuple[Step, Expr, Env]] = [(self._step(expr, env), expr, env)]
+        send: Value | None = None
+        while stack:
+            step, node, where = stack[-1]
+            try:
+                inner, inner_env = step.send(send)  # type: ignore[arg-type]
+            except StopIteration as stop:
+                stack.pop()
+                send = stop.value
+                where.done[id(node)] = send  # type: ignore[assignment]
+                continue
+            found = _known(inner, inner_env)
+            if found is not None:
+                send = found
+                continue
+            self.count += 1
+            if self.count > MAX_NODES:
+                raise unsupported("the program is too large to compile once its calls are replaced by their bodies", inner)
+            stack.append((self._step(inner, inner_env), inner, inner_env))
+            send = None
+        assert send is not None
+        return send
+
+    def _step(self, expr: Expr, env: Env) -> Step:
+        match expr:
+            case Call():
+                return (yield from self._call(expr, env))
+            case Constant():
+                if expr.checked_type is None:
+                    expr.checked_type = TensorType(expr.data.shape, expr.dtype)
+                return expr
+            case Var():
+                scope: Env | None = env
+                while scope is not None:
+                    if expr in scope.values:
+                        return scope.values[expr]
+                    scope = scope.outer
+                raise unsupported(f"the variable %{expr.name_hint} has no value", expr)
+            case Tuple(fields):
+                values = []
+                for item in fields:
+                    values.append((yield (item, env)))
+                return values
+            case TupleGetItem(tuple_value, index):
+                whole = yield (tuple_value, env)
+                if isinstance(whole, list):
+                    return whole[index]  # type: ignore[no-any-return]
+                return self._field(self._expr(whole, expr), index, expr.checked_type)
+            case Let():
+                node: Expr = expr
+                while isinstance(node, Let):
+                    if isinstance(node.value, Function):
+                        env.values[node.variable] = Closure(node.value, env)
+                    else:
+                        env.values[node.variable] = yield (node.value, env)
+                    node = node.body
+                return (yield (node, env))
+            case If():
+                return (yield from self._if(expr, env))
+            case Function():
+                return Closure(expr, env)
+            case GlobalVar(name):
+                if name not in self.mod:
+                    raise unsupported(f"the function @{name} is not in the module", expr)
+                return Closure(self.mod[name], None)
+            case MetaRef():
+                hole = self.holes.get(expr.name_hint)
+                if hole is None:
+                    hole = Var(expr.name_hint, expr.checked_type, expr.span)
+                    hole.checked_type = expr.checked_type or expr.type_annotation
+                    self.holes[expr.name_hint] = hole
+                return hole
+            case RefCreate() | RefRead() | RefWrite():
+                raise unsupported("references cannot be compiled", expr)
+            case Match() | Constructor():
+                raise unsupported("values of a type definition cannot be compiled", expr)
+            case Op(name):
+                raise unsupported(f"the operator {name} as a value cannot be compiled", expr)
+        raise unsupported(f"{type(expr).__name__} cannot be compiled", expr)
+
+    def _call(self, expr: Call, env: Env) -> Step:
+        values: list[Value] = []
+        for arg in expr.args:
+            values.append((yield (arg, env)))
+        if isinstance(expr.op, Op):
+            args = [self._expr(v, a) for v, a in zip(values, expr.args)]
+            call = Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
+            call.checked_type = expr.checked_type
+            return self._unpack(call, call.checked_type)
+        if isinstance(expr.op, Constructor):
+            raise unsupported("values of a type definition cannot be compiled", expr)
+        callee = yield (expr.op, env)
+        if not isinstance(callee, Closure):
+            raise unsupported("a function that is not known when the program is compiled cannot be called", expr)
+        function = callee.function
+        compiler = function.attrs.get("Compiler")
+        if compiler or function.body is None:
+            raise unsupported(f"a function of the compiler {compiler or 'of another module'} cannot be compiled here", expr)
+        if self.active.get(id(function)):
+            raise RelayError(
+                error("R0632", "a recursive function cannot be compiled", expr.span, "calls a function that is running",
+                      also=[(function.span, "the function")],
+                      notes=["the interpreter runs it: relay run --executor interpreter"])
+            )  # fmt: skip
+        inner = Env(callee.env)
+        inner.values.update(zip(function.params, values))
+        self.active[id(function)] = 1
+        result = yield (function.body, inner)
+        self.active[id(function)] = 0
+        return result
+
+    def _if(self, expr: If, env: Env) -> Step:
+        cond = yield (expr.cond, env)
+        if isinstance(cond, Constant):
+            return (yield (expr.true_branch if bool(cond.data) else expr.false_branch, env))
+        # Each branch keeps what it computes to itself; what was computed before is shared.
+        branches = []
+        for branch in (expr.true_branch, expr.false_branch):
+            value = yield (branch, env)
+            branches.append(self._expr(value, branch))
+        new = If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span)
+        new.checked_type = branches[0].checked_type
+        return self._unpack(new, new.checked_type)
+
+    def _field(self, whole: Expr, index: int, ty: Type | None) -> Value:
+        key = (id(whole), index)
+        found = self.fields.get(key)
+        if found is None:
+            found = self.fields[key] = TupleGetItem(whole, index, whole.span)
+            found.checked_type = ty
+            self.kept.append(whole)
+        return self._unpack(found, ty)
+
+    def _unpack(self, expr: Expr, ty: Type | None) -> Value:
+        """A value of a tuple type as its fields."""
+        if isinstance(ty, TupleType):
+            return [self._field(expr, n, field) for n, field in enumerate(ty.fields)]
+        return expr
+
+    def _expr(self, value: Value, place: Expr) -> Expr:
+        """A value as one expression."""
+        if isinstance(value, Closure):
+            raise unsupported("a function as a value cannot be compiled", place)
+        if isinstance(value, list):
+            fields = [self._expr(v, place) for v in value]
+            whole = _same_tuple(fields)
+            if whole is not None:
+                return whole
+            made = Tuple(fields, place.span)
+            made.checked_type = TupleType([_type(f) for f in fields])
+            return made
+        return value
+
+
+def _type(expr: Expr) -> Type:
+    if expr.checked_type is None:
+        raise unsupported("a value whose type is not known cannot be compiled", expr)
+    return expr.checked_type
+
+
+def _same_tuple(fields: list[Expr]) -> Expr | None:
+    """The tuple whose fields these are, all and in order."""
+    if not fields or not isinstance(fields[0], TupleGetItem):
+        return None
+    whole = fields[0].tuple_value
+    ty = whole.checked_type
+    if not isinstance(ty, TupleType) or len(ty.fields) != len(fields):
+        return None
+    same = all(isinstance(f, TupleGetItem) and f.tuple_value is whole and f.index == n for n, f in enumerate(fields))
+    return whole if same else None
+
+
+def _known(expr: Expr, env: Env) -> Value | None:
+    scope: Env | None = env
+    while scope is not None:
+        found = scope.done.get(id(expr))
+        if found is not None:
+            return found
+        scope = scope.outer
+    return None
+
+

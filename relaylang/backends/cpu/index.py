@@ -1,0 +1,109 @@
+"""Index arithmetic of generated loops: affine forms over loop variables, and reshaping them.
+
+A loop variable is its number (0 outermost). An index is an `Affine` where possible, because affine accesses tell which
+loops may be merged and what can be hoisted; what division makes of one is an `Expr` of the scalar graph.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class Affine:
+    """`const + sum(coefficient * loop variable)`. `extents` of the variables are known to the loop nest."""
+
+    __slots__ = ("terms", "const")
+
+    def __init__(self, terms: Mapping[int, int], const: int = 0) -> None:
+        self.terms = {v: c for v, c in sorted(terms.items()) if c}
+        self.const = const
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.const + other)
+        terms = dict(self.terms)
+        for v, c in other.terms.items():
+            terms[v] = terms.get(v, 0) + c
+        return Affine(terms, self.const + other.const)
+
+    def __mul__(self, factor: int) -> Affine:
+        return Affine({v: c * factor for v, c in self.terms.items()}, self.const * factor)
+
+    def key(self) -> tuple[object, ...]:
+        return (*self.terms.items(), self.const)
+
+    def span(self, extents: Sequence[int]) -> tuple[int, int]:
+        """The least and the greatest value, when variable `v` runs over `range(extents[v])`."""
+        low = high = self.const
+        for v, c in self.terms.items():
+            reach = c * (extents[v] - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        return low, high
+
+    def depth(self) -> int:
+        """How many loops must be open for the value to be known."""
+        return max(self.terms, default=-1) + 1
+
+    def text(self, names: Sequence[str]) -> str:
+        """The form in C."""
+        parts = [names[v] if c == 1 else f"{names[v]}*{c}" for v, c in self.terms.items()]
+        if self.const or not parts:
+            parts.append(str(self.const))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def __repr__(self) -> str:
+        return self.text([f"i{n}" for n in range(64)])
+
+
+ZERO = Affine({}, 0)
+
+
+def constant(value: int) -> Affine:
+    return Affine({}, value)
+
+
+def variable(number: int) -> Affine:
+    return Affine({number: 1}, 0)
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    """The element strides of a C-contiguous array."""
+    out = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        out[i] = out[i + 1] * max(shape[i + 1], 1)
+    return out
+
+
+def linear(index: Sequence[Affine], shape: Sequence[int]) -> Affine:
+    """The offset of an element in a C-contiguous array."""
+    total = ZERO
+    for form, stride, extent in zip(index, strides_of(shape), shape):
+        if extent != 1:
+            total = total + form * stride
+    return total
+
+
+def divide(form: Affine, size: int, extents: Sequence[int]) -> tuple[Affine, Affine] | None:
+    """`form // size` and `form % size` as affine forms, where the form splits cleanly; else None."""
+    inner = Affine({v: c for v, c in form.terms.items() if c % size}, form.const % size)
+    low, high = inner.span(extents)
+    if low < 0 or high >= size:
+        return None
+    outer = Affine({v: c // size for v, c in form.terms.items() if c % size == 0}, form.const // size)
+    return outer, inner
+
+
+def unravel(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> list[Affine] | None:
+    """The index in an array of `shape` of the element at offset `form`, where every part is affine; else None."""
+    out: list[Affine] = []
+    for size in reversed(shape[1:]):
+        if size == 1:
+            out.append(ZERO)
+            continue
+        parts = divide(form, size, extents)
+        if parts is None:
+            return None
+        form, rest = parts
+        out.append(rest)
+    if shape:
+        out.append(ZERO if shape[0] == 1 else form)
+    return out[::-1]

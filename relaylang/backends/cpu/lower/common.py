@@ -1,0 +1,77 @@
+"""What the lowerings share: broadcasting, conversions, templates chosen by dtype."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float
+from relaylang.backends.cpu.index import ZERO, Affine
+from relaylang.backends.cpu.kernel import Tensor, static_shape
+from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.ir import Call, Expr, TensorType, TupleType
+
+
+def result_type(call: Expr) -> tuple[tuple[int, ...], str]:
+    """The shape and dtype of a call's tensor."""
+    shape = static_shape(call.checked_type, call)
+    assert isinstance(call.checked_type, TensorType)
+    return shape, call.checked_type.dtype
+
+
+def result_types(call: Expr) -> list[tuple[tuple[int, ...], str]]:
+    """The shapes and dtypes of a call's tuple of tensors."""
+    ty = call.checked_type
+    fields = ty.fields if isinstance(ty, TupleType) else (ty,)
+    return [(static_shape(f, call), f.dtype) for f in fields]  # type: ignore[union-attr]
+
+
+def broadcast_at(tensor: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
+    """The element of an operand that belongs to an index of the broadcast result."""
+    rank = len(tensor.shape)
+    own = index[len(index) - rank :] if rank else ()
+    return tensor.at(nest, [ZERO if e == 1 else i for i, e in zip(own, tensor.shape)])
+
+
+def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
+    """A value as another dtype: floats are cut to integers, integers wrap, anything but zero is True."""
+    if value.dtype == dtype:
+        return value
+    if dtype == "bool":
+        return nest.op("(uint8_t)({0} != 0)", [value], "bool")
+    if is_float(value.dtype) and not is_float(dtype):
+        # From a float, C leaves what does not fit undefined; through int64 it wraps as numpy's casts do.
+        if dtype in ("int32", "int64"):
+            return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
+        wide = "int64_t" if dtype in ("uint32", "uint64") else "int32_t"
+        return nest.op(f"({CTYPES[dtype]})({wide})({{0}})", [value], dtype)
+    return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
+
+
+def typed(template: str, dtype: str) -> str:
+    """A template whose result C may have widened (small integers), cut back to its type."""
+    if dtype in ("float32", "float64", "int32", "int64", "uint32", "uint64", "bool"):
+        return f"({template})"
+    return f"({CTYPES[dtype]})({template})"
+
+
+def clamp(nest: Nest, value: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """`min(max(value, low), high)`; a nan stays a nan."""
+    value = nest.op("({0} < {1} ? {1} : {0})", [value, low], value.dtype)
+    return nest.op("({0} > {1} ? {1} : {0})", [value, high], value.dtype)
+
+
+def saturate(nest: Nest, value: Scalar, dtype: str) -> Scalar:
+    """An integer as a narrower type, what does not fit cut to the nearest that does."""
+    low, high = int_range(dtype)
+    own_low, own_high = int_range(value.dtype)
+    low, high = max(low, own_low), min(high, own_high)
+    return convert(nest, clamp(nest, value, nest.const(low, value.dtype), nest.const(high, value.dtype)), dtype)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the front."""
+    return axis + rank if axis < 0 else axis
+
+
+def only_affine(index: Sequence[Index]) -> list[Affine]:
+    """An index all of whose parts are affine (that of a nest's own loops)."""
+    return [i for i in index if isinstance(i, Affine)]

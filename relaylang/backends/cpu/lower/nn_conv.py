@@ -1,0 +1,473 @@
+"""Convolutions over one, two or three spatial axes, channels first or last.
+
+The general one is an implicit matrix product (`gemm.block_kernel`): rows are neighbouring results along a line, columns
+are output channels, weights are packed once. The data are read in place; padding, or a type other than the
+accumulator's, takes a padded copy first. Depthwise convolutions have a kernel of their own, one channel at a time.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.gemm import block_kernel, steps_of, tiles_of, vector_types
+from relaylang.backends.cpu.index import strides_of
+from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
+from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
+from relaylang.backends.cpu.scalar import Buf
+from relaylang.ir import Call
+
+#: A panel of weights above this is kept in the cache while all rows pass, instead of the other way round (bytes).
+_WEIGHTS_IN_CACHE = 600_000
+
+
+@dataclass
+class Conv:
+    """A convolution with its axes in one order: batch, channel, and the spatial axes from outside in."""
+
+    batch: int
+    groups: int
+    inputs: int  # channels a group
+    outputs: int  # channels a group
+    size: list[int]  # of the data
+    kernel: list[int]
+    stride: list[int]
+    dilation: list[int]
+    before: list[int]
+    behind: list[int]
+    out: list[int]
+    axes: list[int]  # where the spatial axes are in the shapes
+    channel: int  # where the channels are
+    last: bool  # whether the channels are last
+
+    @property
+    def padded(self) -> list[int]:
+        return [s + a + b for s, a, b in zip(self.size, self.before, self.behind)]
+
+    @property
+    def taps(self) -> int:
+        total = 1
+        for k in self.kernel:
+            total *= k
+        return total
+
+
+def read_conv(call: Call, data: tuple[int, ...], weight: tuple[int, ...], out: tuple[int, ...]) -> Conv:
+    """The convolution that a call's attributes describe."""
+    attrs = call.attrs
+    axes, channel = spatial_axes(attrs.data_layout, call)
+    if attrs.out_layout not in ("", attrs.data_layout):
+        raise unsupported(f"the output layout {attrs.out_layout} cannot be compiled", call)
+    if attrs.data_layout[0] != "N":
+        raise unsupported(f"the layout {attrs.data_layout} cannot be compiled", call)
+    count = len(axes)
+    layout = attrs.kernel_layout
+    if not layout.isalpha() or not layout.isupper():
+        raise unsupported(f"the kernel layout {layout} cannot be compiled", call)
+    pads = pads_of(attrs.padding, count)
+    size = [data[d] for d in axes]
+    kernel = [weight[layout.index(attrs.data_layout[d])] for d in axes]
+    stride, dilation = spread(attrs.strides, count), spread(attrs.dilation, count)
+    results = [out[d] for d in axes]
+    before = [a for a, _ in pads]
+    # Only what the windows reach is padded behind: strides may leave the end unread.
+    behind = [
+        max(0, (o - 1) * s + (k - 1) * d + 1 - n - a)
+        for o, s, k, d, n, a in zip(results, stride, kernel, dilation, size, before)
+    ]
+    groups = attrs.groups
+    return Conv(data[0], groups, data[channel] // groups, out[channel] // groups, size, kernel, stride, dilation,
+                before, behind, results, axes, channel, channel == len(data) - 1)  # fmt: skip
+
+
+def weight_strides(layout: str, shape: tuple[int, ...], inputs: int) -> tuple[int, int, dict[str, int]]:
+    """The strides of a weight's output channel and input channel, and of its spatial axes by letter.
+
+    In a depthwise HWOI or HWIO weight, the output channels are both channel axes together.
+    """
+    steps = strides_of(shape)
+    spatial = {letter: steps[layout.index(letter)] for letter in layout if letter in "DHW"}
+    if inputs == 1:
+        channels = sorted((layout.index("O"), layout.index("I")))
+        return steps[channels[1]], 0, spatial
+    return steps[layout.index("O")], steps[layout.index("I")], spatial
+
+
+def lower_conv(kernel: Kernel, call: Call, data_buf: Buf, weight: Any, sink: Sink, dtype: str,
+               zero: str = "", weight_zero: str = "") -> None:  # fmt: skip
+    """Emit a convolution that accumulates in `dtype` (float32 or int32).
+
+    `zero` and `weight_zero` are C expressions subtracted from each input and each weight (quantised data).
+    """
+    shape = sink.anchor.shape
+    conv = read_conv(call, data_buf.shape, weight.shape, shape)
+    if conv.inputs == 1 and conv.groups > 1 and not conv.last:
+        _depthwise(kernel, call, conv, data_buf, weight, sink, dtype, zero, weight_zero)
+        return
+    copy = bool(any(conv.before) or any(conv.behind) or data_buf.dtype != dtype or zero)
+    data = _padded(kernel, conv, data_buf, dtype, zero) if copy else data_buf
+    _implicit_gemm(kernel, call, conv, data, weight, sink, dtype, weight_zero)
+
+
+def _padded(kernel: Kernel, conv: Conv, data: Buf, dtype: str, zero: str) -> Buf:
+    """A copy of the data with its border, in the accumulator's type."""
+    inner = conv.inputs * conv.groups if conv.last else 1
+    planes = conv.batch * (1 if conv.last else conv.inputs * conv.groups)
+    size, padded = list(conv.size), conv.padded
+    before = list(conv.before)
+    size[-1] *= inner
+    before[-1] *= inner
+    wide = [*padded[:-1], padded[-1] * inner]
+    shape = [conv.batch, *padded, inner] if conv.last else [conv.batch, conv.inputs * conv.groups, *padded]
+    target = kernel.buffer(shape, dtype)
+    plane, source = 1, 1
+    for extent in wide:
+        plane *= extent
+    for extent in size:
+        source *= extent
+    ctype = CTYPES[dtype]
+    stage = kernel.stage(planes)
+    stage.put("for (long u = lo; u < hi; u++) {")
+    stage.put(f"  {ctype}* q = {target.name} + u * {plane};\n  const {CTYPES[data.dtype]}* p = {data.name} + u * {source};")
+    if wide != size:
+        stage.put(f"  memset(q, 0, sizeof({ctype}) * {plane});")
+    to, start = strides_of(wide), 0
+    for first, step in zip(before, to):
+        start += first * step
+    pad = "  "
+    loops = [n for n in range(len(size) - 1) if size[n] != 1]
+    for n in loops:
+        stage.put(f"{pad}for (long y{n} = 0; y{n} < {size[n]}; y{n}++)")
+        pad += "  "
+    row = " + ".join([str(start), *[f"y{n} * {to[n]}" for n in loops]])
+    at = " + ".join([*[f"y{n} * {s}" for n, s in zip(range(len(size) - 1), strides_of(size)) if n in loops], "w"])
+    value = f"({ctype})p[{at}]" + (f" - {zero}" if zero else "")
+    stage.put(f"{pad}for (long w = 0; w < {size[-1]}; w++) q[{row} + w] = {value};")
+    stage.put("}")
+    return target
+
+
+def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, width: int, weight_zero: str) -> Buf:
+    """Weights as [group][block of `width` channels][input][tap][width]."""
+    layout = call.attrs.kernel_layout
+    row, inner, spatial = weight_strides(layout, weight.shape, conv.inputs)
+    letters = [call.attrs.data_layout[d] for d in conv.axes]
+    blocks = -(-conv.outputs // width)
+    size = conv.groups * blocks * conv.inputs * conv.taps * width
+    ctype = CTYPES[dtype]
+
+    def text(source: str, target: str) -> str:
+        loops = [
+            f"for (long g = 0; g < {conv.groups}; g++)",
+            f"for (long b = 0; b < {blocks}; b++)",
+            f"for (long i = 0; i < {conv.inputs}; i++)",
+        ]
+        at = [f"(g * {conv.outputs} + b * {width} + r) * {row}"]
+        if inner:
+            at.append(f"i * {inner}")
+        for n, letter in enumerate(letters):
+            if conv.kernel[n] > 1:
+                loops.append(f"for (long k{n} = 0; k{n} < {conv.kernel[n]}; k{n}++)")
+                at.append(f"k{n} * {spatial[letter]}")
+        value = f"({ctype}){source}[{' + '.join(at)}]" + (f" - {weight_zero}" if weight_zero else "")
+        body = (
+            f"for (long r = 0; r < {width}; r++) "
+            f"*q++ = b * {width} + r < {conv.outputs} ? {value} : 0;"
+        )
+        pad = "  "
+        lines = [f"{ctype}* q = {target};"]
+        for n, loop in enumerate(loops):
+            lines.append(pad * n + loop)
+        lines.append(pad * len(loops) + body)
+        return "\n".join(lines)
+
+    return kernel.packed(weight, size, dtype, text)
+
+
+def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
+                   weight_zero: str) -> None:  # fmt: skip
+    ctype, _, _ = vector_types(dtype)
+    shape = sink.anchor.shape
+    count = len(conv.axes)
+    # 1x1 at stride 1: all pixels are one line, if what follows can run through them as one.
+    size, out, kern, stride, dil = conv.padded, conv.out, conv.kernel, conv.stride, conv.dilation
+    flat = all(k == 1 and s == 1 for k, s in zip(kern, stride)) and size == out
+    flat = flat and sink.mergeable(conv.axes[0], conv.axes[-1])
+    if flat:
+        pixels = 1
+        for extent in out:
+            pixels *= extent
+        size, out, kern, stride, dil = [pixels], [pixels], [1], [1], [1]
+    channels_in, channels_out = conv.inputs * conv.groups, conv.outputs * conv.groups
+    x_steps = strides_of([conv.batch, *size, channels_in] if conv.last else [conv.batch, channels_in, *size])
+    o_steps = strides_of([conv.batch, *out, channels_out] if conv.last else [conv.batch, channels_out, *out])
+    x_pixel, x_channel = (x_steps[1:-1], 1) if conv.last else (x_steps[2:], x_steps[1])
+    o_pixel, o_channel = (o_steps[1:-1], 1) if conv.last else (o_steps[2:], o_steps[1])
+    vectors, most = kernel.isa.blocks(conv.outputs)
+    width = vectors * kernel.isa.lanes
+    blocks = -(-conv.outputs // width)
+    packed = _pack(kernel, call, conv, weight, dtype, width, weight_zero)
+    panel = conv.inputs * conv.taps * width
+
+    # The sum: input channels, then the outer kernel axes; the last kernel axis is unrolled.
+    if conv.taps == 1:
+        loops, taps = steps_of(conv.inputs, x_channel)
+    else:
+        loops = [(conv.inputs, x_channel)]
+        loops += [(k, d * s) for k, d, s in zip(kern[:-1], dil[:-1], x_pixel[:-1]) if k > 1]
+        taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1])]
+
+    # The rows of a block: pixels along the last axis, or several short lines together.
+    length = out[-1]
+    lines = 1
+    if len(out) > 1 and not conv.last and length * 2 <= most and sink.mergeable(conv.axes[-2], conv.axes[-1]):
+        lines = min(most // length, out[-2])
+    segment = length if length <= 8 * most or lines > 1 else 8 * most
+    segments = -(-length // segment)
+    step = stride[-1] * x_pixel[-1]
+    heights = out[:-1]
+    outer = 1
+    for extent in heights:
+        outer *= extent
+    if lines > 1:
+        outer = outer // heights[-1] * -(-heights[-1] // lines)
+
+    names: dict[tuple[int, int], str] = {}
+
+    def block(rows: int, high: int) -> str:
+        name = names.get((rows, high))
+        if name is None:
+            name = names[(rows, high)] = f"{kernel.name}_b{rows * high}" + (f"x{high}" if high > 1 else "")
+            offsets = [h * stride[-2] * x_pixel[-2] if high > 1 else 0 for h in range(high) for _ in range(rows)]
+            offsets = [o + r % rows * step for r, o in enumerate(offsets)]
+            kernel.functions.append(block_kernel(name, kernel.isa, dtype, vectors, offsets, loops, taps))
+        return name
+
+    units = conv.batch * conv.groups * blocks * outer * segments
+    by_weights = conv.outputs * conv.inputs * conv.taps * 4 > _WEIGHTS_IN_CACHE
+    stage = kernel.stage(units)
+    direct = sink.direct
+    put = stage.put
+    put("for (long u = lo; u < hi; u++) {")
+    order = [("s", segments), ("y", outer), ("b", blocks), ("g", conv.groups), ("n", conv.batch)]
+    if not by_weights:
+        order = [("b", blocks), ("g", conv.groups), ("s", segments), ("y", outer), ("n", conv.batch)]
+    rest = "u"
+    decode = []
+    for name, extent in order:
+        if extent == 1:
+            decode.append(f"{name} = 0")
+        else:
+            decode.append(f"{name} = {rest} % {extent}")
+            rest = f"({rest} / {extent})"
+    put(f"  const long {', '.join(decode)};")
+    # Where the block begins: the position along each outer axis.
+    position: list[str] = []
+    rest = "y"
+    for n in range(len(heights) - 1, -1, -1):
+        extent = heights[n]
+        if n == len(heights) - 1 and lines > 1:
+            extent = -(-extent // lines)
+        part = "0" if extent == 1 else (rest if n == 0 else f"{rest} % {extent}")
+        rest = f"({rest} / {extent})"
+        if n == len(heights) - 1 and lines > 1:
+            part = f"({part}) * {lines}"
+        position.insert(0, part)
+    for n, part in enumerate(position):
+        put(f"  const long y{n} = {part};")
+    x_at = [f"n * {x_steps[0]}", f"g * {conv.inputs * x_channel}"]
+    x_at += [f"y{n} * {stride[n] * x_pixel[n]}" for n in range(len(heights))]
+    put(f"  const {ctype}* x = {data.name} + {' + '.join(x_at)};")
+    put(f"  const {ctype}* w = {packed.name} + (g * {blocks} + b) * {panel}L;")
+    put(f"  const long c0 = b * {width}, cn = {conv.outputs} - c0 < {width} ? {conv.outputs} - c0 : {width};")
+    area = segment * lines
+    if direct is None:
+        put(f"  {ctype} r[{area * width}] __attribute__((aligned(64)));")
+        row_step, channel_step = (width, 1) if conv.last else (1, area)
+    else:
+        row_step, channel_step = o_pixel[-1], o_channel
+        o_at = [f"n * {o_steps[0]}", f"(g * {conv.outputs} + c0) * {o_channel}"]
+        o_at += [f"y{n} * {o_pixel[n]}" for n in range(len(heights))]
+        if segments > 1:
+            o_at.append(f"s * {segment * o_pixel[-1]}")
+        put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)};")
+    put(f"  {ctype} t[{most * width}] __attribute__((aligned(64)));")
+
+    def tiles(extent: int, high: int) -> list[str]:
+        text = []
+        runs = [(0, extent, 1)] if high > 1 or lines > 1 else tiles_of(extent, most)
+        for first, rows, times in runs:
+            base = f"({first} + q * {rows})" if times > 1 else str(first)
+            start = f"(s * {segment} + {base})" if segments > 1 else base
+            pad = "  "
+            if times > 1:
+                text.append(f"  for (long q = 0; q < {times}; q++) {{")
+            else:
+                text.append("  {")
+            text.append(f"{pad}  {block(rows, high)}(x + {start} * {step}, w, t);")
+            total = rows * high
+            if conv.last:
+                text.append(
+                    f"{pad}  for (long i = 0; i < {total}; i++) for (long c = 0; c < cn; c++) "
+                    f"r[({base} + i) * {row_step} + c] = t[i * {width} + c];"
+                )
+            else:
+                text.append(
+                    f"{pad}  for (long c = 0; c < cn; c++) for (long i = 0; i < {total}; i++) "
+                    f"r[c * {channel_step} + {base} + i] = t[i * {width} + c];"
+                )
+            text.append(f"{pad}}}")
+        return text
+
+    choices: list[tuple[str, int, int]] = []
+    if lines > 1:
+        left = heights[-1] % lines
+        if left:
+            choices.append((f"y{len(heights) - 1} + {lines} > {heights[-1]}", length, left))
+        choices.append(("", length, lines))
+    elif segments > 1:
+        if length % segment:
+            choices.append((f"s == {segments - 1}", length % segment, 1))
+        choices.append(("", segment, 1))
+    else:
+        choices.append(("", length, 1))
+    for n, (test, extent, high) in enumerate(choices):
+        head = ("} else " if n else "") + (f"if ({test}) {{" if test else "{")
+        put("  " + head)
+        for line in tiles(extent, high):
+            put("  " + line)
+    put("  }")
+    if direct is None:
+        bounds = {0: ("n", "n + 1")}
+        channel = f"g * {conv.outputs} + c0"
+        bounds[conv.channel] = (f"{channel}", f"{channel} + cn")
+        strides = [0] * len(shape)
+        strides[conv.channel] = channel_step
+        flat_bounds: tuple[int, int, str, str] | None = None
+        if flat:
+            low = f"s * {segment}" if segments > 1 else "0"
+            high_text = f"({low} + {segment} < {length} ? {low} + {segment} : {length})" if segments > 1 else str(length)
+            flat_bounds = (conv.axes[0], conv.axes[-1], low, high_text)
+            for d, extent in zip(conv.axes, strides_of(conv.out)):
+                strides[d] = extent * row_step
+            shift = f"({low}) * {row_step}"
+        else:
+            for n in range(count - 1):
+                bounds[conv.axes[n]] = (f"y{n}", f"y{n} + 1")
+            strides[conv.axes[-1]] = row_step
+            shift = "0"
+            if lines > 1:
+                bounds[conv.axes[-2]] = (f"y{count - 2}", f"(y{count - 2} + {lines} < {out[-2]} ? "
+                                         f"y{count - 2} + {lines} : {out[-2]})")  # fmt: skip
+                strides[conv.axes[-2]] = length * row_step
+                shift = f"y{count - 2} * {length * row_step}"
+            if segments > 1:
+                low = f"s * {segment}"
+                bounds[conv.axes[-1]] = (low, f"({low} + {segment} < {length} ? {low} + {segment} : {length})")
+                shift = f"s * {segment * row_step}"
+        put(f"  const {ctype}* v = r - (({channel}) * {channel_step} + {shift});")
+        stage.lines += sink.store_block("v", strides, bounds, flat_bounds)
+    put("}")
+
+
+def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
+               zero: str, weight_zero: str) -> None:  # fmt: skip
+    """One input channel makes each output channel; planes are padded one by one, in the cache."""
+    shape = sink.anchor.shape
+    layout = call.attrs.kernel_layout
+    row, _, spatial = weight_strides(layout, weight.shape, 1)
+    letters = [call.attrs.data_layout[d] for d in conv.axes]
+    weights = kernel.in_memory(weight)
+    ctype = CTYPES[dtype]
+    size, padded, out = conv.size, conv.padded, conv.out
+    source, plane = 1, 1
+    for extent in size:
+        source *= extent
+    for extent in padded:
+        plane *= extent
+    channels = conv.groups * conv.outputs
+    copy = padded != size or data.dtype != dtype or bool(zero)
+    steps = strides_of(padded)
+    # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
+    through = conv.stride[-1] == 1 and out[-1] < 32 and len(out) > 1 and conv.stride[-2] == 1
+    room = (out[-2] - 1) * padded[-1] + out[-1] if through else out[-1]
+    outer = out[:-2] if through else out[:-1]
+    stage = kernel.stage(conv.batch * channels)
+    put = stage.put
+    put("for (long u = lo; u < hi; u++) {")
+    put(f"  const long n = u / {channels}, c = u % {channels};")
+    plane_at = f"(n * {conv.groups} + c / {conv.outputs})" if conv.outputs > 1 else "u"
+    put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {plane_at} * {source};")
+    big = plane * 4 > 1 << 18
+    if copy:
+        if big:
+            scratch = kernel.buffer((conv.batch * channels, plane), dtype)
+            put(f"  {ctype}* x = {scratch.name} + u * {plane};")
+        else:
+            put(f"  {ctype} x[{plane}] __attribute__((aligned(64)));")
+        if padded != size:
+            put(f"  memset(x, 0, sizeof({ctype}) * {plane});")
+        pad = "  "
+        loops = [d for d in range(len(size) - 1)]
+        for d in loops:
+            put(f"{pad}for (long y{d} = 0; y{d} < {size[d]}; y{d}++)")
+            pad += "  "
+        start = sum(b * s for b, s in zip(conv.before, steps))
+        to = " + ".join([str(start), *[f"y{d} * {steps[d]}" for d in loops], "w"])
+        at = " + ".join([*[f"y{d} * {s}" for d, s in zip(loops, strides_of(size))], "w"])
+        value = f"({ctype})p[{at}]" + (f" - {zero}" if zero else "")
+        put(f"{pad}for (long w = 0; w < {size[-1]}; w++) x[{to}] = {value};")
+    else:
+        put(f"  const {ctype}* x = p;")
+    taps: list[tuple[str, int]] = []
+    for number in range(conv.taps):
+        left, shift, at_weight = number, 0, [f"c * {row}"]
+        for d in range(len(size) - 1, -1, -1):
+            k = left % conv.kernel[d]
+            left //= conv.kernel[d]
+            shift += k * conv.dilation[d] * steps[d]
+            if k:
+                at_weight.append(str(k * spatial[letters[d]]))
+        value = f"({ctype}){weights.name}[{' + '.join(at_weight)}]" + (f" - {weight_zero}" if weight_zero else "")
+        put(f"  const {ctype} w{number} = {value};")
+        taps.append((f"w{number}", shift))
+    pad = "  "
+    put(f"  {ctype} r[{room}] __attribute__((aligned(64)));")
+    for d, extent in enumerate(outer):
+        put(f"{pad}for (long y{d} = 0; y{d} < {extent}; y{d}++) {{")
+        pad += "  "
+    base = " + ".join(["x", *[f"y{d} * {conv.stride[d] * steps[d]}" for d in range(len(outer))]])
+    put(f"{pad}const {ctype}* q = {base};")
+    put("#pragma GCC ivdep")
+    put(f"{pad}for (long i = 0; i < {room}; i++) {{")
+    put(f"{pad}  {ctype} a = {taps[0][0]} * q[i * {conv.stride[-1]} + {taps[0][1]}];")
+    for name, shift in taps[1:]:
+        term = f"q[i * {conv.stride[-1]} + {shift}]"
+        put(f"{pad}  a = r_fma_f32({name}, {term}, a);" if dtype == "float32" else f"{pad}  a += {name} * {term};")
+    put(f"{pad}  r[i] = a;\n{pad}}}")
+    bounds = {0: ("n", "n + 1"), conv.channel: ("c", "c + 1")}
+    strides = [0] * len(shape)
+    strides[conv.axes[-1]] = 1
+    for d in range(len(outer)):
+        bounds[conv.axes[d]] = (f"y{d}", f"y{d} + 1")
+    if through:
+        strides[conv.axes[-2]] = padded[-1]
+    stage.lines += sink.store_block("r", strides, bounds, indent="  " + pad)
+    for _ in outer:
+        pad = pad[:-2]
+        put(pad + "}")
+    put("}")
+
+
+def _conv(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, weight = args
+    if sink.anchor.dtype == "float32" and data.dtype == "float32":
+        dtype = "float32"
+    elif sink.anchor.dtype == "int32":
+        dtype = "int32"
+    else:
+        raise unsupported(f"{call.op.name} from {data.dtype} to {sink.anchor.dtype} cannot be compiled", call)  # type: ignore[attr-defined]
+    lower_conv(kernel, call, kernel.in_memory(data), weight, sink, dtype)
+
+
+ANCHORS: dict[str, Any] = {"nn.conv1d": _conv, "nn.conv2d": _conv, "nn.conv3d": _conv}

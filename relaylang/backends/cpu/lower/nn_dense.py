@@ -1,0 +1,267 @@
+"""Matrix products: blocks of rows against packed columns; dot products where there are only a few rows."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.backends.cpu.gemm import block_kernel, steps_of, tiles_of, vector_types
+from relaylang.backends.cpu.index import ZERO, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
+from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.ir import Call
+
+_WEIGHTS_IN_CACHE = 600_000
+#: Up to so many rows, a product reads its weights as they lie.
+_FEW_ROWS = 3
+
+
+@dataclass
+class Product:
+    """`out[b][m][n] = sum_k left[b][m][k] * right[b][n][k]`, each operand with its strides (a batch stride may be 0)."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    left: tuple[int, int, int]  # strides: batch, row, depth
+    right: tuple[int, int, int]  # strides: batch, column, depth
+
+
+def converted(kernel: Kernel, data: Tensor, dtype: str, zero: Tensor | None) -> Tensor:
+    """The data in the accumulator's type, less a zero point."""
+    if data.dtype == dtype and zero is None:
+        return data
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        value = convert(nest, data.at(nest, index), dtype)
+        if zero is not None:
+            value = nest.op("({0} - {1})", [value, convert(nest, zero.at(nest, [ZERO for _ in zero.shape]), dtype)], dtype)
+        return value
+
+    return Recipe(data.shape, dtype, at)
+
+
+def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor, sink: Sink, dtype: str,
+                  right_zero: str = "", extra: Sequence[Tensor] = ()) -> None:  # fmt: skip
+    """Emit a product that accumulates in `dtype` (float32 or int32). `left` is of that type already.
+
+    `right_zero` is a C expression subtracted from each weight; it may use the column `j` and the buffers of `extra`.
+    """
+    data = kernel.in_memory(left)
+    if product.rows <= _FEW_ROWS and dtype == "float32" and right.dtype == dtype and product.right[2] == 1 \
+            and product.left[2] == 1 and product.batch == 1:  # fmt: skip
+        _dot_products(kernel, product, data, kernel.in_memory(right), sink)
+        return
+    ctype, _, _ = vector_types(dtype)
+    rows, columns, depth = product.rows, product.columns, product.depth
+    vectors, most = kernel.isa.blocks(columns)
+    width = vectors * kernel.isa.lanes
+    blocks = -(-columns // width)
+    panel = depth * width
+    batches = product.batch if product.right[0] else 1
+
+    def text(source: str, target: str) -> str:
+        value = f"({ctype}){source}[b * {product.right[0]} + j * {product.right[1]} + k * {product.right[2]}]"
+        if right_zero:
+            value += f" - {right_zero}"
+        return (
+            f"{ctype}* q = {target};\n"
+            f"for (long b = 0; b < {batches}; b++) for (long j0 = 0; j0 < {columns}; j0 += {width})\n"
+            f"  for (long k = 0; k < {depth}; k++)\n"
+            f"    for (long j = j0; j < j0 + {width}; j++) *q++ = j < {columns} ? {value} : 0;"
+        )
+
+    packed = kernel.packed(right, batches * blocks * panel, dtype, text, extra)
+    loops, taps = steps_of(depth, product.left[2])
+    segment = min(rows, 8 * most)
+    segments = -(-rows // segment)
+    names: dict[int, str] = {}
+
+    def block(size: int) -> str:
+        if size not in names:
+            names[size] = f"{kernel.name}_b{size}"
+            offsets = [r * product.left[1] for r in range(size)]
+            kernel.functions.append(block_kernel(names[size], kernel.isa, dtype, vectors, offsets, loops, taps))
+        return names[size]
+
+    stage = kernel.stage(product.batch * segments * blocks)
+    put = stage.put
+    put("for (long u = lo; u < hi; u++) {")
+    if columns * depth * 4 > _WEIGHTS_IN_CACHE:
+        put(f"  const long s = u % {segments}, b = u / {segments} % {blocks}, n = u / {segments * blocks};")
+    else:
+        put(f"  const long b = u % {blocks}, s = u / {blocks} % {segments}, n = u / {segments * blocks};")
+    put(f"  const {ctype}* x = {data.name} + n * {product.left[0]} + s * {segment * product.left[1]}L;")
+    at_batch = f"n * {blocks} + b" if batches > 1 else "b"
+    put(f"  const {ctype}* w = {packed.name} + ({at_batch}) * {panel}L;")
+    put(f"  const long c0 = b * {width}, cn = {columns} - c0 < {width} ? {columns} - c0 : {width};")
+    put(f"  {ctype} t[{most * width}] __attribute__((aligned(64)));")
+    direct = sink.direct
+    if direct is None:
+        put(f"  {ctype} r[{segment * width}] __attribute__((aligned(64)));")
+        step = width
+    else:
+        put(f"  {ctype}* r = {direct.name} + (n * {rows} + s * {segment}) * {columns}L + c0;")
+        step = columns
+
+    def tiles(extent: int) -> list[str]:
+        out = []
+        for first, size, times in tiles_of(extent, most):
+            base = f"({first} + q * {size})" if times > 1 else str(first)
+            out.append(f"    for (long q = 0; q < {times}; q++) {{")
+            out.append(f"      {block(size)}(x + {base} * {product.left[1]}L, w, t);")
+            out.append(f"      for (long i = 0; i < {size}; i++) for (long c = 0; c < cn; c++)"
+                       f" r[({base} + i) * {step} + c] = t[i * {width} + c];")  # fmt: skip
+            out.append("    }")
+        return out
+
+    rest = rows % segment
+    if rest:
+        put(f"  if (s == {segments - 1}) {{")
+        put("\n".join(tiles(rest)))
+        put("  } else {")
+    else:
+        put("  {")
+    put("\n".join(tiles(segment)))
+    put("  }")
+    if direct is None:
+        low = f"s * {segment}"
+        high = f"({low} + {segment} < {rows} ? {low} + {segment} : {rows})" if segments > 1 else str(rows)
+        stage.lines += _pass_on(sink, product, "r", width, low, high, put, ctype)
+    put("}")
+
+
+def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, high: str, put: Any,
+             ctype: str) -> list[str]:  # fmt: skip
+    """Store rows `low..high`, columns `c0..c0 + cn` of the result from a block whose rows are `step` apart."""
+    shape = sink.anchor.shape
+    rank = len(shape)
+    put(f"  const {ctype}* v = {source} - (({low}) * {step} + c0);")
+    bounds = {rank - 1: ("c0", "c0 + cn")}
+    strides = [0] * rank
+    strides[-1] = 1
+    flat = None
+    first = 1 if product.batch > 1 or rank == 3 and shape[1] == product.rows else 0
+    if first:
+        bounds[0] = ("n", "n + 1")
+    total = step
+    for d in range(rank - 2, first - 1, -1):
+        strides[d] = total
+        total *= shape[d]
+    if rank - 2 > first:
+        flat = (first, rank - 2, low, high)
+    elif rank - 2 == first:
+        bounds[first] = (low, high)
+    return sink.store_block("v", strides, bounds, flat)
+
+
+def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
+    """A few rows: each weight is read once, in vectors along the sum, four columns at a time."""
+    lanes = kernel.isa.lanes
+    depth, columns, rows = product.depth, product.columns, product.rows
+    whole = depth // lanes * lanes
+    chunk = 32
+    stage = kernel.stage(-(-columns // chunk))
+    put = stage.put
+    put("for (long u = lo; u < hi; u++) {")
+    put(f"  const long n = 0, c0 = u * {chunk}, cn = {columns} - c0 < {chunk} ? {columns} - c0 : {chunk};\n  (void)n;")
+    put(f"  float r[{rows * chunk}];")
+    for count in (4, 1):
+        start = "0" if count == 4 else "cn / 4 * 4"
+        put(f"  for (long j = {start}; j + {count} <= cn; j += {count}) {{")
+        for c in range(count):
+            put(f"    const float* w{c} = {weights.name} + (c0 + j + {c}) * {product.right[1]}L;")
+        for m in range(rows):
+            put(f"    const float* x{m} = {data.name} + {m * product.left[1]};")
+            put("    r_vf " + ", ".join(f"a{m}_{c} = {{0}}" for c in range(count)) + ";")
+        put(f"    for (long k = 0; k < {whole}; k += {lanes}) {{")
+        for m in range(rows):
+            put(f"      const r_vf v{m} = *(const r_vfu*)(x{m} + k);")
+        for c in range(count):
+            put(f"      {{ const r_vf w = *(const r_vfu*)(w{c} + k); "
+                + " ".join(f"a{m}_{c} = r_fma_vf(w, v{m}, a{m}_{c});" for m in range(rows)) + " }")  # fmt: skip
+        put("    }")
+        for m in range(rows):
+            for c in range(count):
+                put(f"    float s{m}_{c} = r_sum_vf(a{m}_{c});")
+        if whole < depth:
+            put(f"    for (long k = {whole}; k < {depth}; k++) {{")
+            for m in range(rows):
+                put("      " + " ".join(f"s{m}_{c} += w{c}[k] * x{m}[k];" for c in range(count)))
+            put("    }")
+        for m in range(rows):
+            put("    " + " ".join(f"r[{m * chunk} + j + {c}] = s{m}_{c};" for c in range(count)))
+        put("  }")
+    stage.lines += _pass_on(sink, product, "r", chunk, "0", str(rows), put, "float")
+    put("}")
+
+
+def _accumulator(kernel: Kernel, call: Call, data: Tensor, sink: Sink) -> str:
+    if sink.anchor.dtype == "int32":
+        return "int32"
+    if sink.anchor.dtype == "float32" and data.dtype == "float32":
+        return "float32"
+    raise unsupported(f"{call.op.name} from {data.dtype} to {sink.anchor.dtype} cannot be compiled", call)  # type: ignore[attr-defined]
+
+
+def dense_product(data: Tensor, columns: int) -> Product:
+    depth = data.shape[-1]
+    rows = 1
+    for extent in data.shape[:-1]:
+        rows *= extent
+    return Product(1, rows, columns, depth, (0, depth, 1), (0, depth, 1))
+
+
+def fused_ready(sink: Sink, rank: int) -> bool:
+    """Whether the rows of a result of this rank can be handed on block by block."""
+    return rank <= 2 or sink.direct is not None or sink.mergeable(0, rank - 2)
+
+
+def through_buffer(kernel: Kernel, sink: Sink) -> Sink:
+    """A sink into a buffer; `finish` then passes the buffer on."""
+    buf = kernel.buffer(sink.anchor.shape, sink.anchor.dtype)
+    return Sink(kernel, sink.anchor, sink.anchor, buf)
+
+
+def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
+    """Pass a buffered result on to its sink by plain loops."""
+    if inner is sink:
+        return
+    nest = Nest(sink.anchor.shape)
+    index = [variable(d) for d in range(len(sink.anchor.shape))]
+    sink.store(nest, index, BufTensor(inner.out))
+    kernel.loops(nest)
+
+
+def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, weight = args
+    dtype = _accumulator(kernel, call, data, sink)
+    inner = sink if fused_ready(sink, len(data.shape)) else through_buffer(kernel, sink)
+    lower_product(kernel, dense_product(data, weight.shape[0]), converted(kernel, data, dtype, None), weight, inner, dtype)
+    finish(kernel, sink, inner)
+
+
+def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    left, right = args
+    attrs = call.attrs
+    dtype = _accumulator(kernel, call, left, sink)
+    batched = len(left.shape) == 3
+    if not batched and len(left.shape) != 2:
+        raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
+    out = sink.anchor.shape
+    rows, columns = out[-2:]
+    depth = left.shape[-2] if attrs.transpose_a else left.shape[-1]
+    one = (1, left.shape[-1]) if attrs.transpose_a else (left.shape[-1], 1)
+    two = (right.shape[-1], 1) if attrs.transpose_b else (1, right.shape[-1])
+    batch = out[0] if batched else 1
+    product = Product(
+        batch, rows, columns, depth,
+        (rows * depth if batched and left.shape[0] > 1 else 0, *one),
+        (columns * depth if batched and right.shape[0] > 1 else 0, *two),
+    )  # fmt: skip
+    lower_product(kernel, product, converted(kernel, left, dtype, None), right, sink, dtype)
+
+
+ANCHORS: dict[str, Any] = {"nn.dense": _dense, "nn.matmul": _matmul, "nn.batch_matmul": _matmul}

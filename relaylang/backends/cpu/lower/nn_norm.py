@@ -1,0 +1,193 @@
+"""Activations, biases, softmax and other small parts of networks."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.index import ZERO, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, Value
+from relaylang.backends.cpu.lower.common import axis_of, result_type, typed
+from relaylang.backends.cpu.lower.tensor import elementwise
+from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.ir import Call
+
+
+def _along(axis: int, vector: Tensor) -> Any:
+    """An access to a vector that lies along an axis."""
+    return lambda nest, index: vector.at(nest, [ZERO if vector.shape[0] == 1 else index[axis]])
+
+
+def _bias_add(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, bias = args
+    shape, dtype = result_type(call)
+    bias_at = _along(axis_of(call.attrs.axis, len(shape)), bias)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        return nest.op(typed("{0} + {1}", dtype), [data.at(nest, index), bias_at(nest, index)], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    alpha = call.attrs.alpha
+
+    def make(nest: Nest, xs: list[Scalar]) -> Scalar:
+        return nest.op("({0} > 0 ? {0} : {0} * {1})", [xs[0], nest.const(alpha, dtype)], dtype)
+
+    return elementwise(shape, dtype, args, make)
+
+
+def _prelu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, alpha = args
+    shape, dtype = result_type(call)
+    alpha_at = _along(axis_of(call.attrs.axis, len(shape)), alpha)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        return nest.op("({0} > 0 ? {0} : {0} * {1})", [data.at(nest, index), alpha_at(nest, index)], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """Normalisation with fixed statistics whose result is used as a tuple (else SimplifyInference took it apart)."""
+    data, gamma, beta, mean, var = args
+    attrs = call.attrs
+    dtype = data.dtype
+    axis = axis_of(attrs.axis, len(data.shape))
+    root = "__builtin_sqrtf" if dtype == "float32" else "__builtin_sqrt"
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        g, b, m, v = (_along(axis, t)(nest, index) for t in (gamma, beta, mean, var))
+        scale = nest.op(f"(1 / {root}({{0}} + {{1}}))", [v, nest.const(attrs.epsilon, dtype)], dtype)
+        if attrs.scale:
+            scale = nest.op("({0} * {1})", [scale, g], dtype)
+        shift = nest.op("(-{0} * {1})", [m, scale], dtype)
+        if attrs.center:
+            shift = nest.op("({0} + {1})", [shift, b], dtype)
+        return nest.op("({0} * {1} + {2})", [data.at(nest, index), scale, shift], dtype)
+
+    return [Recipe(data.shape, dtype, at), mean, var]
+
+
+def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape = args[0].shape
+    return [args[0], Recipe(shape, args[0].dtype, lambda nest, index: nest.const(1, args[0].dtype))]
+
+
+def _softmax(log: bool) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        data = kernel.in_memory(args[0])
+        shape, dtype = data.shape, data.dtype
+        axis = axis_of(call.attrs.axis, len(shape))
+        outer = inner = 1
+        for extent in shape[:axis]:
+            outer *= extent
+        for extent in shape[axis + 1 :]:
+            inner *= extent
+        length = shape[axis]
+        wide = dtype == "float64"
+        c = "double" if wide else "float"
+        acc = "float64" if wide else "float32"
+        exp = "exp" if wide else "r_exp_f32"
+        logarithm = "log" if wide else "r_log_f32"
+        expo = kernel.buffer((outer, length, inner), acc)
+        factor = kernel.buffer((outer, inner), acc)
+        most = kernel.buffer((outer, inner), acc) if log or inner > 1 else None
+        stage = kernel.stage(outer)
+        low = "-__builtin_inf()" if wide else "-__builtin_inff()"
+        stage.put(f"for (long o = lo; o < hi; o++) {{\n  const {CTYPES[dtype]}* x = {data.name} + o * {length * inner};"
+                  f"\n  {c}* e = {expo.name} + o * {length * inner};")  # fmt: skip
+        if inner == 1:
+            stage.put(
+                f"  {c} m[16], s[16];\n"
+                f"  for (long l = 0; l < 16; l++) m[l] = {low}, s[l] = 0;\n"
+                f"  for (long a = 0; a + 16 <= {length}; a += 16)\n"
+                f"    for (long l = 0; l < 16; l++) m[l] = x[a + l] > m[l] ? x[a + l] : m[l];\n"
+                f"  for (long a = {length // 16 * 16}; a < {length}; a++) m[0] = x[a] > m[0] ? x[a] : m[0];\n"
+                f"  for (long n = 8; n > 0; n /= 2) for (long l = 0; l < n; l++)"
+                f" m[l] = m[l + n] > m[l] ? m[l + n] : m[l];\n"
+                f"  const {c} most = m[0];\n"
+                f"#pragma GCC ivdep\n"
+                f"  for (long a = 0; a < {length}; a++) e[a] = {exp}(x[a] - most);\n"
+                f"  for (long a = 0; a + 16 <= {length}; a += 16) for (long l = 0; l < 16; l++) s[l] += e[a + l];\n"
+                f"  for (long a = {length // 16 * 16}; a < {length}; a++) s[0] += e[a];\n"
+                f"  for (long n = 8; n > 0; n /= 2) for (long l = 0; l < n; l++) s[l] += s[l + n];"
+            )
+            if log:
+                assert most is not None
+                stage.put(f"  {most.name}[o] = most;\n  {factor.name}[o] = {logarithm}(s[0]);")
+            else:
+                stage.put(f"  {factor.name}[o] = 1 / s[0];")
+        else:
+            assert most is not None
+            stage.put(
+                f"  {c}* m = {most.name} + o * {inner}; {c}* s = {factor.name} + o * {inner};\n"
+                f"  for (long i = 0; i < {inner}; i++) m[i] = {low}, s[i] = 0;\n"
+                f"  for (long a = 0; a < {length}; a++)\n"
+                f"    for (long i = 0; i < {inner}; i++)"
+                f" m[i] = x[a * {inner} + i] > m[i] ? x[a * {inner} + i] : m[i];\n"
+                f"  for (long a = 0; a < {length}; a++)\n#pragma GCC ivdep\n"
+                f"    for (long i = 0; i < {inner}; i++) {{\n"
+                f"      {c} v = {exp}(x[a * {inner} + i] - m[i]); e[a * {inner} + i] = v; s[i] += v;\n    }}\n"
+                f"  for (long i = 0; i < {inner}; i++) s[i] = {f'{logarithm}(s[i])' if log else '1 / s[i]'};"
+            )
+        stage.put("}")
+        nest = Nest(shape)
+        index = [variable(d) for d in range(len(shape))]
+        rows = [*shape[:axis], 1, *shape[axis + 1 :]]
+        at = nest.offset([*index[:axis], ZERO, *index[axis + 1 :]], rows)
+        if log:
+            assert most is not None
+            x = BufTensor(data).at(nest, index)
+            value = nest.op("({0} - {1} - {2})", [x, nest.load(most, at), nest.load(factor, at)], acc)
+        else:
+            value = nest.op("({0} * {1})", [nest.load(expo, nest.offset(index, shape)), nest.load(factor, at)], acc)
+        if dtype != acc:
+            value = nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
+        sink.store(nest, index, value)
+        kernel.loops(nest)
+
+    return lower
+
+
+def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    """x / (bias + alpha / size * sum of squares over `size` neighbours along an axis) ** beta."""
+    data = kernel.in_memory(args[0])
+    attrs = call.attrs
+    shape = data.shape
+    axis = axis_of(attrs.axis, len(shape))
+    half = attrs.size // 2
+    nest = Nest(shape)
+    index: list[Index] = [variable(d) for d in range(len(shape))]
+    total = nest.const(0, data.dtype)
+    source = BufTensor(data)
+    for shift in range(-half, half + 1):
+        test, inner = nest.inside(nest.add(index[axis], shift), 0, shape[axis])
+        x = source.at(nest, [*index[:axis], inner, *index[axis + 1 :]])
+        square = nest.op("({0} * {0})", [x], data.dtype)
+        if test is not None:
+            square = nest.op("({0} ? {1} : 0)", [test, square], data.dtype)
+        total = nest.op("({0} + {1})", [total, square], data.dtype)
+    numbers = [nest.const(v, data.dtype) for v in (attrs.bias, attrs.alpha / attrs.size, attrs.beta)]
+    power = "powf" if data.dtype == "float32" else "pow"
+    value = nest.op(f"({{0}} / {power}({{1}} + {{2}} * {{3}}, {{4}}))",
+                    [source.at(nest, index), numbers[0], numbers[1], total, numbers[2]], data.dtype)  # fmt: skip
+    sink.store(nest, [variable(d) for d in range(len(shape))], value)
+    kernel.loops(nest)
+
+
+RECIPES: dict[str, Any] = {
+    "nn.bias_add": _bias_add,
+    "nn.leaky_relu": _leaky_relu,
+    "nn.prelu": _prelu,
+    "nn.batch_norm": _batch_norm,
+    "nn.dropout": _dropout,
+}
+ANCHORS: dict[str, Any] = {
+    "nn.softmax": _softmax(log=False),
+    "nn.fast_softmax": _softmax(log=False),
+    "nn.log_softmax": _softmax(log=True),
+    "nn.lrn": _lrn,
+}

@@ -1,0 +1,205 @@
+"""Pooling over one, two or three spatial axes, channels first or last.
+
+A row of results is kept in an accumulator array; each tap of the window updates the whole row, so that the inner loop is
+vector code. Which results of a row a tap reaches is known when the code is written.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.index import strides_of, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
+from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.lower.reduce import _COMBINE, _reduce, _start, close_loops, open_loops
+from relaylang.backends.cpu.scalar import Buf, Nest
+from relaylang.ir import Call
+
+
+def spatial_axes(layout: str, call: Call) -> tuple[list[int], int]:
+    """The spatial axes and the channel axis of a layout such as NCHW or NDHWC."""
+    if not layout.isalpha() or not layout.isupper():
+        raise unsupported(f"the layout {layout} cannot be compiled", call)
+    return [d for d, letter in enumerate(layout) if letter in "DHW"], layout.index("C")
+
+
+def spread(values: Any, count: int) -> list[int]:
+    values = [values] if isinstance(values, int) else list(values)
+    return values * count if len(values) == 1 else values
+
+
+def pads_of(padding: Any, count: int) -> list[tuple[int, int]]:
+    """Padding before and behind each of `count` axes, from 1, `count` or twice `count` numbers."""
+    values = spread(padding, count)
+    if len(values) == count:
+        values = values * 2
+    return list(zip(values[:count], values[count:]))
+
+
+def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[int, int]:
+    """The results `low <= o < high` whose position `o * stride + tap - first` lies inside the data."""
+    low = max(0, -(-(first - tap) // stride))
+    high = min(out, (extent - 1 + first - tap) // stride + 1)
+    return low, max(low, high)
+
+
+def _pool(kind: str) -> Any:
+    mean = kind == "avg"
+    reducer = "sum" if mean else "max"
+
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        attrs = call.attrs
+        data = kernel.in_memory(args[0])
+        axes, channel = spatial_axes(attrs.layout, call)
+        rank, count = len(data.shape), len(axes)
+        size, stride = spread(attrs.pool_size, count), spread(attrs.strides, count)
+        dilation = spread(attrs.dilation, count)
+        first = [p for p, _ in pads_of(attrs.padding, count)]
+        out_shape = sink.anchor.shape
+        acc = "float32" if data.dtype == "float16" else data.dtype
+        ctype, combine, start = CTYPES[acc], _COMBINE[reducer], _start(reducer, acc)
+        steps = strides_of(data.shape)
+        row = channel if channel == rank - 1 else axes[-1]
+        width = out_shape[row]
+        extents = list(out_shape[:row])
+        lines, pad, units = open_loops(extents)
+        lines.append(f"{pad}{ctype} acc[{width}];")
+        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {start};")
+        lines.append(f"{pad}long n = 0;")
+        base = " + ".join([f"i{d}*{steps[d]}" for d in range(row) if d not in axes] or ["0"])
+        opened = 0
+        looped = [n for n, d in enumerate(axes) if d < row]
+        for n in looped:
+            d = axes[n]
+            lines.append(f"{pad}for (long k{n} = 0; k{n} < {size[n]}; k{n}++) {{")
+            pad += "  "
+            opened += 1
+            lines.append(f"{pad}const long y{n} = i{d}*{stride[n]} + k{n}*{dilation[n]} - {first[n]};")
+            lines.append(f"{pad}if (y{n} < 0 || y{n} >= {data.shape[d]}) continue;")
+        lines.append(f"{pad}n++;")
+        where = " + ".join([base, *[f"y{n}*{steps[axes[n]]}" for n in looped]])
+        lines.append(f"{pad}const {CTYPES[data.dtype]}* x = {data.name} + {where};")
+        counts = np.zeros(width, np.int32)
+        if row == channel:
+            lines += self_row(pad, 0, width, combine, "x[w]")
+            counts += 1
+        else:
+            for tap in range(size[-1]):
+                low, high = _reach(tap * dilation[-1], width, data.shape[row], stride[-1], first[-1])
+                counts[low:high] += 1
+                at = f"w*{stride[-1]} + {tap * dilation[-1] - first[-1]}".replace("+ -", "- ")
+                lines += self_row(pad, low, high, combine, f"x[{at}]")
+        for _ in range(opened):
+            pad = pad[:-2]
+            lines.append(pad + "}")
+        nest = Nest(out_shape)
+        index = [variable(d) for d in range(rank)]
+        w = index[row]
+        rest = list(out_shape[row + 1 :])
+        assert all(e == 1 for e in rest) or row == rank - 1
+        value = nest.load(Buf("acc", (width,), acc), w)
+        if mean:
+            if attrs.count_include_pad:
+                total = 1
+                for extent in size:
+                    total *= extent
+                divisor = nest.const(total, acc)
+            elif row != channel and len(set(counts.tolist())) > 1:
+                table = nest.load(kernel.constant(np.maximum(counts, 1), "int32"), w)
+                number = nest.op("({0} * {1})", [nest.variable("n", "int64", row), table], "int64")
+                divisor = convert(nest, nest.op("({0} > 0 ? {0} : 1)", [number], "int64"), acc)
+            else:
+                each = max(1, int(counts[0])) if row != channel else 1
+                number = nest.op(f"({{0}} > 0 ? {{0}} * {each} : 1)", [nest.variable("n", "int64", row)], "int64")
+                divisor = convert(nest, number, acc)
+            value = nest.op("({0} / {1})", [value, divisor], acc)
+        sink.store(nest, index, convert(nest, value, data.dtype))
+        lines += nest.emit(split=False, indent=pad, fixed=row)[0]
+        kernel.stage(units).lines = lines + close_loops(row)
+
+    return lower
+
+
+def self_row(pad: str, low: int, high: int, combine: str, value: str) -> list[str]:
+    """One tap's update of the accumulator row."""
+    if high <= low:
+        return []
+    update = combine.format("acc[w]", value)
+    return ["#pragma GCC ivdep", f"{pad}for (long w = {low}; w < {high}; w++) acc[w] = {update};"]
+
+
+def _adaptive(kind: str, whole: bool) -> Any:
+    mean = kind == "avg"
+    reducer = "sum" if mean else "max"
+
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        data = args[0]
+        axes, _ = spatial_axes(call.attrs.layout, call)
+        out_shape = sink.anchor.shape
+        if whole or all(out_shape[d] == 1 for d in axes):
+            total = 1
+            for d in axes:
+                total *= data.shape[d]
+            _reduce(kernel, data, reducer, axes, True, sink, float(total) if mean else None)
+            return
+        _windows(kernel, kernel.in_memory(data), reducer, mean, axes, out_shape, sink)
+
+    return lower
+
+
+def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence[int], out_shape: tuple[int, ...],
+             sink: Sink) -> None:  # fmt: skip
+    """Windows of different sizes: result `o` of `O` covers `floor(o * I / O)` up to `ceil((o + 1) * I / O)`."""
+    rank = len(out_shape)
+    acc = "float32" if data.dtype == "float16" else data.dtype
+    lines, pad, units = open_loops(out_shape)
+    steps = strides_of(data.shape)
+    lines.append(f"{pad}{CTYPES[acc]} acc = {_start(reducer, acc)}; long n = 1;")
+    for d in axes:
+        size, out = data.shape[d], out_shape[d]
+        lines.append(f"{pad}const long a{d} = i{d}*{size}/{out}, z{d} = ((i{d} + 1)*{size} + {out - 1})/{out};")
+        lines.append(f"{pad}n *= z{d} - a{d};")
+    for d in axes:
+        lines.append(f"{pad}for (long y{d} = a{d}; y{d} < z{d}; y{d}++)")
+    at = " + ".join(f"{'y' if d in axes else 'i'}{d}*{steps[d]}" for d in range(rank))
+    lines.append(f"{pad}  acc = {_COMBINE[reducer].format('acc', f'{data.name}[{at}]')};")
+    nest = Nest(out_shape)
+    value = nest.variable("acc", acc, rank)
+    if mean:
+        value = nest.op("({0} / {1})", [value, convert(nest, nest.variable("n", "int64", rank), acc)], acc)
+    index = [variable(d) for d in range(rank)]
+    sink.store(nest, index, convert(nest, value, data.dtype))
+    lines += nest.emit(split=False, indent=pad, fixed=rank)[0]
+    kernel.stage(units).lines = lines + close_loops(rank)
+
+
+def _upsampling(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    """Nearest-neighbour upsampling by whole factors."""
+    attrs = call.attrs
+    data = BufTensor(kernel.in_memory(args[0]))
+    axes, _ = spatial_axes(attrs.layout, call)
+    shape = sink.anchor.shape
+    if attrs.method != "nearest_neighbor" or any(shape[d] % data.shape[d] for d in axes):
+        raise unsupported(f"nn.upsampling by {attrs.method} at this scale cannot be compiled", call)
+    nest = Nest(shape)
+    index = [variable(d) for d in range(len(shape))]
+    where = [
+        nest.op(f"({{0}} / {shape[d] // data.shape[d]})", [nest.index(index[d])], "int64") if d in axes else index[d]
+        for d in range(len(shape))
+    ]
+    sink.store(nest, index, data.at(nest, where))
+    kernel.loops(nest)
+
+
+ANCHORS: dict[str, Any] = {
+    **{f"nn.max_pool{n}d": _pool("max") for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": _pool("avg") for n in (1, 2, 3)},
+    **{f"nn.adaptive_avg_pool{n}d": _adaptive("avg", False) for n in (1, 2, 3)},
+    **{f"nn.adaptive_max_pool{n}d": _adaptive("max", False) for n in (1, 2, 3)},
+    "nn.global_avg_pool2d": _adaptive("avg", True),
+    "nn.global_max_pool2d": _adaptive("max", True),
+    "nn.upsampling": _upsampling,
+}

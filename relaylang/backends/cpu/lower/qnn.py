@@ -1,0 +1,371 @@
+"""Quantised operators, in the integers that the interpreter computes (`relaylang.interpreter.kernels.qnn`).
+
+Requantisation multiplies by a fixed-point number of 31 bits in int64. With constant scales that number is made here;
+with scales that arrive when the program runs, the generated code makes it.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.backends.cpu.dtypes import int_range
+from relaylang.backends.cpu.index import ZERO, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
+from relaylang.backends.cpu.lower import nn_conv, nn_dense
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, saturate
+from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
+from relaylang.backends.cpu.lower.tensor import unary
+from relaylang.backends.cpu.lower.transform import Joined
+from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.ir import Call
+
+
+def fixed_point(multiplier: float) -> tuple[int, int]:
+    """A real number as `significand * 2**(shift - 31)` with a significand of 31 bits, halves rounded away from zero."""
+    fraction, shift = math.frexp(multiplier)
+    scaled = fraction * 2.0**31
+    significand = int(math.floor(abs(scaled) + 0.5)) * (1 if scaled >= 0 else -1)
+    if significand == 2**31:
+        significand, shift = significand // 2, shift + 1
+    return significand, shift
+
+
+def along(vector: Tensor, axis: int, index: Sequence[Index], nest: Nest) -> Scalar:
+    """The element of a scalar, or of a vector along an axis, that belongs to an index."""
+    if not vector.shape:
+        return vector.at(nest, [])
+    if vector.shape[0] == 1 or not index:
+        return vector.at(nest, [ZERO])
+    return vector.at(nest, [index[axis_of(axis, len(index))]])
+
+
+def _minus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
+    """`value - zero` in int32."""
+    value = convert(nest, value, "int32")
+    if zero.kind == "const" and zero.text in ("0", "(0)"):
+        return value
+    return nest.op("({0} - {1})", [value, convert(nest, zero, "int32")], "int32")
+
+
+def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
+    zero = convert(nest, zero, "int32")
+    if zero.text in ("0", "(0)"):
+        return value
+    return nest.op("({0} + {1})", [value, zero], "int32")
+
+
+def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int,
+                   index: Sequence[Index], upward: bool) -> Scalar:  # fmt: skip
+    """An int32 times `scale / out_scale`, by the fixed-point rules."""
+    numbers = [s if isinstance(s, float) else float(s.value) if isinstance(s, Number) else None for s in (scale, out_scale)]
+    if numbers[0] is not None and numbers[1] is not None:
+        significand, shift = fixed_point(numbers[0] / numbers[1])
+        left, right = max(shift, 0), max(-shift, 0) + 31
+        shifted = f"((int64_t){{0}} << {left})" if left else "(int64_t){0}"
+        half = 1 << (right - 1)
+        if upward:
+            template = f"(int32_t)(({shifted} * INT64_C({significand}) + INT64_C({half})) >> {right})"
+            return nest.op(template, [value], "int32")
+        product = nest.op(f"({shifted} * INT64_C({significand}))", [value], "int64")
+        template = f"(int32_t)(({{0}} + ({{0}} >= 0 ? INT64_C({half}) : INT64_C({half - 1}))) >> {right})"
+        return nest.op(template, [product], "int32")
+    parts = []
+    for given in (scale, out_scale):
+        number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
+        parts.append(convert(nest, number, "float64"))
+    multiplier = nest.op("({0} / {1})", parts, "float64")
+    significand_ = nest.op("r_fixed_significand({0})", [multiplier], "int64")
+    shift_ = nest.op("r_fixed_shift({0})", [multiplier], "int64")
+    name = "r_fixed_multiply" if upward else "r_fixed_multiply_nearest"
+    return nest.op(f"{name}({{0}}, {{1}}, {{2}})", [value, significand_, shift_], "int32")
+
+
+def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor | float, zero: Tensor, out_scale: Tensor,
+                out_zero: Tensor, dtype: str, axis: int = -1, rounding: str = "None", compute: str = "None") -> Scalar:  # fmt: skip
+    """One element, from one scale and zero point to another."""
+    value = _minus(nest, value, along(zero, axis, index, nest))
+    upward = rounding in ("None", "UPWARD", "")
+    if compute in ("float32", "float64"):
+        parts = []
+        for given in (scale, out_scale):
+            number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
+            parts.append(convert(nest, number, "float64"))
+        multiplier = convert(nest, nest.op("({0} / {1})", parts, "float64"), compute)
+        shift = convert(nest, along(out_zero, axis, (), nest), compute)
+        scaled = nest.op("({0} * {1} + {2})", [convert(nest, value, compute), multiplier, shift], compute)
+        if upward:
+            scaled = unary("floor", nest, nest.op("({0} + {1})", [scaled, nest.const(0.5, compute)], compute))
+        else:
+            scaled = unary("round", nest, scaled)
+        shifted = convert(nest, scaled, "int32")
+    else:
+        shifted = multiply_fixed(nest, value, scale, out_scale, axis, index, upward)
+        shifted = _plus(nest, shifted, along(out_zero, axis, (), nest))
+    return shifted if dtype == "int32" else saturate(nest, shifted, dtype)
+
+
+def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str,
+              axis: int) -> Scalar:  # fmt: skip
+    """`round(value / scale) + zero`, held to the type's range."""
+    divided = nest.op("({0} / {1})", [value, along(scale, axis, index, nest)], value.dtype)
+    shift = convert(nest, convert(nest, along(zero, axis, index, nest), "int32"), value.dtype)
+    shifted = nest.op("({0} + {1})", [unary("round", nest, divided), shift], value.dtype)
+    low, high = int_range(dtype)
+    # float32 holds the bounds of 8 and 16 bits exactly; those of 32 bits need float64.
+    wide = "float64" if high >= 1 << 24 else value.dtype
+    held = convert(nest, nest.op("({0} == {0} ? {0} : 0)", [shifted], value.dtype), wide)
+    held = nest.op("({0} < {1} ? {1} : {0})", [held, nest.const(low, wide)], wide)
+    held = nest.op("({0} > {1} ? {1} : {0})", [held, nest.const(high, wide)], wide)
+    return convert(nest, held, dtype)
+
+
+def dequantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, axis: int) -> Scalar:
+    shifted = convert(nest, _minus(nest, value, along(zero, axis, index, nest)), "float32")
+    return nest.op("({0} * {1})", [shifted, convert(nest, along(scale, axis, index, nest), "float32")], "float32")
+
+
+def _quantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, scale, zero = args
+    shape, dtype = result_type(call)
+    axis = call.attrs.axis
+    return Recipe(shape, dtype, lambda nest, index: quantized(nest, data.at(nest, index), index, scale, zero, dtype, axis))
+
+
+def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, scale, zero = args
+    shape, dtype = result_type(call)
+    if dtype != "float32":
+        raise unsupported(f"qnn.dequantize to {dtype} cannot be compiled", call)
+    axis = call.attrs.axis
+    return Recipe(shape, dtype, lambda nest, index: dequantized(nest, data.at(nest, index), index, scale, zero, axis))
+
+
+def _requantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, scale, zero, out_scale, out_zero = args
+    shape, dtype = result_type(call)
+    attrs = call.attrs
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        return requantized(nest, data.at(nest, index), index, scale, zero, out_scale, out_zero, dtype, attrs.axis,
+                           attrs.rounding, attrs.compute_dtype)  # fmt: skip
+
+    return Recipe(shape, dtype, at)
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return isinstance(a, Number) and isinstance(b, Number) and bool(a.value == b.value)
+
+
+def upcast(nest: Nest, data: Tensor, index: Sequence[Index], scale: Tensor, zero: Tensor, out_scale: Tensor,
+           out_zero: Tensor, axis: int) -> Scalar:  # fmt: skip
+    """An operand at the output's scale and zero point, as int32."""
+    value = broadcast_at(data, nest, index)
+    if _same(scale, out_scale) and _same(zero, out_zero):
+        return convert(nest, value, "int32")
+    own = index[len(index) - len(data.shape) :] if data.shape else ()
+    return requantized(nest, value, own, scale, zero, out_scale, out_zero, "int32", axis)
+
+
+def _sum(sign: str) -> Any:
+    other = "-" if sign == "+" else "+"
+
+    def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+        a, b, a_scale, a_zero, b_scale, b_zero, scale, zero = args
+        shape, dtype = result_type(call)
+
+        def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+            left = upcast(nest, a, index, a_scale, a_zero, scale, zero, call.attrs.lhs_axis)
+            right = upcast(nest, b, index, b_scale, b_zero, scale, zero, call.attrs.rhs_axis)
+            shift = convert(nest, along(zero, -1, (), nest), "int32")
+            total = nest.op(f"({{0}} {sign} {{1}} {other} {{2}})", [left, right, shift], "int32")
+            return saturate(nest, total, dtype) if dtype != "int32" else total
+
+        return Recipe(shape, dtype, at)
+
+    return lower
+
+
+def _mul(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    a, b, a_scale, a_zero, b_scale, b_zero, scale, zero = args
+    shape, dtype = result_type(call)
+    if a_scale.shape or b_scale.shape:
+        raise unsupported("qnn.mul with a scale per channel cannot be compiled", call)
+
+    def both(nest: Nest, index: Sequence[Index]) -> Scalar:
+        # The product of the scales is taken in float32, as the interpreter takes it.
+        parts = [convert(nest, s.at(nest, []), "float32") for s in (a_scale, b_scale)]
+        return nest.op("(float)({0} * {1})", parts, "float32")
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        left = _minus(nest, broadcast_at(a, nest, index), along(a_zero, -1, (), nest))
+        right = _minus(nest, broadcast_at(b, nest, index), along(b_zero, -1, (), nest))
+        product = nest.op("({0} * {1})", [left, right], "int32")
+        return requantized(nest, product, index, Recipe((), "float32", both), Number(0, "int32"), scale, zero, dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _concatenate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    parts, scales, zeros, scale, zero = args
+    shape, dtype = result_type(call)
+
+    def held(part: Tensor, own: Tensor, own_zero: Tensor) -> Tensor:
+        if _same(own, scale) and _same(own_zero, zero):
+            return part
+
+        def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+            return requantized(nest, part.at(nest, index), index, own, own_zero, scale, zero, dtype)
+
+        return Recipe(part.shape, dtype, at)
+
+    items = [held(p, s, z) for p, s, z in zip(parts, scales, zeros)]
+    return Joined(shape, dtype, axis_of(call.attrs.axis, len(shape)), items)
+
+
+def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, in_scale, in_zero, scale, zero = args
+    shape, dtype = result_type(call)
+    alpha = call.attrs.alpha
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        held = upcast(nest, data, index, in_scale, in_zero, scale, zero, -1)
+        shift = convert(nest, along(zero, -1, (), nest), "int32")
+        low = nest.op("({0} + {1})", [
+            multiply_fixed(nest, held, float(alpha), 1.0, -1, index, True),
+            multiply_fixed(nest, shift, float(1 - alpha), 1.0, -1, index, True),
+        ], "int32")  # fmt: skip
+        x = convert(nest, data.at(nest, index), "int32")
+        first = convert(nest, along(in_zero, -1, (), nest), "int32")
+        return saturate(nest, nest.op("({0} < {1} ? {2} : {3})", [x, first, low, held], "int32"), dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _through_floats(name: str) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+        data, in_scale, in_zero, scale, zero = args
+        shape, dtype = result_type(call)
+
+        def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+            real = dequantized(nest, data.at(nest, index), index, in_scale, in_zero, -1)
+            return quantized(nest, unary(name, nest, real), index, scale, zero, dtype, -1)
+
+        return Recipe(shape, dtype, at)
+
+    return lower
+
+
+def _fixed_multiply(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    shape, dtype = result_type(call)
+    numbers = call.attrs.multiplier, call.attrs.shift
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        value = convert(nest, data.at(nest, index), "int32")
+        parts = [nest.const(n, "int64") for n in numbers]
+        return convert(nest, nest.op("r_fixed_multiply({0}, {1}, {2})", [value, *parts], "int32"), dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, multiplier, left, right = args
+    shape, dtype = result_type(call)
+    axes = call.attrs.axes
+    named = [axis_of(a, len(shape)) for a in ([axes] if isinstance(axes, int) else axes)]
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        where = [index[d] for d in named]
+        own = [t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape
+               else t.at(nest, []) for t in (multiplier, left, right)]  # fmt: skip
+        significand, lefts, rights = (convert(nest, v, "int64") for v in own)
+        shift = nest.op("({0} - {1})", [lefts, rights], "int64")
+        value = convert(nest, data.at(nest, index), "int32")
+        return nest.op("r_fixed_multiply({0}, {1}, {2})", [value, significand, shift], "int32")
+
+    return Recipe(shape, dtype, at)
+
+
+# Products
+
+
+def _zero_text(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple[str, list[Tensor]]:
+    """A zero point as a C expression, empty where it is 0, and the tensors that the expression reads."""
+    if isinstance(zero, Number):
+        return (str(int(zero.value)) if zero.value >= 0 else f"({int(zero.value)})") if zero.value else "", []
+    buf = kernel.in_memory(zero)
+    if buf.size == 1:
+        at = "0"
+    elif at == "0":
+        raise unsupported("a zero point per channel cannot be compiled here", call)
+    return f"(int32_t){buf.name}[{at}]", [BufTensor(buf)]
+
+
+def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, weight, _, in_zero, _, weight_zero = args
+    if sink.anchor.dtype != "int32":
+        raise unsupported(f"qnn.conv2d to {sink.anchor.dtype} cannot be compiled", call)
+    zero, _ = _zero_text(kernel, in_zero, call)
+    if isinstance(weight_zero, Number):
+        text, _ = _zero_text(kernel, weight_zero, call)
+    else:
+        # A zero point that arrives with the data: the weights are shifted first.
+        weight = nn_dense.converted(kernel, weight, "int32", None)
+        plain, row = weight, call.attrs.kernel_layout.index("O")
+
+        def shifted(nest: Nest, index: Sequence[Index]) -> Scalar:
+            return _minus(nest, plain.at(nest, index), along(weight_zero, row, index, nest))
+
+        weight, text = Recipe(plain.shape, "int32", shifted), ""
+    nn_conv.lower_conv(kernel, call, kernel.in_memory(data), weight, sink, "int32", zero, text)
+
+
+def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, weight, _, in_zero, _, weight_zero = args
+    if sink.anchor.dtype != "int32":
+        raise unsupported(f"qnn.dense to {sink.anchor.dtype} cannot be compiled", call)
+    inner = sink if nn_dense.fused_ready(sink, len(data.shape)) else nn_dense.through_buffer(kernel, sink)
+    text, extra = _zero_text(kernel, weight_zero, call, "j")
+    left = nn_dense.converted(kernel, data, "int32", None if _is_zero(in_zero) else in_zero)
+    product = nn_dense.dense_product(data, weight.shape[0])
+    nn_dense.lower_product(kernel, product, left, weight, inner, "int32", text, extra)
+    nn_dense.finish(kernel, sink, inner)
+
+
+def _is_zero(zero: Tensor) -> bool:
+    return isinstance(zero, Number) and zero.value == 0
+
+
+def _avg_pool2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, in_scale, in_zero, scale, zero = args
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        return upcast(nest, data, index, in_scale, in_zero, scale, zero, -1)
+
+    held = Recipe(data.shape, "int32", at)
+    dtype = sink.anchor.dtype
+    sink.anchor.dtype = "int32"
+    wide = kernel.buffer(sink.anchor.shape, "int32")
+    POOLS["nn.avg_pool2d"](kernel, call, [held], Sink(kernel, sink.anchor, sink.anchor, wide))
+    sink.anchor.dtype = dtype
+    nest = Nest(sink.anchor.shape)
+    index = [variable(d) for d in range(len(sink.anchor.shape))]
+    sink.store(nest, index, saturate(nest, nest.load(wide, nest.offset(index, wide.shape)), dtype))
+    kernel.loops(nest)
+
+
+RECIPES: dict[str, Any] = {
+    "qnn.quantize": _quantize,
+    "qnn.dequantize": _dequantize,
+    "qnn.requantize": _requantize,
+    "qnn.add": _sum("+"),
+    "qnn.subtract": _sum("-"),
+    "qnn.mul": _mul,
+    "qnn.concatenate": _concatenate,
+    "qnn.leaky_relu": _leaky_relu,
+    "fixed_point_multiply": _fixed_multiply,
+    "fixed_point_multiply_per_axis": _fixed_multiply_axis,
+    **{f"qnn.{n}": _through_floats(n) for n in ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh")},
+}
+ANCHORS: dict[str, Any] = {"qnn.conv2d": _conv2d, "qnn.dense": _dense, "qnn.avg_pool2d": _avg_pool2d}

@@ -1,0 +1,220 @@
+"""Reductions along axes.
+
+Over trailing axes, each result is made in 16 partial accumulators that run side by side (vector code without asking the
+compiler to reorder sums); over others, a buffer of results is updated row by row, so that the inner loop is contiguous.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float, literal
+from relaylang.backends.cpu.index import ZERO, Affine, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.ir import Call
+
+LANES = 16
+_COMBINE = {
+    "sum": "({0} + {1})",
+    "prod": "({0} * {1})",
+    "max": "({1} > {0} || {1} != {1} ? {1} : {0})",
+    "min": "({1} < {0} || {1} != {1} ? {1} : {0})",
+    "all": "(uint8_t)({0} & ({1} != 0))",
+    "any": "(uint8_t)({0} | ({1} != 0))",
+}
+
+
+def _start(kind: str, dtype: str) -> str:
+    """The value that a reduction begins with."""
+    if kind in ("sum", "any"):
+        return literal(0, dtype)
+    if kind in ("prod", "all"):
+        return literal(1, dtype)
+    if is_float(dtype):
+        return literal(float("-inf") if kind == "max" else float("inf"), dtype)
+    low, high = int_range(dtype)
+    return literal(low if kind == "max" else high, dtype)
+
+
+def reduce_axes(rank: int, attrs: Any) -> list[int]:
+    if not attrs.axis:
+        return list(range(rank))
+    named = {axis_of(a, rank) for a in attrs.axis}
+    return [d for d in range(rank) if (d in named) != attrs.exclude]
+
+
+def _result_index(rank: int, axes: Sequence[int], keepdims: bool, kept: Sequence[Affine]) -> list[Affine]:
+    """The result's index from those of the dimensions that are kept."""
+    if not keepdims:
+        return list(kept)
+    left = iter(kept)
+    return [ZERO if d in axes else next(left) for d in range(rank)]
+
+
+def open_loops(extents: Sequence[int]) -> tuple[list[str], str, int]:
+    """Loops `i0`, `i1` ... opened by hand, the first that is longer than 1 cut into units; the indent, the units."""
+    lines: list[str] = []
+    pad = "  "
+    units = 1
+    for d, extent in enumerate(extents):
+        if units == 1 and extent > 1:
+            units = extent
+            lines.append(f"{pad}for (long i{d} = lo; i{d} < hi; i{d}++) {{")
+        else:
+            lines.append(f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++) {{")
+        pad += "  "
+    return lines, pad, units
+
+
+def close_loops(count: int) -> list[str]:
+    return ["  " * (d + 1) + "}" for d in reversed(range(count))]
+
+
+def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int,
+                finish: Any) -> None:  # fmt: skip
+    """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
+    rows = len(kept)
+    lines, pad, units = open_loops(kept)
+    ctype, combine = CTYPES[acc_dtype], _COMBINE[kind]
+    start = _start(kind, acc_dtype)
+    whole, rest = divmod(length, LANES)
+    lanes = Buf("acc", (LANES,), acc_dtype)
+    lines.append(f"{pad}{ctype} acc[{LANES}];")
+    lines.append(f"{pad}for (long l = 0; l < {LANES}; l++) acc[l] = {start};")
+    index: list[Index] = [variable(d) for d in range(rows)]
+    if whole:
+        nest = Nest([*kept, whole, LANES])
+        value = convert(nest, data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]), acc_dtype)
+        lane = nest.load(lanes, variable(rows + 1))
+        nest.store(lanes, variable(rows + 1), nest.op(combine, [lane, value], acc_dtype))
+        lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
+    if rest:
+        nest = Nest([*kept, rest])
+        value = convert(nest, data.at(nest, [*index, variable(rows) + whole * LANES]), acc_dtype)
+        nest.store(lanes, variable(rows), nest.op(combine, [nest.load(lanes, variable(rows)), value], acc_dtype))
+        lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
+    lines.append(f"{pad}for (long n = {LANES // 2}; n > 0; n /= 2) for (long l = 0; l < n; l++)"
+                 f" acc[l] = {combine.format('acc[l]', 'acc[l + n]')};")  # fmt: skip
+    nest = Nest(kept)
+    finish(nest, [variable(d) for d in range(rows)], nest.variable("acc[0]", acc_dtype, rows))
+    lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
+    stage = kernel.stage(units)
+    stage.lines = lines + close_loops(rows)
+
+
+def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
+            scale: float | None) -> None:  # fmt: skip
+    """Reduce `data` over `axes`; with `scale` (a mean), the sum is divided by it."""
+    rank = len(data.shape)
+    dtype = data.dtype
+    acc = "float32" if dtype == "float16" else dtype
+    kept = [d for d in range(rank) if d not in axes]
+
+    def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
+        if scale is not None:
+            value = nest.op("({0} / {1})", [value, nest.const(scale if is_float(acc) else int(scale), acc)], acc)
+        value = convert(nest, value, dtype)
+        sink.store(nest, _result_index(rank, axes, keepdims, index), value)
+
+    shape = [data.shape[d] for d in kept]
+    if axes == list(range(len(kept), rank)):
+        length = 1
+        for d in axes:
+            length *= data.shape[d]
+        if len(axes) != 1:
+            data = BufTensor(kernel.in_memory(data), (*shape, length))
+        reduce_rows(kernel, data, kind, acc, shape, length, finish)
+        return
+    # Kept axes behind reduced ones: the results are updated together, with the kept axes inside.
+    total = kernel.buffer(shape, acc)
+    nest = Nest(shape)
+    inner = [variable(d) for d in range(len(shape))]
+    nest.store(total, nest.offset(inner, shape), nest.op(_start(kind, acc), [], acc))
+    kernel.loops(nest)
+    lead = next((n for n, d in enumerate(kept) if d != n), 0)
+    order = [*kept[:lead], *axes, *kept[lead:]]
+    nest = Nest([data.shape[d] for d in order])
+    place = {d: variable(n) for n, d in enumerate(order)}
+    where = nest.offset([place[d] for d in kept], shape)
+    value = convert(nest, data.at(nest, [place[d] for d in range(rank)]), acc)
+    nest.store(total, where, nest.op(_COMBINE[kind], [nest.load(total, where), value], acc))
+    lines, _ = nest.emit(split=False)
+    stage = kernel.stage()
+    stage.lines = [line for line in lines if "ivdep" not in line]
+    nest = Nest(shape)
+    finish(nest, inner, nest.load(total, nest.offset(inner, shape)))
+    kernel.loops(nest)
+
+
+def _count(data: Tensor, axes: Sequence[int]) -> int:
+    total = 1
+    for d in axes:
+        total *= data.shape[d]
+    return total
+
+
+def _plain(kind: str, mean: bool = False) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        data = args[0]
+        axes = reduce_axes(len(data.shape), call.attrs)
+        _reduce(kernel, data, kind, axes, call.attrs.keepdims, sink, float(_count(data, axes)) if mean else None)
+
+    return lower
+
+
+def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, mean = args
+    axes = reduce_axes(len(data.shape), call.attrs)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        diff = nest.op("({0} - {1})", [data.at(nest, index), broadcast_at(mean, nest, index)], data.dtype)
+        return nest.op("({0} * {0})", [diff], data.dtype)
+
+    count = _count(data, axes) - (1 if call.attrs.unbiased else 0)
+    _reduce(kernel, Recipe(data.shape, data.dtype, at), "sum", axes, call.attrs.keepdims, sink, float(count))
+
+
+def _arg(kind: str) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        data = args[0]
+        rank = len(data.shape)
+        axes = reduce_axes(rank, call.attrs)
+        kept = [d for d in range(rank) if d not in axes]
+        shape = [data.shape[d] for d in kept]
+        source = BufTensor(kernel.in_memory(data))
+        lines, pad, units = open_loops(shape)
+        ctype = CTYPES[data.dtype]
+        order = [*kept, *axes]
+        lines.append(f"{pad}{ctype} best = {_start(kind, data.dtype)}; int64_t at = -1;")
+        nest = Nest([data.shape[d] for d in order])
+        place = {d: variable(n) for n, d in enumerate(order)}
+        value = source.at(nest, [place[d] for d in range(rank)])
+        number = nest.index(nest.offset([place[d] for d in axes], [data.shape[d] for d in axes]))  # type: ignore[arg-type]
+        sign = ">" if kind == "max" else "<"
+        test = f"{sign}=" if call.attrs.select_last_index else sign
+        nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
+        lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
+        lines = [line for line in lines if "ivdep" not in line]
+        nest = Nest(shape)
+        index = _result_index(rank, axes, call.attrs.keepdims, [variable(d) for d in range(len(kept))])
+        sink.store(nest, index, nest.op("(int32_t)({0})", [nest.variable("at", "int64", len(kept))], "int32"))
+        lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
+        kernel.stage(units).lines = lines + close_loops(len(kept))
+
+    return lower
+
+
+ANCHORS: dict[str, Any] = {
+    "sum": _plain("sum"),
+    "prod": _plain("prod"),
+    "max": _plain("max"),
+    "min": _plain("min"),
+    "all": _plain("all"),
+    "any": _plain("any"),
+    "mean": _plain("sum", mean=True),
+    "variance": _variance,
+    "argmax": _arg("max"),
+    "argmin": _arg("min"),
+}

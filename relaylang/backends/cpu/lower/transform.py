@@ -1,0 +1,434 @@
+"""Operators that only move elements: each says which element of which operand stands at an index of its result."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu.index import ZERO, Affine
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value, unsupported
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
+from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.ir import Call
+
+Source = Callable[[Nest, list[Index]], Sequence[Index]]
+
+
+def moved(call: Call, data: Tensor, source: Source) -> Recipe:
+    """The result whose element at an index is the operand's at `source(nest, index)`."""
+    shape, dtype = result_type(call)
+    return Recipe(shape, dtype, lambda nest, index: data.at(nest, list(source(nest, list(index)))))
+
+
+def _reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    shape, _ = result_type(call)
+    if isinstance(data, BufTensor):
+        return BufTensor(data.buf, shape)
+    return moved(call, data, lambda nest, index: nest.unravel(nest.offset(index, shape), data.shape))
+
+
+def _transpose(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    rank = len(args[0].shape)
+    axes = call.attrs.axes
+    order = [axis_of(a, rank) for a in axes] if axes else list(range(rank))[::-1]
+    place = {a: i for i, a in enumerate(order)}
+    return moved(call, args[0], lambda nest, index: [index[place[d]] for d in range(rank)])
+
+
+def _broadcast(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    data = args[0]
+    return Recipe(shape, dtype, lambda nest, index: broadcast_at(data, nest, index))
+
+
+def _strided_slice(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    attrs = call.attrs
+    rank = len(data.shape)
+    axes = [axis_of(a, rank) for a in attrs.axes] if attrs.axes else list(range(len(attrs.begin)))
+    strides = list(attrs.strides) if attrs.strides else [1]
+    start, step = [0] * rank, [1] * rank
+    for n, axis in enumerate(axes):
+        extent = data.shape[axis]
+        by = 1 if attrs.slice_mode == "size" else strides[n] if n < len(strides) else strides[-1] if len(strides) == 1 else 1
+        begin = attrs.begin[n]
+        begin = begin + extent if begin < 0 else begin
+        start[axis] = min(max(begin, 0), extent if by > 0 else extent - 1)
+        step[axis] = by
+
+    def source(nest: Nest, index: list[Index]) -> list[Index]:
+        return [nest.add(nest.scale(i, by), first) for i, by, first in zip(index, step, start)]
+
+    return moved(call, data, source)
+
+
+def _slice_like(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    return moved(call, args[0], lambda nest, index: index)
+
+
+class Joined(Tensor):
+    """Operands laid side by side along an axis. Alone it is written part by part; inside others it selects."""
+
+    def __init__(self, shape: Sequence[int], dtype: str, axis: int, items: Sequence[Tensor]) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.axis = axis
+        self.items = list(items)
+
+    def parts(self) -> Iterator[tuple[tuple[int, ...], list[int], Tensor]]:
+        shift = 0
+        for item in self.items:
+            where = [0] * len(self.shape)
+            where[self.axis] = shift
+            shift += item.shape[self.axis]
+            yield item.shape, where, item
+
+    def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
+        where = index[self.axis]
+        shift = self.shape[self.axis]
+        out: Scalar | None = None
+        for item in reversed(self.items):
+            extent = item.shape[self.axis]
+            shift -= extent
+            if extent == 0:
+                continue
+            _, inner = nest.inside(nest.add(where, -shift), 0, extent)
+            value = item.at(nest, [*index[: self.axis], inner, *index[self.axis + 1 :]])
+            if out is None:
+                out = value
+            else:
+                test = nest.op(f"({{0}} < {shift + extent})", [nest.as_scalar(where)], "bool")
+                out = nest.op("({0} ? {1} : {2})", [test, value, out], self.dtype)
+        assert out is not None
+        return out
+
+
+def _concatenate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    return Joined(shape, dtype, axis_of(call.attrs.axis, len(shape)), args[0])
+
+
+def _stack(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    axis = axis_of(call.attrs.axis, len(shape))
+
+    def widened(item: Tensor) -> Recipe:
+        one = (*item.shape[:axis], 1, *item.shape[axis:])
+        return Recipe(one, dtype, lambda nest, index: item.at(nest, [*index[:axis], *index[axis + 1 :]]))
+
+    return Joined(shape, dtype, axis, [widened(item) for item in args[0]])
+
+
+def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    axis = axis_of(call.attrs.axis, len(data.shape))
+    out: list[Tensor] = []
+    shift = 0
+
+    def part(shape: tuple[int, ...], dtype: str, first: int) -> Recipe:
+        def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+            return data.at(nest, [*index[:axis], nest.add(index[axis], first), *index[axis + 1 :]])
+
+        return Recipe(shape, dtype, at)
+
+    for shape, dtype in result_types(call):
+        out.append(part(shape, dtype, shift))
+        shift += shape[axis]
+    return out
+
+
+def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, indices = args
+    attrs = call.attrs
+    shape, dtype = result_type(call)
+    mode = attrs.mode
+    batch = attrs.batch_dims or 0
+    rank, width = len(data.shape), len(indices.shape)
+    axis = None if attrs.axis is None else axis_of(attrs.axis, rank)
+    if batch < 0:
+        batch += width
+    extent = int(np.prod(data.shape)) if axis is None else data.shape[axis]
+
+    def bounded(nest: Nest, value: Scalar) -> Scalar:
+        value = convert(nest, value, "int64")
+        if mode == "wrap":
+            return nest.op(f"r_floor_mod({{0}}, INT64_C({extent}))", [value], "int64")
+        return nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [value], "int64")
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        if axis is None:
+            where = bounded(nest, indices.at(nest, index))
+            return data.at(nest, nest.unravel(where, data.shape))
+        middle = index[axis : axis + width - batch]
+        where = bounded(nest, indices.at(nest, [*index[:batch], *middle]))
+        return data.at(nest, [*index[:axis], where, *index[axis + width - batch :]])
+
+    return Recipe(shape, dtype, at)
+
+
+def _gather(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, indices = args
+    shape, dtype = result_type(call)
+    axis = axis_of(call.attrs.axis, len(data.shape))
+    extent = data.shape[axis]
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        value = convert(nest, indices.at(nest, index), "int64")
+        where = nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [value], "int64")
+        return data.at(nest, [*index[:axis], where, *index[axis + 1 :]])
+
+    return Recipe(shape, dtype, at)
+
+
+def _gather_nd(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, indices = args
+    shape, dtype = result_type(call)
+    batch = call.attrs.batch_dims or 0
+    depth, width = indices.shape[0], len(indices.shape) - 1
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        where: list[Index] = list(index[:batch])
+        for d in range(depth):
+            value = convert(nest, indices.at(nest, [Affine({}, d), *index[:width]]), "int64")
+            limit = data.shape[batch + d] - 1
+            where.append(nest.op(f"r_clamp_index({{0}}, 0, {limit})", [value], "int64"))
+        return data.at(nest, [*where, *index[width:]])
+
+    return Recipe(shape, dtype, at)
+
+
+def _tile(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        own = index[len(index) - len(data.shape) :] if data.shape else ()
+        where: list[Index] = []
+        for i, extent, full in zip(own, data.shape, shape[len(shape) - len(data.shape) :]):
+            if extent == full:
+                where.append(i)
+            elif extent == 1:
+                where.append(ZERO)
+            else:
+                where.append(nest.op(f"({{0}} % {extent})", [nest.as_scalar(i)], "int64"))
+        return data.at(nest, where)
+
+    return Recipe(shape, dtype, at)
+
+
+def _repeat(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    times = call.attrs.repeats
+    axis = axis_of(0 if call.attrs.axis is None else call.attrs.axis, len(data.shape))
+
+    def source(nest: Nest, index: list[Index]) -> list[Index]:
+        where = nest.op(f"({{0}} / {times})", [nest.as_scalar(index[axis])], "int64")
+        return [*index[:axis], where, *index[axis + 1 :]]
+
+    return moved(call, data, source)
+
+
+def _reverse(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    axis = axis_of(0 if call.attrs.axis is None else call.attrs.axis, len(data.shape))
+    last = data.shape[axis] - 1
+    return moved(
+        call, data, lambda nest, index: [*index[:axis], nest.add(nest.scale(index[axis], -1), last), *index[axis + 1 :]]
+    )
+
+
+class Padded(Tensor):
+    """An operand with a border of one value. Alone it is filled and then written; inside others it selects."""
+
+    def __init__(self, shape: Sequence[int], dtype: str, data: Tensor, before: Sequence[int], border: Tensor) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.data = data
+        self.before = list(before)
+        self.border = border
+
+    def parts(self) -> Iterator[tuple[tuple[int, ...], list[int], Tensor]]:
+        border = self.border
+        fill = Recipe(self.shape, self.dtype, lambda nest, index: convert(nest, border.at(nest, []), self.dtype))
+        yield self.shape, [0] * len(self.shape), fill
+        yield self.data.shape, self.before, self.data
+
+    def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
+        tests: list[Scalar] = []
+        where: list[Index] = []
+        for i, first, extent in zip(index, self.before, self.data.shape):
+            test, inner = nest.inside(nest.add(i, -first), 0, extent)
+            where.append(inner)
+            if test is not None:
+                tests.append(test)
+        value = self.data.at(nest, where)
+        for test in tests:
+            border = convert(nest, self.border.at(nest, []), self.dtype)
+            value = nest.op("({0} ? {1} : {2})", [test, value, border], self.dtype)
+        return value
+
+
+def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    shape, dtype = result_type(call)
+    width = [tuple(w) for w in call.attrs.pad_width]
+    mode = call.attrs.pad_mode
+    if mode == "constant":
+        if any(a < 0 or b < 0 for a, b in width):
+            raise unsupported("nn.pad with a negative width cannot be compiled", call)
+        border = args[1] if len(args) > 1 else Number(0, dtype)
+        return Padded(shape, dtype, data, [a for a, _ in width], border)
+
+    def source(nest: Nest, index: list[Index]) -> list[Index]:
+        where: list[Index] = []
+        for i, (first, _), extent in zip(index, width, data.shape):
+            shifted = nest.add(i, -first)
+            if mode == "edge":
+                where.append(nest.inside(shifted, 0, extent)[1])
+            else:
+                where.append(_mirror(nest, shifted, extent, 0))
+        return where
+
+    return moved(call, data, source)
+
+
+def _mirror(nest: Nest, index: Index, extent: int, edge: int) -> Index:
+    """An index beyond the ends, reflected; `edge` is 1 where the border element is repeated."""
+    if isinstance(index, Affine):
+        low, high = index.span(nest.extents)
+        if low >= 0 and high < extent:
+            return index
+    value = nest.as_scalar(index)
+    value = nest.op(f"({{0}} < 0 ? -{{0}} - {edge} : {{0}})", [value], "int64")
+    return nest.op(f"({{0}} >= {extent} ? {2 * extent - 2 + edge} - {{0}} : {{0}})", [value], "int64")
+
+
+def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    edge = 1 if call.attrs.mode == "SYMMETRIC" else 0
+    width = [tuple(w) for w in call.attrs.pad_width]
+
+    def source(nest: Nest, index: list[Index]) -> list[Index]:
+        return [_mirror(nest, nest.add(i, -w[0]), e, edge) for i, w, e in zip(index, width, data.shape)]
+
+    return moved(call, data, source)
+
+
+def _one_hot(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    indices, on, off = args
+    shape, dtype = result_type(call)
+    axis = axis_of(call.attrs.axis, len(shape))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        value = convert(nest, indices.at(nest, [*index[:axis], *index[axis + 1 :]]), "int64")
+        test = nest.op("({0} == {1})", [value, nest.as_scalar(index[axis])], "bool")
+        values = [convert(nest, v.at(nest, []), dtype) for v in (on, off)]
+        return nest.op("({0} ? {1} : {2})", [test, *values], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _arange(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    start, _, step = args
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        n = convert(nest, nest.as_scalar(index[0]), dtype)
+        values = [convert(nest, v.at(nest, []), dtype) for v in (start, step)]
+        return convert(nest, nest.op("({0} + {1} * {2})", [values[0], values[1], n], dtype), dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _space_to_depth(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    b, nchw = call.attrs.block_size, call.attrs.layout == "NCHW"
+    channels = data.shape[1 if nchw else 3]
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
+        by, bx, inner = nest.unravel(c, [b, b, channels])
+        y, x = nest.add(nest.scale(h, b), by), nest.add(nest.scale(w, b), bx)
+        return data.at(nest, [n, inner, y, x] if nchw else [n, y, x, inner])
+
+    return Recipe(shape, dtype, at)
+
+
+def _depth_to_space(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    b, nchw = call.attrs.block_size, call.attrs.layout == "NCHW"
+    shape, dtype = result_type(call)
+    channels = shape[1 if nchw else 3]
+    height, width = (shape[2], shape[3]) if nchw else (shape[1], shape[2])
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
+        y, by = nest.unravel(h, [height // b, b])
+        x, bx = nest.unravel(w, [width // b, b])
+        if call.attrs.mode == "CRD":
+            deep = nest.add(nest.add(nest.scale(c, b * b), nest.scale(by, b)), bx)
+        else:
+            deep = nest.add(nest.scale(nest.add(nest.scale(by, b), bx), channels), c)
+        return data.at(nest, [n, deep, y, x] if nchw else [n, y, x, deep])
+
+    return Recipe(shape, dtype, at)
+
+
+def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, lengths = args
+    axis = axis_of(call.attrs.axis, len(data.shape))
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        length = convert(nest, lengths.at(nest, [index[1 - axis]]), "int64")
+        test = nest.op("({0} < {1})", [nest.as_scalar(index[axis]), length], "bool")
+        mask = nest.const(call.attrs.mask_value, dtype)
+        return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), mask], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    return BufTensor(kernel.constant(np.array(args[0].shape, dtype).reshape(shape), dtype))
+
+
+def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    shape, dtype = result_type(call)
+    return Number(int(np.prod(args[0].shape)), dtype, shape)
+
+
+RECIPES: dict[str, Any] = {
+    "reshape": _reshape,
+    "reshape_like": _reshape,
+    "squeeze": _reshape,
+    "expand_dims": _reshape,
+    "nn.batch_flatten": _reshape,
+    "contrib_reverse_reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast_to": _broadcast,
+    "broadcast_to_like": _broadcast,
+    "strided_slice": _strided_slice,
+    "slice_like": _slice_like,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": _split,
+    "take": _take,
+    "gather": _gather,
+    "gather_nd": _gather_nd,
+    "tile": _tile,
+    "repeat": _repeat,
+    "reverse": _reverse,
+    "nn.pad": _pad,
+    "nn.mirror_pad": _mirror_pad,
+    "one_hot": _one_hot,
+    "arange": _arange,
+    "nn.space_to_depth": _space_to_depth,
+    "nn.depth_to_space": _depth_to_space,
+    "sequence_mask": _sequence_mask,
+    "shape_of": _shape_of,
+    "ndarray_size": _ndarray_size,
+}

@@ -1,0 +1,430 @@
+"""FuseOps: group operator calls into primitive functions, each to become one kernel.
+
+A node is merged with its immediate post-dominator, the nearest node through which every path from it leads, where the
+patterns of all nodes between them allow it (`OpPattern`): element-wise and broadcast operators behind a convolution,
+chains of injective operators, element-wise operators before a reduction. TVM's rules, so that its groups come out.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    FuncType,
+    Function,
+    If,
+    IRModule,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    children,
+    rebuild,
+)
+from relaylang.ops.record import Op, OpPattern
+
+#: Operators that only change the shape: a group of nothing else is a view, and marked so.
+RESHAPE_OPS = frozenset(
+    {"nn.batch_flatten", "expand_dims", "reshape", "squeeze", "contrib_reverse_reshape", "dyn.reshape", "dyn.squeeze"}
+)
+#: Marks of other passes, which compute nothing.
+NON_COMPUTATIONAL = frozenset({"on_device", "call_lowered", "vm.shape_of", "vm.reshape_tensor"})
+_SCALAR_DTYPES = frozenset({"int32", "int64", "float32", "float64", "bool"})
+_ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR, _TUPLE, _OPAQUE = (
+    OpPattern.ELEMWISE,
+    OpPattern.BROADCAST,
+    OpPattern.INJECTIVE,
+    OpPattern.COMM_REDUCE,
+    OpPattern.OUT_ELEMWISE_FUSABLE,
+    OpPattern.TUPLE,
+    OpPattern.OPAQUE,
+)
+PatternOf = Callable[[Op], int]
+
+
+def is_primitive(expr: Expr) -> bool:
+    """Whether an expression is a function that is already one kernel, or another compiler's."""
+    return isinstance(expr, Function) and bool(expr.attrs.get("Primitive") or expr.attrs.get("Compiler"))
+
+
+class _Node:
+    """An expression in the data-flow graph: who uses it, and which group it is in."""
+
+    __slots__ = ("expr", "index", "pattern", "outputs", "extern", "parent", "kind", "size", "anchor", "root",
+                 "dom", "depth", "dom_pattern")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.expr: Expr | None = None
+        self.index = -1
+        self.pattern: int = _OPAQUE
+        self.outputs: list[tuple[_Node, int]] = []
+        self.extern = False
+        self.parent: _Node | None = None  # in the union-find forest of groups
+        self.kind: int = _OPAQUE  # the group's pattern
+        self.size = 1
+        self.anchor = False
+        self.root: Expr | None = None
+        self.dom: _Node | None = None
+        self.depth = 1
+        self.dom_pattern: int = _OPAQUE
+
+    def find(self) -> _Node:
+        """The group's representative."""
+        top = self
+        while top.parent is not None:
+            top = top.parent
+        node = self
+        while node is not top:
+            assert node.parent is not None
+            node.parent, node = top, node.parent
+        return top
+
+
+def _walk(expr: Expr) -> Iterator[Expr]:
+    """Every node once, children first, a callee before its arguments; primitive functions are leaves."""
+    done: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+            continue
+        if id(node) in done:
+            continue
+        done.add(id(node))
+        stack.append((node, True))
+        if is_primitive(node):
+            continue
+        inner = children(node)
+        if isinstance(node, Call):
+            inner = (inner[-1], *inner[:-1])
+        elif isinstance(node, Function):
+            inner = (*node.params, *inner)
+        elif isinstance(node, Let):
+            inner = (node.variable, *inner)
+        stack.extend((child, False) for child in reversed(inner))
+
+
+class _Graph:
+    """The data-flow graph of an expression: nodes in post-order, and for each its users with the edge's pattern."""
+
+    def __init__(self, expr: Expr, pattern_of: PatternOf) -> None:
+        self.nodes: list[_Node] = []
+        self.by_id: dict[int, _Node] = {}
+        self.order = list(_walk(expr))
+        self._node(expr).extern = True
+        for item in self.order:
+            self._visit(item, pattern_of)
+        for item in self.order:
+            if isinstance(item, (Function, Op)):
+                continue
+            node = self._node(item)
+            node.expr = node.root = item
+            node.index = len(self.nodes)
+            node.kind = node.pattern
+            node.anchor = node.pattern == _ANCHOR
+            self.nodes.append(node)
+        self._dominators()
+
+    def _node(self, expr: Expr) -> _Node:
+        node = self.by_id.get(id(expr))
+        if node is None:
+            node = self.by_id[id(expr)] = _Node()
+        return node
+
+    def _leaves(self, *exprs: Expr) -> None:
+        """What stands here leaves the data flow: it is needed as a whole."""
+        for expr in exprs:
+            self._node(expr).extern = True
+
+    def _visit(self, expr: Expr, pattern_of: PatternOf) -> None:
+        node = self._node(expr)
+        match expr:
+            case Function():
+                if not is_primitive(expr):
+                    self._leaves(*expr.params, *children(expr))
+            case Constant(data):
+                simple = data.ndim == 0 and expr.dtype in _SCALAR_DTYPES
+                node.pattern = _ELEMWISE if simple else _OPAQUE
+            case Call(op, args):
+                pattern: int = _OPAQUE
+                if isinstance(op, Op):
+                    pattern = pattern_of(op)
+                else:
+                    self._leaves(op)
+                node.pattern = pattern
+                ty = expr.checked_type
+                for arg in args:
+                    edge = pattern
+                    if edge == _BROADCAST and isinstance(ty, TensorType):
+                        arg_type = arg.checked_type
+                        if isinstance(arg_type, TensorType) and arg_type.shape == ty.shape:
+                            edge = _ELEMWISE
+                    self._node(arg).outputs.append((node, edge))
+            case Tuple(fields):
+                node.pattern = _TUPLE
+                for item in fields:
+                    if isinstance(item.checked_type, TensorType):
+                        self._node(item).outputs.append((node, _INJECTIVE))
+                    else:
+                        self._leaves(item)
+            case TupleGetItem(tuple_value):
+                whole = tuple_value.checked_type
+                if isinstance(whole, TupleType) and all(isinstance(f, TensorType) for f in whole.fields):
+                    node.pattern = _INJECTIVE
+                    self._node(tuple_value).outputs.append((node, _INJECTIVE))
+                else:
+                    self._leaves(tuple_value)
+            case Let(variable, value, body):
+                self._leaves(variable, value, body)
+            case If() | Match() | RefCreate() | RefRead() | RefWrite():
+                self._leaves(*children(expr))
+
+    def _dominators(self) -> None:
+        """Each node's immediate post-dominator, and the strongest pattern on the edges that lead there."""
+        for node in reversed(self.nodes):
+            if node.extern or not node.outputs:
+                node.dom_pattern = _OPAQUE if node.extern else _ELEMWISE
+                continue
+            user, pattern = node.outputs[0]
+            found: _Node | None = user
+            for other, edge in node.outputs[1:]:
+                pattern = max(pattern, edge)
+                mine: _Node | None = other
+                while found is not mine and found is not None and mine is not None:
+                    if found.depth >= mine.depth:
+                        higher = found
+                        pattern = max(pattern, found.dom_pattern)
+                        found = found.dom
+                        if higher.depth == mine.depth:
+                            pattern = max(pattern, mine.dom_pattern)
+                            mine = mine.dom
+                    else:
+                        pattern = max(pattern, mine.dom_pattern)
+                        mine = mine.dom
+                if found is not mine:
+                    found = None
+                if found is None:
+                    break
+            node.dom = found
+            node.depth = found.depth + 1 if found is not None else 1
+            node.dom_pattern = pattern
+
+
+def _path_ok(start: _Node, sink: _Node, allowed: Callable[[int, bool], bool]) -> bool:
+    """Whether every group between a node and the sink that dominates it is of an allowed pattern."""
+    seen: set[int] = set()
+    stack = [user for user, _ in start.outputs]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not allowed(node.find().kind, node is sink):
+            return False
+        if node is not sink:
+            stack.extend(user for user, _ in node.outputs)
+    return True
+
+
+def _between(start: _Node, sink: _Node, limit: int) -> list[_Node] | None:
+    """The nodes from `start` up to the sink; None where their groups and the sink's have more than `limit` nodes."""
+    total = sink.find().size
+    seen: dict[int, _Node] = {}
+    stack = [start]
+    while stack:
+        node = stack.pop()
+        if node is sink or id(node) in seen:
+            continue
+        seen[id(node)] = node
+        total += node.size
+        if total > limit:
+            return None
+        stack.extend(user for user, _ in node.outputs)
+    return list(seen.values())
+
+
+def _merge(nodes: list[_Node], sink: _Node) -> None:
+    for node in nodes:
+        child, parent = node.find(), sink.find()
+        if child is parent:
+            continue
+        parent.size += child.size
+        child.parent = parent
+        if child.anchor:
+            parent.anchor = True
+            parent.kind = max(child.kind, parent.kind)
+
+
+def _injective_only(kind: int, sink: bool) -> bool:
+    return kind <= _INJECTIVE
+
+
+def _broadcast_only(kind: int, sink: bool) -> bool:
+    return kind <= _BROADCAST
+
+
+def _into_broadcast(kind: int, sink: bool) -> bool:
+    if not sink:
+        return kind <= _INJECTIVE
+    return kind in (_ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR)
+
+
+def _partition(graph: _Graph, max_depth: int) -> None:
+    """Merge the groups: anchors with what follows them first, then injective operators, then fields of tuples."""
+    for phase in range(3):
+        for node in graph.nodes:
+            sink = node.dom
+            if node.kind == _OPAQUE or sink is None:
+                continue
+            kind = node.kind
+            if phase == 2:
+                root = sink.find()
+                if (
+                    kind > _INJECTIVE
+                    or root.kind == _TUPLE
+                    or not (sink.kind == _TUPLE and root.kind <= _INJECTIVE)
+                ):
+                    continue
+                allowed = _injective_only
+            else:
+                if node.find() is sink.find() or sink.kind == _TUPLE:
+                    continue
+                if kind == _ANCHOR:
+                    if phase != 0 or node.dom_pattern != _ELEMWISE:
+                        continue
+                    allowed = _broadcast_only
+                elif kind <= _BROADCAST:
+                    if node.dom_pattern > _INJECTIVE and node.dom_pattern != _REDUCE:
+                        continue
+                    allowed = _into_broadcast
+                elif kind in (_INJECTIVE, _TUPLE):
+                    if phase != 1:
+                        continue
+                    allowed = _injective_only
+                else:
+                    continue
+            nodes = _between(node, sink, max_depth)
+            if nodes is not None and _path_ok(node, sink, allowed):
+                _merge(nodes, sink)
+
+
+class _Group:
+    """A kernel in the making: the parameters found so far and the arguments they stand for."""
+
+    __slots__ = ("params", "arguments", "has_call", "reshape_only")
+
+    def __init__(self) -> None:
+        self.params: dict[int, Var] = {}
+        self.arguments: list[Expr] = []
+        self.has_call = False
+        self.reshape_only = True
+
+    def param(self, expr: Expr, ty: Type | None) -> Var:
+        found = self.params.get(id(expr))
+        if found is None:
+            found = Var(f"p{len(self.params)}", ty)
+            found.checked_type = ty
+            self.params[id(expr)] = found
+            self.arguments.append(expr)
+            if not isinstance(ty, TensorType):
+                self.reshape_only = False
+        return found
+
+
+def _typed(new: Expr, old: Expr) -> Expr:
+    if new is not old:
+        new.checked_type = old.checked_type
+        new.span = old.span
+    return new
+
+
+def fuse_expr(expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> Expr:
+    """Fuse one typed expression; see `fuse_ops`."""
+    graph = _Graph(expr, pattern_of or (lambda op: op.pattern))
+    _partition(graph, max_depth)
+    groups: dict[int, _Group] = {}
+    new: dict[int, Expr] = {}
+
+    def group_of(node: Expr) -> _Node | None:
+        found = graph.by_id.get(id(node))
+        return None if found is None or found.index < 0 else found.find()
+
+    def inputs(args: tuple[Expr, ...], group: _Group, mine: _Node) -> list[Expr]:
+        out: list[Expr] = []
+        for arg in args:
+            value = new[id(arg)]
+            out.append(value if group_of(arg) is mine else group.param(value, arg.checked_type))
+        return out
+
+    def close(group: _Group, body: Expr, old: Expr) -> Expr:
+        params = list(group.params.values())
+        attrs = {"Primitive": int(group.has_call)}
+        if group.has_call and group.reshape_only:
+            attrs["relay.reshape_only"] = 1
+        function = Function(params, body, old.checked_type, (), attrs)
+        types = [p.type_annotation for p in params]
+        if old.checked_type is not None:
+            function.checked_type = FuncType([t for t in types if t is not None], old.checked_type)
+        return _typed(Call(function, group.arguments), old)
+
+    for old in graph.order:
+        if isinstance(old, Op) or is_primitive(old):
+            new[id(old)] = old
+            continue
+        mine = group_of(old)
+        fused = isinstance(old, (Call, Tuple, TupleGetItem)) and mine is not None
+        if isinstance(old, Call):
+            if not isinstance(old.op, Op) or old.op.name in NON_COMPUTATIONAL:
+                fused = False
+            elif old.op.name == "annotation.stop_fusion":
+                new[id(old)] = new[id(old.args[0])]
+                continue
+        elif isinstance(old, Tuple):
+            fused = fused and mine is not None and mine.root is not old
+        elif isinstance(old, TupleGetItem):
+            # A projection alone from what no kernel of this group made stays outside.
+            fused = fused and (mine is None or mine.root is not old or group_of(old.tuple_value) is mine)
+        if not fused:
+            new[id(old)] = _typed(rebuild(old, tuple([new[id(c)] for c in children(old)])), old)
+            continue
+        assert mine is not None
+        group = groups.setdefault(id(mine), _Group())
+        if isinstance(old, Call):
+            assert isinstance(old.op, Op)
+            group.has_call = True
+            group.reshape_only = group.reshape_only and old.op.name in RESHAPE_OPS
+            value: Expr = Call(old.op, inputs(old.args, group, mine), old.attrs, old.type_args)
+        elif isinstance(old, Tuple):
+            value = Tuple(inputs(old.fields, group, mine))
+        else:
+            assert isinstance(old, TupleGetItem)
+            value = TupleGetItem(inputs((old.tuple_value,), group, mine)[0], old.index)
+        value = _typed(value, old)
+        new[id(old)] = close(group, value, old) if mine.root is old else value
+    return new[id(expr)]
+
+
+def fuse_ops(mod: IRModule, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> IRModule:
+    """Fuse every function of a typed module (also usable on a single expression).
+
+    A group holds at most `max_depth` nodes. `pattern_of` may give operators other patterns than their own. The result
+    is typed.
+    """
+    if isinstance(mod, Expr):
+        return fuse_expr(mod, max_depth=max_depth, pattern_of=pattern_of)
+    return mod.with_functions(
+        {
+            gv: f if is_primitive(f) else fuse_expr(f, max_depth=max_depth, pattern_of=pattern_of)
+            for gv, f in mod.functions.items()
+        }
+    )

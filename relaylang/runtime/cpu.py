@@ -1,0 +1,188 @@
+"""Programs compiled for the CPU: a shared library, its weights and a manifest, called with numpy arrays.
+
+Inputs that are C-contiguous are read where they lie, results are written into fresh arrays; nothing else is copied.
+What depends on weights alone is computed when the program is loaded or gets other weights (`set_params`).
+
+Saved as `.tar`: `manifest.json`, `model.so`, `model.c` and `params.npz`. Saved under any other name: the library itself,
+with weights and manifest behind its end, where the system's loader does not look.
+"""
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import struct
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_tar, write_tar
+from relaylang.runtime.files import atomic_write
+
+FORMAT = "relaylang-cpu"
+VERSION = 1
+_TRAILER = b"relaylang-cpu-v1"
+_ALIGN = 64
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Memory whose address is a multiple of 64."""
+    raw = np.empty(size + _ALIGN, np.uint8)
+    start = -raw.ctypes.data % _ALIGN
+    return raw[start : start + size]
+
+
+def _pointers(arrays: list[np.ndarray]) -> Any:
+    return (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
+
+
+def _open(library: bytes) -> ctypes.CDLL:
+    """Load a library from memory. The file that this takes is gone afterwards."""
+    handle, name = tempfile.mkstemp(prefix="relay-", suffix=".so")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(library)
+        return ctypes.CDLL(name)
+    except OSError as e:
+        raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+class CpuArtifact:
+    """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
+
+    `manifest` describes inputs, outputs and memory, `params` are the bound weights by name, `source` is the C text.
+    It may be run from several threads at once; each run has working memory of its own.
+    """
+
+    def __init__(self, library: bytes, manifest: Mapping[str, Any], params: Mapping[str, np.ndarray], source: str) -> None:
+        self.library = library
+        self.manifest = {"format": FORMAT, "version": VERSION, **manifest}
+        self.source = source
+        self._code = _open(library)
+        self._code.relay_run.restype = None
+        self._code.relay_prepare.restype = None
+        self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in manifest["inputs"]]
+        self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
+        self._simple = all(not path for _, _, path in self._inputs)
+        self._outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in manifest["outputs"]]
+        self._arenas: list[np.ndarray] = []
+        self._lock = threading.Lock()
+        self.params: dict[str, np.ndarray] = {}
+        self.set_params(params)
+
+    def set_params(self, params: Mapping[str, np.ndarray]) -> None:
+        """Bind weights: all that the program was compiled with, by name. Raises `RelayError` (R0640)."""
+        values = {}
+        for name, spec in self.manifest["params"]:
+            value = params[name] if name in params else self.params.get(name)
+            if value is None:
+                raise RelayError(error("R0640", f"no value is given for the parameter {name}"))
+            values[name] = TensorSpec(*spec).check(name, value)
+        fixed = _aligned(self.manifest["fixed"])
+        arena = self._arena()
+        pointers = _pointers(list(values.values()))
+        self._code.relay_prepare(pointers, ctypes.c_void_p(fixed.ctypes.data), ctypes.c_void_p(arena.ctypes.data))
+        with self._lock:
+            self.params, self._fixed, self._params = values, fixed, pointers
+            self._arenas.append(arena)
+
+    def _arena(self) -> np.ndarray:
+        with self._lock:
+            return self._arenas.pop() if self._arenas else _aligned(self.manifest["arena"])
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(self._names)
+
+    def run(self, *args: Any, **named: Any) -> Any:
+        """Run the program with its inputs by position or name. Raises `RelayError` (R0640) for inputs that do not fit."""
+        values = bind_arguments(self._names, args, named)
+        if not self._simple:
+            by_name = dict(zip(self._names, values))
+            values = [_pick(by_name[name], path, name) for name, _, path in self._inputs]
+        arrays = [spec.check(name, value) for (name, spec, _), value in zip(self._inputs, values)]
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        arena = self._arena()
+        fixed, params = self._fixed, self._params
+        self._code.relay_run(
+            _pointers(arrays),
+            _pointers(outputs),
+            params,
+            ctypes.c_void_p(fixed.ctypes.data),
+            ctypes.c_void_p(arena.ctypes.data),
+        )
+        with self._lock:
+            self._arenas.append(arena)
+        return _structured(self.manifest["structure"], outputs)
+
+    __call__ = run
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `.tar`, or under any other name the shared library with weights and manifest at its end."""
+        manifest = json.dumps(self.manifest).encode()
+        weights = io.BytesIO()
+        np.savez(weights, **{f"p{n}": v for n, v in enumerate(self.params.values())})
+        if Path(path).suffix == ".tar":
+            files = {"manifest.json": manifest, "model.so": self.library, "model.c": self.source.encode(),
+                     "params.npz": weights.getvalue()}  # fmt: skip
+            content = write_tar(files)
+        else:
+            parts = [self.library, manifest, weights.getvalue(), self.source.encode()]
+            content = b"".join([*parts, struct.pack("<4Q", *map(len, parts)), _TRAILER])
+        try:
+            atomic_write(path, content)
+        except OSError as e:
+            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {(e.strerror or str(e)).lower()}")) from None
+
+
+def _pick(value: Any, path: list[int], name: str) -> Any:
+    """A tensor inside an input that is a tuple."""
+    for index in path:
+        if not isinstance(value, (tuple, list)) or index >= len(value):
+            raise RelayError(error("R0640", f"the input {name} must be a tuple"))
+        value = value[index]
+    return value
+
+
+def _structured(structure: Any, outputs: list[np.ndarray]) -> Any:
+    """The outputs as the program's type has them: a tensor or a tuple."""
+    if isinstance(structure, int):
+        return outputs[structure]
+    return tuple(_structured(item, outputs) for item in structure)
+
+
+def load(path: str | os.PathLike[str]) -> CpuArtifact:
+    """Read what `CpuArtifact.save` wrote. Raises `RelayError` (R0641)."""
+    content = Path(path).read_bytes()
+    try:
+        if content.endswith(_TRAILER):
+            end = len(content) - len(_TRAILER) - 32
+            sizes = struct.unpack("<4Q", content[end : end + 32])
+            if sum(sizes) != end:
+                raise ValueError("its parts do not fill it")
+            parts, at = [], 0
+            for size in sizes:
+                parts.append(content[at : at + size])
+                at += size
+            library, manifest, weights, source = parts
+        else:
+            files = read_tar(content)
+            library, manifest = files["model.so"], files["manifest.json"]
+            weights, source = files["params.npz"], files["model.c"]
+        data = json.loads(manifest)
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise ValueError(f"format {data.get('format')} {data.get('version')}")
+        with np.load(io.BytesIO(weights), allow_pickle=False) as stored:
+            params = {name: stored[f"p{n}"] for n, (name, _) in enumerate(data["params"])}
+        return CpuArtifact(library, data, params, source.decode())
+    except (OSError, KeyError, ValueError, TypeError, EOFError) as e:
+        raise not_an_artifact(path, str(e)) from None
