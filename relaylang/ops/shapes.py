@@ -71,10 +71,11 @@ def broadcast_shapes(
         elif b is ANY:
             out.append(a)
         else:
+            mine, other = (left, right) if arg == 0 else (right, left)
+            at = axis + skip - len(longer)
             ctx.fail(
-                f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: "
-                f"axis {axis + skip - len(longer)} is {dim_word(left, axis + skip - len(longer))} in one and "
-                f"{dim_word(right, axis + skip - len(longer))} in the other, and neither is 1",
+                f"has the shape {shape_text(mine)}, which does not broadcast with {shape_text(other)}: "
+                f"axis {at} is {dim_word(mine, at)}, not {dim_word(other, at)}, and neither is 1",
                 arg,
             )
     return tuple(out)

@@ -617,7 +617,7 @@ def matrix_set_diag(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     if isinstance(rows, int) and isinstance(columns, int):
         if rows <= -k1 or columns <= k2:
             ctx.fail(f"has no diagonals from {k1} to {k2}", 0)
-        expected.append(min(rows + max(k2, 0), columns + max(-k1, 0)))
+        expected.append(min(rows + min(k2, 0), columns - max(k1, 0)))
     else:
         expected.append(ANY)
     ctx.unify(1, TensorType(expected, diagonal.dtype))

@@ -10,6 +10,7 @@ from relaylang.diagnostics import Fix, error
 from relaylang.ir.expr import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     If,
@@ -142,7 +143,10 @@ class Builder(MatchActions):
     def on_name(self, v: str, first: int, last: int) -> Expr:
         if v in _BOOLS:
             return Constant(_BOOLS[v], Span(self.source, first, last), "bool")
-        return self.find_callee(v, first, len(v))
+        found = self.find_callee(v, first, len(v))
+        if found.__class__ is Constructor and not found.inputs:  # type: ignore[attr-defined]
+            return Call(found, (), None, (), Span(self.source, first, last))  # `Nil` is `Nil()`, as TVM reads it
+        return found
 
     def on_string(self, v: str, first: int, last: int) -> Expr:
         self.report(

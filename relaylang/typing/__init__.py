@@ -48,7 +48,6 @@ def infer(
             if not wrong:
                 if not fresh:
                     inference.check_stale()
-                inference.report_holes()
                 inference.store()
             return inference.diagnostics
         except Stale:

@@ -19,7 +19,7 @@ from relaylang.ir.types import (
 )
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
-from relaylang.typing.report import argument_span, difference, name_of, show
+from relaylang.typing.report import argument_span, difference, name_of, plain, show
 from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim
 
 
@@ -94,7 +94,8 @@ class Calls(Solver):
         also: Iterable[tuple[Span | None, str]] = (),
         notes: Iterable[str] = (),
     ) -> None:
-        self.diagnostics.append(error(code, title, span, label, also=also, notes=notes))
+        places = [(plain(place), text) for place, text in also if place is not None]
+        self.diagnostics.append(error(code, title, plain(span), label, also=places, notes=notes))
 
     def mismatch(
         self,

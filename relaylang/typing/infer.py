@@ -49,7 +49,7 @@ from relaylang.ops.record import Op, RelationError
 from relaylang.source import Span
 from relaylang.typing.calls import Calls, Waiting
 from relaylang.typing.exhaustive import Undecided, missing_value
-from relaylang.typing.report import difference, name_of, show
+from relaylang.typing.report import difference, name_of, place, plain, show
 from relaylang.typing.solver import POISON, Unknown, find, parts, with_parts
 
 _BOOL = scalar_type("bool")
@@ -80,7 +80,6 @@ class Inference(Calls):
         self.declared: set[int] = set()  # variables that stand for a function inside its own body
         self.started: set[int] = set()  # functions of the module whose bodies are being looked at, or were
         self.named: set[int] = set()  # functions whose type others can see while their bodies are looked at
-        self.holes: list[MetaRef] = []
 
     # --- entry points ---
 
@@ -262,7 +261,6 @@ class Inference(Calls):
                 types[id(node)] = self.constructor_type(node, node.span)
                 self.order.append(node)
             case MetaRef():
-                self.holes.append(node)
                 types[id(node)] = self.open(node.type_annotation, node) if node.type_annotation else Unknown(node)
                 self.order.append(node)
             case Op():
@@ -296,7 +294,7 @@ class Inference(Calls):
                     self.say(
                         "R0307",
                         f"the condition of an `if` must be `bool`, not `{show(self.resolve(types[id(cond)]))}`",
-                        cond.span or node.span,
+                        place(cond, node.span),
                     )
                 made = self.join_arms(node, [yes, no], "the branches of an `if`")
             case Function():
@@ -316,7 +314,7 @@ class Inference(Calls):
             case RefWrite(ref, value):
                 inner = self.referred(node, ref)
                 if not self.unify(inner, types[id(value)]):
-                    self.mismatch("what is written into a reference", inner, types[id(value)], value.span or node.span)
+                    self.mismatch("what is written into a reference", inner, types[id(value)], place(value, node.span))
                 made = _UNIT
             case _:
                 raise AssertionError(what)
@@ -376,7 +374,7 @@ class Inference(Calls):
                 self.cannot_be(function, "a function's result", result, body)
             elif type(result) is not Unknown and not self.unify(result, body):
                 self.mismatch(
-                    "what a function returns", result, body, _last_span(function.body) or function.span,
+                    "what a function returns", result, body, place(_last(function.body), function.span),
                     also=[(function.ret_type.span if function.ret_type else None, "it is declared here")],
                 )  # fmt: skip
         elif function.ret_type is None:
@@ -407,7 +405,7 @@ class Inference(Calls):
             if variable.type_annotation is not None:
                 wanted = self.open(variable.type_annotation, variable)
                 if not self.unify(wanted, ty):
-                    self.mismatch(f"the value of {name_of(variable)}", wanted, ty, value.span or let.span)
+                    self.mismatch(f"the value of {name_of(variable)}", wanted, ty, place(value, let.span))
             return
         if id(variable) in self.types and not (variable.checked_type is not None and not self.fresh):
             self.say(
@@ -418,7 +416,7 @@ class Inference(Calls):
         bound = self.bind_var(variable, ty)
         if not self.unify(bound, ty):
             self.mismatch(
-                f"the value of {name_of(variable)}", bound, ty, value.span or let.span,
+                f"the value of {name_of(variable)}", bound, ty, place(value, let.span),
                 also=[(variable.type_annotation.span if variable.type_annotation else None, "declared here")],
             )  # fmt: skip
 
@@ -433,8 +431,8 @@ class Inference(Calls):
                 first, other = self.resolve(result), self.resolve(self.types[id(arm)])
                 self.say(
                     "R0302", f"{what} have different types: `{show(first)}` and `{show(other)}`",
-                    _last_span(arm) or node.span, f"this is `{show(other)}`",
-                    also=[(_last_span(arms[0]), f"this is `{show(first)}`")], notes=_note(first, other),
+                    place(_last(arm), node.span), f"this is `{show(other)}`",
+                    also=[(place(_last(arms[0]), node.span), f"this is `{show(first)}`")], notes=_note(first, other),
                 )  # fmt: skip
                 return POISON
             result = joined
@@ -447,7 +445,7 @@ class Inference(Calls):
             return ty.value
         inner = Unknown(node, True)
         if not self.unify(ty, RefType(inner)):
-            self.say("R0313", f"this is no reference, but `{show(self.resolve(ty))}`", ref.span or node.span)
+            self.say("R0313", f"this is no reference, but `{show(self.resolve(ty))}`", place(ref, node.span))
             return POISON
         return inner
 
@@ -654,26 +652,10 @@ class Inference(Calls):
                 title, hint = f"the type of {name_of(origin)} is not known", "nothing that follows says what it is"
             if self.fragment:
                 self.diagnostics.append(
-                    error("R0315", title + ", and what depends on it is left open", origin.span, severity="note")
+                    error("R0315", title + ", and what depends on it is left open", plain(origin.span), severity="note")
                 )
             else:
                 self.say("R0304", title, origin.span, hint)
-
-    def report_holes(self) -> None:
-        """Say that constants are missing, once for all."""
-        typed = [h for h in self.holes if h.type_annotation is not None]
-        if typed:
-            count = len(typed)
-            self.diagnostics.append(
-                error(
-                    "R0316",
-                    f"the text has no metadata section: the type{'s' * (count != 1)} of {count} missing "
-                    f"constant{'s' * (count != 1)} {'are' if count != 1 else 'is'} taken from the comment behind "
-                    f"{'them' if count != 1 else 'it'}",
-                    typed[0].span,
-                    severity="note",
-                )
-            )
 
 
 def _note(expected: Type, found: Type) -> tuple[str, ...]:
@@ -681,11 +663,11 @@ def _note(expected: Type, found: Type) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-def _last_span(expr: Expr) -> Span | None:
-    """Where the value of an expression is made: the end of its lets."""
+def _last(expr: Expr) -> Expr:
+    """Where the value of an expression is made: behind its lets."""
     while isinstance(expr, Let):
         expr = expr.body
-    return expr.span
+    return expr
 
 
 __all__ = ["Inference", "RelationError", "Stale"]

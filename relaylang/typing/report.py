@@ -9,7 +9,7 @@ from relaylang.diagnostics import define_codes
 from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, TupleGetItem, Var
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
-from relaylang.source import SourceFile, Span
+from relaylang.source import Span
 
 define_codes(
     {
@@ -28,7 +28,6 @@ define_codes(
         "R0313": "not a reference",
         "R0314": "a variable is used before it has a value",
         "R0315": "types that are left open",
-        "R0316": "constants whose values are missing",
     }
 )
 
@@ -99,29 +98,35 @@ def name_of(expr: Expr) -> str:
     if isinstance(expr, Constructor):
         return f"`{expr.name_hint}`"
     if isinstance(expr, Call):
-        return f"the result of {name_of(expr.op)}" if isinstance(expr.op, (Op, GlobalVar, Var)) else "a call's result"
+        return (
+            f"the result of {name_of(expr.op)}"
+            if isinstance(expr.op, (Op, GlobalVar, Var, Constructor))
+            else "a call's result"
+        )
     if isinstance(expr, TupleGetItem):
         return f"field {expr.index}"
     return "the function"
 
 
-class PlainSource(SourceFile):
-    """A source whose positions are offsets, beside one that counts tokens."""
+def plain(span: Span | None) -> Span | None:
+    """The span by offsets, where its source counts tokens: one diagnostic then speaks of one source."""
+    source = getattr(span.source, "plain", None) if span is not None else None
+    if span is None or source is None:
+        return span
+    return Span(source, span.start, span.end)
 
 
-_plain: dict[int, tuple[SourceFile, PlainSource]] = {}
+def place(part: Expr, whole: Span | None) -> Span | None:
+    """Where a part of an expression is written; the whole where the part is a shared node that stands elsewhere."""
+    span = part.span
+    if span is None or whole is None:
+        return whole
+    if span.source is whole.source and whole.first <= span.first and span.last <= whole.last:
+        return span
+    return whole
 
 
-def _plain_source(source: SourceFile) -> SourceFile:
-    if type(source) in (SourceFile, PlainSource):
-        return source
-    held = _plain.get(id(source))
-    if held is None or held[0] is not source:
-        _plain.clear()  # one text at a time is asked about
-        held = _plain[id(source)] = (source, PlainSource(source.name, source.text))
-    return held[1]
-
-
+_CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
 _PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
 
 
@@ -158,6 +163,8 @@ def argument_span(call: Call, index: int) -> Span | None:
     if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
         return argument
     text = span.source.text
+    if _CALLEE.match(text, start) is None:
+        return place(call.args[index], span)
     for i, (begin, stop) in enumerate(_arguments(text, start, end)):
         if i == index:
             piece = re.sub(r"/\*.*?\*/", lambda m: " " * len(m.group()), text[begin:stop], flags=re.S)
@@ -165,5 +172,5 @@ def argument_span(call: Call, index: int) -> Span | None:
             if not body or i >= len(call.args):
                 return span
             begin += piece.index(body)
-            return Span(_plain_source(span.source), begin, begin + len(body))
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(body))
     return span
