@@ -30,6 +30,7 @@ def partition_graph(mod: IRModule, entry: str, regions: Sequence[Region], compil
     owner: dict[int, Region] = {id(node): region for region in regions for node in region.nodes}
     calls: dict[int, Call] = {}
     functions: dict[GlobalVar, Function] = {}
+    taken = {gv.name_hint for gv in mod}
     done: dict[int, Expr] = {}
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(func.body, False)]
@@ -48,7 +49,8 @@ def partition_graph(mod: IRModule, entry: str, regions: Sequence[Region], compil
             done[id(node)] = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             continue
         if id(region) not in calls:
-            name = _fresh(mod, functions, f"{compiler.replace('-', '_')}_{entry}_{len(calls)}")
+            name = _fresh(taken, f"{compiler.replace('-', '_')}_{entry}_{len(calls)}")
+            taken.add(name)
             gv = GlobalVar(name)
             functions[gv] = region_function(region, compiler, name)
             args = [done[id(i)] for i in region.inputs]
@@ -87,10 +89,9 @@ def region_function(region: Region, compiler: str, name: str) -> Function:
     return Function(params, body, ret_type, (), attrs, region.outputs[-1].span)
 
 
-def _fresh(mod: IRModule, functions: dict[GlobalVar, Function], name: str) -> str:
-    taken = {gv.name_hint for gv in functions}
+def _fresh(taken: set[str], name: str) -> str:
     candidate, n = name, 1
-    while candidate in mod or candidate in taken:
+    while candidate in taken:
         candidate, n = f"{name}_{n}", n + 1
     return candidate
 

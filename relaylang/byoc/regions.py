@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relaylang.byoc.scope import dependencies, scope_nodes, user_map
+from relaylang.byoc.scope import dependencies, is_closed, scope_nodes, user_map
 from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Tuple, Var
 from relaylang.ops.record import Op
 
@@ -30,7 +30,7 @@ def stages(order: list[Expr], supported: Callable[[Expr], bool]) -> dict[int, in
     stage: dict[int, int] = {}
     here = {id(node) for node in order}
     for node in order:
-        if isinstance(node, _NO_STAGE):
+        if isinstance(node, _NO_STAGE) or is_closed(node):
             continue
         least = max((stage.get(id(c), 0) for c in dependencies(node, here)), default=0)
         odd = supported(node)

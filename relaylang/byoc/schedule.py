@@ -83,6 +83,7 @@ def make_schedule(func: Function, regions: dict[GlobalVar, Function]) -> Schedul
         if id(node) in stage and id(node) not in wrapping:
             by_stage.setdefault(stage[id(node)], []).append(node)
     steps: list[Step] = []
+    hosts = 0
     for number in sorted(by_stage):
         nodes = by_stage[number]
         if number % 2:
@@ -100,8 +101,8 @@ def make_schedule(func: Function, regions: dict[GlobalVar, Function]) -> Schedul
             or any(id(u) not in inside and id(u) not in wrapping for u in _outer_users(node, users, here, inside))
         ]
         if outputs:
-            host_number = sum(1 for s in steps if not s.is_region)
-            steps.append(_host_step(f"host_{host_number}", outputs, nodes, here, names))
+            steps.append(_host_step(f"host_{hosts}", outputs, nodes, here, names))
+            hosts += 1
     params = tuple(names.of(p) for p in func.params)
     return Schedule(params, tuple(steps), _result(func.body, names))
 

@@ -4,6 +4,7 @@ Nodes inside branches, match arms and nested functions are not touched; a value 
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from relaylang.ir import (
@@ -27,7 +28,13 @@ _E = TypeVar("_E", bound=Expr)
 
 
 def scope_nodes(body: Expr) -> list[Expr]:
-    """The nodes of the outermost scope, each once, children before parents."""
+    """The nodes of the outermost scope, each once, what a node waits for (`dependencies`) before it."""
+    here = {id(node) for node in _ordered(body, _here)}
+    return _ordered(body, lambda node: tuple([n for n in dependencies(node, here) if id(n) in here]))
+
+
+def _ordered(body: Expr, before: Callable[[Expr], tuple[Expr, ...]]) -> list[Expr]:
+    """Depth first: each node behind those that `before` names."""
     done: set[int] = set()
     order: list[Expr] = []
     stack: list[tuple[Expr, bool]] = [(body, False)]
@@ -40,7 +47,7 @@ def scope_nodes(body: Expr) -> list[Expr]:
             continue
         done.add(id(node))
         stack.append((node, True))
-        stack.extend((child, False) for child in reversed(_here(node)))
+        stack.extend((child, False) for child in reversed(before(node)))
     return order
 
 

@@ -27,13 +27,15 @@ from relaylang.ir import (
     Function,
     GlobalVar,
     IRModule,
+    MetaRef,
     TensorType,
     Tuple,
     TupleType,
+    Var,
     children,
     post_order,
     rebuild,
-    substitute,
+    rewrite,
 )
 from relaylang.ops.record import Op
 from relaylang.syntax import astext
@@ -106,23 +108,36 @@ def check(mod: IRModule) -> IRModule:
 
 
 def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
-    """The module whose entry has constants in the place of the parameters that are named."""
+    """The checked module whose entry has constants in the place of what `params` names.
+
+    A name is that of a parameter, or of a constant that the text refers to and does not have
+    (`meta[relay.Constant][0]`).
+    """
     if not params:
         return mod
     func: Function = mod[entry]
-    by_name = {p.name_hint: p for p in func.params}
+    by_name: dict[str, Expr] = {p.name_hint: p for p in func.params}
+    missing = [node for node in post_order(func.body) if isinstance(node, MetaRef)]
+    by_name.update({node.name_hint: node for node in missing})
     unknown = [name for name in params if name not in by_name]
     if unknown:
         notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
         raise RelayError(error("R0615", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
-    mapping: dict = {}
+    values: dict[Expr, Constant] = {}
     for name, value in params.items():
-        var = by_name[name]
-        spec_of(name, var.checked_type).check(value)
-        mapping[var] = with_type_of(Constant(np.asarray(value), var.span), var)
-    rest = [p for p in func.params if p not in mapping]
-    bound = Function(rest, substitute(func.body, mapping), func.ret_type, func.type_params, func.attrs, func.span)
-    return _with_entry(mod, entry, bound)
+        node = by_name[name]
+        spec_of(name, node.checked_type).check(value)
+        values[node] = with_type_of(Constant(np.asarray(value), node.span), node)
+    by_meta = {node.name_hint: values[by_name[node.name_hint]] for node in missing if node.name_hint in params}
+
+    def bound(old: Expr, new: Expr) -> Expr:
+        if isinstance(old, MetaRef):
+            return by_meta.get(old.name_hint, new)
+        return values.get(old, new) if isinstance(old, Var) else new
+
+    rest = [p for p in func.params if p not in values]
+    body = rewrite(func.body, bound)
+    return _with_entry(mod, entry, Function(rest, body, func.ret_type, func.type_params, func.attrs, func.span))
 
 
 def fold_constants(mod: IRModule, entry: str) -> IRModule:

@@ -42,13 +42,14 @@ class Value:
 
 def emit_region(func: Function, name: str) -> Graph:
     """The TOSA graph of a region function whose types have been found; its body consists of composite calls."""
-    writer = _Writer(Graph(name))
+    writer = _Writer(Graph(name, layer="input"))
     for param in func.params:
         writer.values[id(param)] = writer.input(param)
     for node in post_order(func.body):
         if isinstance(node, Call) and isinstance(node.op, Function):
             writer.composite(node)
     outputs = func.body.fields if isinstance(func.body, Tuple) else (func.body,)
+    writer.graph.layer = "output"
     for out in outputs:
         writer.output(out)
     return writer.graph
@@ -122,6 +123,8 @@ class _Writer:
         func = call.op
         assert isinstance(func, Function)
         name = composite_name(call) or ""
+        place = f" line {call.span.line}" if call.span is not None and call.span.source.text else ""
+        self.graph.layer = name.removeprefix("ethos-u.") + place
         layer = READERS[name]([node for node in composite_nodes(func) if isinstance(node, Call)])
         inputs = [self.values[id(arg)] for arg in call.args]
         ty = call.checked_type or func.ret_type

@@ -84,6 +84,8 @@ class Graph:
     operators: list[Operator] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    #: In front of the names of what is added next, for reports: the layer that it belongs to.
+    layer: str = ""
     _constants: dict[tuple, str] = field(default_factory=dict)
 
     # ---- tensors
@@ -141,7 +143,7 @@ class Graph:
         *attributes: tuple[int, str, object],
     ) -> Tensor:
         names = tuple(i if isinstance(i, str) else i.name for i in inputs)
-        out = self._tensor(op.lower(), tuple(int(d) for d in shape), dtype)
+        out = self._tensor(f"{self.layer}/{op.lower()}" if self.layer else op.lower(), tuple(int(d) for d in shape), dtype)
         self.operators.append(Operator(op, names, (out.name,), attributes))
         return out
 
