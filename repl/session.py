@@ -8,6 +8,7 @@ changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,7 @@ define_codes({"R0722": "a variable without a value", "R0723": "nothing to evalua
 _ENTRY = "(input)"
 #: The note about a missing header, which nobody writes in a session.
 _NO_HEADER = "R0150"
+_COMMENTS = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Session:
         self._notes = []
         if text.lstrip().startswith(":"):
             return run_command(self, text)
+        if not _COMMENTS.sub("", text).strip():
+            return ""
         self._count += 1
         return self._take(text, f"<input {self._count}>")
 
@@ -135,7 +139,7 @@ class Session:
         self.module = module
         names = list(result.bindings)
         self._values.update(zip(names, values[1:]))
-        last = names[-1] if names and result.expr is result.bindings[names[-1]] else None
+        last = names[-1] if names and _end(result.expr) is result.bindings[names[-1]] else None
         return "\n".join([*([said] if said else []), f"%{last} = {values[0]}" if last is not None else str(values[0])])
 
     def _defined(self, module: IRModule) -> str:
@@ -230,10 +234,7 @@ class Prepared:
     def types(self) -> list[Type | None]:
         """The types of the tuple's fields."""
         ty = self.module[_ENTRY].body.checked_type
-        body = self.module[_ENTRY].body
-        while isinstance(body, Let):
-            body = body.body
-        return list(ty.fields) if isinstance(ty, TupleType) else [None] * len(body.fields)
+        return list(ty.fields) if isinstance(ty, TupleType) else [None] * len(_end(self.module[_ENTRY].body).fields)
 
     def run(self) -> list[Value]:
         """The values of the tuple's fields."""
@@ -252,6 +253,13 @@ def _with_bindings(expr: Expr, bound: Sequence[Expr]) -> Expr:
     for let in reversed(lets):
         out = Let(let.variable, let.value, out, let.span)
     return out
+
+
+def _end(expr: Any) -> Any:
+    """The expression behind a chain of lets."""
+    while isinstance(expr, Let):
+        expr = expr.body
+    return expr
 
 
 def _says(ty: Type | None) -> str:

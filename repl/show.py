@@ -22,7 +22,7 @@ def show(value: Any, ty: Type | None) -> str:
     """
     says = type_text(ty) if ty is not None else value_type(value)
     if isinstance(value, np.ndarray):
-        return f"{np.array2string(value, max_line_width=_WIDTH)} : {says}"
+        return f"{np.array2string(value, max_line_width=_WIDTH) if value.ndim else str(value[()])} : {says}"
     text = value_text(value)
     if isinstance(value, tuple) and (len(text) > _WIDTH or "\n" in text):
         fields = ty.fields if isinstance(ty, TupleType) else [None] * len(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.ir import Expr, IRModule, Var
 from relaylang.runtime.text import read_text
+from relaylang.source import Span
 from relaylang.syntax import parse
 from relaylang.typing import infer
 
@@ -31,7 +32,9 @@ def load(path: str) -> Program:
     source = read_text(path)
     result = parse(source.text, source.name)
     node = result.module if result.module is not None else result.expr
-    return Program(source.name, node, list(result.free_vars), list(result.notes))
+    begin = Label(Span(source, 0, 0))
+    notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
+    return Program(source.name, node, list(result.free_vars), notes)
 
 
 def load_checked(path: str) -> Program:

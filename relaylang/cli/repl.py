@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from relaylang.cli.common import use_color
+from relaylang.diagnostics import RelayError, error
 from relaylang.repl.app import Shell, run_script, run_terminal
 from relaylang.repl.session import Session
 
@@ -38,5 +40,14 @@ def run(args: argparse.Namespace) -> int:
         print(f"relaylang {version('relaylang')}   :help for help, Ctrl-D to leave")
         run_terminal(shell, use_color(sys.stdout))
         return 0
-    run_script(shell, sys.stdin)
+    run_script(shell, _lines())
     return 1 if shell.failed else 0
+
+
+def _lines() -> Iterator[str]:
+    """The standard input's lines. Raises `RelayError` where one is no text."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise RelayError(error("R0003", f"<stdin>: line {number} is not UTF-8")) from None
