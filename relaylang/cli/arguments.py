@@ -108,7 +108,7 @@ def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
 def random_value(node: Var | MetaRef, ty: Type | None, rng: np.random.Generator) -> Any:
     """A random value of a tensor type whose shape is known. Raises `RelayError` for other types."""
     if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
-        return random_tensor(ty, rng)
+        return random_tensor(ty, rng, node.name_hint)
     what = node.name_hint if isinstance(node, MetaRef) else f"%{node.name_hint}"
     says = f"of type {type_text(ty)}" if ty is not None else "of unknown type"
     raise RelayError(
