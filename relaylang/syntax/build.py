@@ -144,9 +144,19 @@ class Builder(MatchActions):
         if v in _BOOLS:
             return Constant(_BOOLS[v], Span(self.source, first, last), "bool")
         found = self.find_callee(v, first, len(v))
-        if found.__class__ is Constructor and not found.inputs:  # type: ignore[attr-defined]
+        if found.__class__ is Constructor and not found.inputs and not self.has_fields(v):  # type: ignore[attr-defined]
             return Call(found, (), None, (), Span(self.source, first, last))  # `Nil` is `Nil()`, as TVM reads it
         return found
+
+    def has_fields(self, name: str) -> bool:
+        """Whether a constructor whose definition comes further down has fields there."""
+        at = self._definitions_ahead().get(name) if name in self.promised_ctors else None
+        if at is None:
+            return False
+        behind = self.tokens[at + 1 : at + 4]
+        if self.tokens[at][-1] == "(":
+            return behind[0] != ")"
+        return (behind[0] == "(" and behind[1] != ")") or behind[:2] == [":", "("] and behind[2] != ")"
 
     def on_string(self, v: str, first: int, last: int) -> Expr:
         self.report(
@@ -179,7 +189,10 @@ class Builder(MatchActions):
         return [callee, first]
 
     def on_open_value(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
-        return [v[0], first]
+        callee = v[0]
+        if callee.__class__ is Call and callee.op.__class__ is Constructor and first + 1 == last and not callee.args:
+            callee = callee.op  # `Nil ()`: the bare name has already been read as a value
+        return [callee, first]
 
     def on_open_add(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
         v[0].append(v[1])

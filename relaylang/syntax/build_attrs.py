@@ -10,6 +10,7 @@ from relaylang.ir.expr import Call, Constant, Expr, MetaRef, RawAttrs
 from relaylang.ir.types import ANY, TensorType, Type
 from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.build_types import TypeActions
+from relaylang.syntax.metadata import MetaNode
 from relaylang.syntax.scope import shown
 from relaylang.syntax.values import LiteralError, attribute_number, string
 
@@ -18,6 +19,10 @@ ATTRS: dict[tuple[Op, str], AnyValue] = {}
 _KEPT = 50_000
 _WORDS = {"True": True, "False": False, "None": None}
 _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|(-?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+')
+
+
+#: Stands for a value that has been complained about.
+_WRONG = object()
 
 
 class Pair:
@@ -90,7 +95,7 @@ class AttrActions(TypeActions):
                 return attribute_number(word)
             except LiteralError as e:
                 self.report(error("R0105", str(e), self.within(at, start, end)))
-                return 0
+                return _WRONG
         if word in self.type_vars:
             return self.type_vars[word]
         self.report(
@@ -101,7 +106,7 @@ class AttrActions(TypeActions):
                 fix=Fix(self.within(at, start, end), f'"{word}"', f'a string stands in quotes: `"{shown(word)}"`'),
             )
         )
-        return None
+        return _WRONG
 
     def on_attrs_coarse(self, v: str, first: int, last: int) -> list[AnyValue]:
         return [(v, first)]
@@ -221,6 +226,13 @@ class AttrActions(TypeActions):
             try:
                 values[pair.name] = coerce(field, pair.value)
             except AttrError as e:
+                inside = pair.value if isinstance(pair.value, tuple) else (pair.value,)
+                if _WRONG in inside:
+                    wrong = True
+                    continue
+                if any(isinstance(x, (MetaRef, MetaNode)) for x in inside):
+                    values[pair.name] = pair.value  # known once the metadata is
+                    continue
                 wrong = True
                 self.report(error("R0109", f"attribute `{pair.name}` of `{op.name}` {e}", self.value_place(pair)))
         if op.attrs is None:
@@ -257,7 +269,7 @@ class AttrActions(TypeActions):
             return attribute_number("-" + v[1])
         except LiteralError as e:
             self.report(error("R0105", str(e), self.place(first, last)))
-            return 0
+            return _WRONG
 
     def on_av_string(self, v: str, first: int, last: int) -> str:
         return string(v)

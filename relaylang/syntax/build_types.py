@@ -17,6 +17,7 @@ from relaylang.ir.types import (
     TypeCall,
     TypeVar,
 )
+from relaylang.source import Span
 from relaylang.syntax.scope import Scope
 from relaylang.syntax.values import LiteralError, dtype_name, is_dtype, scalar
 
@@ -42,7 +43,8 @@ class TypeActions(Scope):
             shape, _, dtype = text[8:-1].rpartition(")")
             dtype = dtype.lstrip(", ")
             if not is_dtype(dtype):
-                self.bad_dtype(dtype, at)
+                start = text.rindex(dtype)
+                self.bad_dtype(dtype, self.token_part(at, text, start, start + len(dtype)))
                 return IncompleteType()
             try:
                 ty = TensorType(_dims(shape), dtype_name(dtype))
@@ -52,13 +54,18 @@ class TypeActions(Scope):
             self.keep_type(text, ty)
         return ty
 
+    def token_part(self, at: int, text: str, start: int, end: int) -> Span:
+        """The span of a part of `text`, which stands at the end of token `at`."""
+        offset = max(0, self.source.end_of(at) - self.source.start_of(at) - len(text))
+        return self.within(at, offset + start, offset + end)
+
     def keep_type(self, text: str, ty: Type) -> None:
         if len(text) < 400:
             if len(_TYPES) > _KEPT:
                 _TYPES.clear()
             _TYPES[text] = ty
 
-    def bad_dtype(self, name: str, at: int) -> None:
+    def bad_dtype(self, name: str, span: Span) -> None:
         self.report(
             error(
                 "R0107",
@@ -78,7 +85,7 @@ class TypeActions(Scope):
 
     def on_dtype(self, v: str, first: int, last: int) -> str:
         if not is_dtype(v):
-            self.bad_dtype(v, first)
+            self.bad_dtype(v, self.place(first))
             return "float32"
         return dtype_name(v)
 

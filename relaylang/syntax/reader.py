@@ -15,7 +15,7 @@ from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir.expr import Expr, MetaRef, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
-from relaylang.source import SourceFile
+from relaylang.source import SourceFile, Span
 from relaylang.syntax.build import Builder
 from relaylang.syntax.metadata import load_metadata, module_attributes
 from relaylang.syntax.tables import Tables
@@ -208,7 +208,7 @@ def read(
                 open_at = source.blank_comments()
                 tokens, blanked = source.tokens(), True
                 if open_at is not None:
-                    span = source.within(open_at, open_at + 2)
+                    span = Span(source.plain, open_at, open_at + 2)
                     raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
         except SyntaxStop as stop:
             from relaylang.syntax.recover import syntax_errors

@@ -17,6 +17,8 @@ from relaylang.syntax.values import string
 
 #: Names longer than this are cut where they are shown.
 _SHOWN = 60
+#: How many known names a misspelt one is compared with.
+_COMPARED = 2000
 
 
 class Pending:
@@ -148,7 +150,11 @@ class Scope:
         """Report a name that means nothing, with the nearest known one."""
         if not self.once(code, name):
             return
-        near = did_you_mean(name, known)
+        if self.said.errors >= self.said.limit:
+            self.said.errors += 1
+            return
+        near_length = [k for k in known if abs(len(k) - len(name)) <= 3]
+        near = did_you_mean(name, near_length[:_COMPARED])
         fix = Fix(span, sign + near, f"did you mean `{sign}{near}`?") if near else None
         self.report(error(code, f"unknown {what} `{sign}{shown(name)}`", span, "not known here", notes=notes, fix=fix))
 

@@ -181,9 +181,8 @@ class Tables:
         comment = r"/\*[^*]*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
         # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
-        self.tokens = re.compile(
-            rf"\s*(?:(?:{comment})\s*)?({'|'.join([*whole, *signs])}|{comment}|{broken}|/\*|\S|\Z)"
-        )
+        kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
+        self.tokens = re.compile(rf"\s*(?:(?:{comment})\s*)?({kinds})")
         self._literals = {value: self.numbers[name] for value, name in literals}
         alone = [
             (name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps
