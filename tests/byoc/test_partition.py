@@ -106,7 +106,8 @@ def test_functions_carry_tvms_attributes_and_read_back() -> None:
 
 
 def test_names_do_not_collide() -> None:
-    text = "def @toy_main_0(%x: Tensor[(2, 3), float32]) { exp(%x) } def @main(%x: Tensor[(2, 3), float32]) { tanh(%x) }"
+    ty = "Tensor[(2, 3), float32]"
+    text = f"def @toy_main_0(%x: {ty}) {{ exp(%x) }} def @main(%x: {ty}) {{ tanh(%x) }}"
     done, _ = partition(program(text))
     assert sorted(gv.name_hint for gv in done) == ["main", "toy_main_0", "toy_main_0_1"]
 
@@ -125,7 +126,8 @@ def test_merge_composite_is_a_pass() -> None:
 
 
 def test_references_are_left_alone() -> None:
-    text = "def @main(%x: Tensor[(2, 3), float32]) { let %r = ref(%x); let %a = tanh(%x); let %_ = ref_write(%r, %a); %a }"
+    body = "let %r = ref(%x); let %a = tanh(%x); let %_ = ref_write(%r, %a); %a"
+    text = f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}"
     main = program(text)["main"]
     assert inline_lets(main) is main
 

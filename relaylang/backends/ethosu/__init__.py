@@ -10,16 +10,19 @@ Needs `pip install "relaylang[ethosu]"`.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relaylang import backends
 from relaylang.backends.ethosu import artifact, driver
-from relaylang.backends.ethosu.artifact import EthosUArtifact
+from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction
 from relaylang.backends.target import Target
 from relaylang.ir import IRModule, Tuple
+from relaylang.runtime import artifact as programs
 from relaylang.syntax import parse
 
 __all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
@@ -45,30 +48,37 @@ def compile(
 
 
 def load(path: str | os.PathLike[str]) -> EthosUArtifact:
-    """Read an archive that `save` has written. What is on the host is run by the interpreter."""
+    """Read an archive that `save` has written. Host steps run compiled where the archive has their programs.
 
-    def make_runner(texts: dict[str, str]) -> artifact.HostRunner:
-        functions: dict[str, driver.HostFunction] = {}
+    Raises `RelayError`: R0001 for a file that cannot be read, R0641 for one that is something else.
+    """
 
-        def run(name: str, arguments: list[Any]) -> list[Any]:
-            if name not in functions:
-                module = parse(texts[name], name=f"host/{name}.relay").module
-                functions[name] = driver.interpreted(driver.check(module))
-            return functions[name](arguments)
+    def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
+        module = driver.check(parse(text, name=f"host/{name}.relay").module)
+        if program is None:
+            return driver.interpreted(module)[0]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "host.tar"
+            file.write_bytes(program)
+            return _caller(module, programs.load(file))
 
-        return run
-
-    return artifact.load(path, make_runner)
+    return artifact.load(path, make_host)
 
 
-def _compiled(module: IRModule, fallback: Sequence[Target]) -> driver.HostFunction:
-    """A host step, compiled for the targets behind ours."""
-    main = module["main"]
+def _compiled(module: IRModule, fallback: Sequence[Target]) -> tuple[HostFunction, bytes]:
+    """A host step, compiled for the targets behind ours, and what `save` writes of it."""
     code = backends.compile_module(module, fallback)
-    names = [p.name_hint for p in main.params]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "host.tar"
+        code.save(file)
+        return _caller(module, code), file.read_bytes()
+
+
+def _caller(module: IRModule, code: programs.Artifact) -> HostFunction:
+    main = module["main"]
 
     def run(arguments: list[Any]) -> list[Any]:
-        value = code.run(**dict(zip(names, arguments)))
+        value = code.run(*arguments)
         return list(value) if isinstance(main.body, Tuple) else [value]
 
     return run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang import typing
-from relaylang.backends.ethosu.artifact import EthosUArtifact, HostRunner, RegionCode, spec_of
+from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction, HostStep, RegionCode, spec_of
 from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.report import estimate, text_report
@@ -19,7 +19,7 @@ from relaylang.byoc.regions import Region
 from relaylang.byoc.schedule import Schedule, make_schedule
 from relaylang.byoc.scope import scope_nodes, with_type_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.interpreter import evaluate
+from relaylang.interpreter import Evaluator, evaluate
 from relaylang.ir import (
     Call,
     Constant,
@@ -48,9 +48,11 @@ def compile_module(
     options: Mapping[str, Any],
     params: Mapping[str, np.ndarray],
     entry: str,
-    compile_host: Callable[[IRModule], HostFunction] | None,
+    compile_host: Callable[[IRModule], tuple[HostFunction, bytes | None]] | None,
 ) -> EthosUArtifact:
     """Compile a module's entry function. `compile_host` makes code of what stays on the host; None forbids that.
+
+    It gives a function that runs the module's `@main`, and the program as `save` writes it, if there is one.
 
     Raises `RelayError` where the module is wrong, a tool is missing, or nothing can go to the accelerator.
     """
@@ -83,22 +85,20 @@ def compile_module(
                 *partitioned.notes,
             ]
         )
-    runners = {name: compile_host(module) for name, module in host.items()} if compile_host is not None else {}
+    steps = {}
+    for name, module in host.items():
+        assert compile_host is not None
+        run, program = compile_host(module)
+        steps[name] = HostStep(astext(module), program, run)
     report = text_report(how, compiled, partitioned.offloaded, partitioned.kept, partitioned.notes)
     return EthosUArtifact(
         schedule=schedule,
         inputs=tuple(spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)),
         regions={gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in regions.items()},
-        host=host,
-        host_text={name: astext(module) for name, module in host.items()},
-        run_host=_runner(runners),
+        host=steps,
         text=report,
         details=_details(how, partitioned),
     )
-
-
-#: A compiled host step: its arguments, in order, to its outputs.
-HostFunction = Callable[[list[Any]], list[Any]]
 
 
 def check(mod: IRModule) -> IRModule:
@@ -122,11 +122,11 @@ def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> 
     unknown = [name for name in params if name not in by_name]
     if unknown:
         notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
-        raise RelayError(error("R0615", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
+        raise RelayError(error("R0640", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
     values: dict[Expr, Constant] = {}
     for name, value in params.items():
         node = by_name[name]
-        spec_of(name, node.checked_type).check(value)
+        spec_of(name, node.checked_type)[1].check(name, value)
         values[node] = with_type_of(Constant(np.asarray(value), node.span), node)
     by_meta = {node.name_hint: values[by_name[node.name_hint]] for node in missing if node.name_hint in params}
 
@@ -237,19 +237,16 @@ def _host_modules(
     return modules
 
 
-def _runner(functions: Mapping[str, HostFunction]) -> HostRunner:
-    return lambda name, arguments: functions[name](arguments)
-
-
-def interpreted(module: IRModule) -> HostFunction:
-    """A host step that the interpreter runs."""
+def interpreted(module: IRModule) -> tuple[HostFunction, None]:
+    """A host step that the interpreter runs; there is nothing to save but its text."""
+    evaluator = Evaluator(module)
     body = module["main"].body
 
     def run(arguments: list[Any]) -> list[Any]:
-        value = evaluate(module, *arguments)
+        value = evaluator.call("main", tuple(arguments))
         return list(value) if isinstance(body, Tuple) else [value]
 
-    return run
+    return run, None
 
 
 def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:

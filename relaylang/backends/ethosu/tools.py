@@ -22,8 +22,6 @@ define_codes(
         "R0612": "the Ethos-U compiler cannot take it",
         "R0613": "the TOSA reference model cannot run it",
         "R0614": "nothing for the Ethos-U",
-        "R0615": "wrong input of a program for the Ethos-U",
-        "R0616": "not an archive of a program for the Ethos-U",
     }
 )
 

@@ -143,7 +143,8 @@ class Graph:
         *attributes: tuple[int, str, object],
     ) -> Tensor:
         names = tuple(i if isinstance(i, str) else i.name for i in inputs)
-        out = self._tensor(f"{self.layer}/{op.lower()}" if self.layer else op.lower(), tuple(int(d) for d in shape), dtype)
+        hint = f"{self.layer}/{op.lower()}" if self.layer else op.lower()
+        out = self._tensor(hint, tuple(int(d) for d in shape), dtype)
         self.operators.append(Operator(op, names, (out.name,), attributes))
         return out
 
