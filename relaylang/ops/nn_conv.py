@@ -248,6 +248,17 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     return TensorType(out, attrs.out_dtype or data.dtype)
 
 
+def conv2d_weight(data: TensorType, dtype: str, attrs: AnyValue, ctx: RelationContext) -> TensorType | None:
+    """The type of a 2-D convolution's weight where the attributes tell it: channels, the kernel's size, the groups."""
+    if attrs.channels is None or attrs.kernel_size is None or len(attrs.kernel_size) != 2 or attrs.groups < 1:
+        return None
+    channels = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)[1]
+    if attrs.groups > 1 and (attrs.groups == channels != attrs.channels or "G" in attrs.kernel_layout):
+        return None
+    shape = [attrs.channels, div_dim(channels, attrs.groups), *attrs.kernel_size]
+    return TensorType(change_layout(shape, "OIHW", attrs.kernel_layout, ctx, 1), dtype)
+
+
 def conv1d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
     return conv(1, types, attrs, ctx)
 

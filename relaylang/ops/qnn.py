@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import Dim, TensorType, TupleType, Type
-from relaylang.ops.nn_conv import Conv2DAttrs, Conv2DTransposeAttrs, conv2d, conv2d_transpose
+from relaylang.ir.types import Dim, IncompleteType, TensorType, TupleType, Type
+from relaylang.ops.nn_conv import Conv2DAttrs, Conv2DTransposeAttrs, conv2d, conv2d_transpose, conv2d_weight
 from relaylang.ops.nn_dense import BatchMatmulAttrs, DenseAttrs, batch_matmul, dense
 from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
 from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
@@ -143,8 +143,24 @@ def weight_extent(ty: TensorType, axis: int, ctx: RelationContext) -> Dim:
     return ty.shape[axis]
 
 
+def known_weight(
+    types: Sequence[Type], expected: TensorType | None, dtype: str | None, ctx: RelationContext
+) -> list[Type] | None:
+    """The argument types with the weight's, which follows from the attributes where the element type is known."""
+    if not isinstance(types[1], IncompleteType):
+        return list(types)
+    if expected is None or dtype is None:
+        return None
+    return [types[0], ctx.unify(1, expected), *types[2:]]
+
+
 def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
+    whole = known_weight(types, conv2d_weight(data, hint or "", attrs, ctx), hint, ctx)
+    if whole is None:
+        return None
+    types = whole
+    weight = tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16"), 0, ctx)
     need_dtype(weight, ("int8", "uint8", "int16"), 1, ctx)
     out_dtype(attrs, ("int16", "int32", "int64"), ctx)
@@ -186,6 +202,12 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
 
 
 def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
+    expected = TensorType((attrs.units, data.shape[-1]), hint or "") if attrs.units is not None and data.shape else None
+    whole = known_weight(types, expected, hint, ctx)
+    if whole is None:
+        return None
+    types = whole
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8", "int16", "uint16"), 0, ctx)
     need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
     out_dtype(attrs, ("int32", "int64"), ctx)
@@ -275,9 +297,9 @@ OPS = (
     Op("qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back),
     Op("qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11),
     Op("qnn.requantize", INPUT_ARGS, RequantizeAttrs, requantize, E, 11),
-    Op("qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11),
+    Op("qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11, needs=(0, 2, 3, 4, 5)),
     Op("qnn.conv2d_transpose", WEIGHTED, Conv2DTransposeAttrs, qnn_conv2d_transpose, OPAQUE, 11),
-    Op("qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11),
+    Op("qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11, needs=(0, 2, 3, 4, 5)),
     Op(
         "qnn.batch_matmul",
         ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"),

@@ -199,6 +199,9 @@ class RelationContext(Protocol):
     def unify_dims(self, left: Dim, right: Dim, what: str, arg: int | None = None) -> Dim:
         """Two extents are the same; `what` names them in the error ("the input channels")."""
 
+    def dtype_hint(self, arg: int) -> str | None:
+        """The element type that the call which makes an unknown argument names (`out_dtype="int8"`), if any."""
+
     def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> AnyValue:
         """The call is wrong. Never returns."""
 

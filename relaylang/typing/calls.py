@@ -37,10 +37,11 @@ class Waiting:
 class Context:
     """What a type relation may ask of the checker, for one call at a time."""
 
-    __slots__ = ("solver", "types")
+    __slots__ = ("node", "solver", "types")
 
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
+        self.node: Call | None = None
         self.types: Sequence[Type] = ()
 
     def unify(self, arg: int, expected: Type) -> Type:
@@ -59,6 +60,12 @@ class Context:
         if not self.solver.unify_dims(left, right):
             raise RelationError(f"{what}: {left} and {right} differ", arg)
         return right if left is ANY else find_dim(left)
+
+    def dtype_hint(self, arg: int) -> str | None:
+        maker = self.node.args[arg] if self.node is not None else None
+        attrs = maker.attrs if isinstance(maker, Call) and isinstance(maker.op, Op) else None
+        dtype = getattr(attrs, "out_dtype", None) or getattr(attrs, "dtype", None)
+        return dtype if isinstance(dtype, str) else None
 
     def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> None:
         raise RelationError(message, arg, notes)
@@ -205,7 +212,7 @@ class Calls(Solver):
         if made is None and node.op.back is not None:
             result = self.resolve(waiting.result)
             if self.is_known(result):
-                self.context.types = args
+                self.context.types, self.context.node = args, node
                 try:
                     node.op.back(result, args, node.attrs, self.context)
                 except RelationError as problem:
@@ -235,7 +242,7 @@ class Calls(Solver):
                     args[i] = self.close_dims(ty)
                     continue
                 return None
-        self.context.types = args
+        self.context.types, self.context.node = args, node
         attrs = node.attrs
         if attrs is None and op.attrs is not None:
             attrs = make_attrs(op.attrs, {})

@@ -50,7 +50,7 @@ def missing_value(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar,
         elif constructors:
             data = definitions.get(constructors[0].belong_to)
             siblings = data.constructors if data is not None else tuple(dict.fromkeys(constructors))
-            for sibling in reversed(siblings):
+            for sibling in sorted(siblings, key=lambda c: -len(c.inputs)):  # the simplest witness is found first
                 size = len(sibling.inputs)
                 stack.append((_specialise(rows, sibling, size), width - 1 + size, (sibling, witness)))
         else:

@@ -374,7 +374,7 @@ class Inference(Calls):
                 self.cannot_be(function, "a function's result", result, body)
             elif type(result) is not Unknown and not self.unify(result, body):
                 self.mismatch(
-                    "what a function returns", result, body, place(_last(function.body), function.span),
+                    "what a function returns", result, body, place(_last(function.body), function.span, last=True),
                     also=[(function.ret_type.span if function.ret_type else None, "it is declared here")],
                 )  # fmt: skip
         elif function.ret_type is None:
@@ -417,7 +417,7 @@ class Inference(Calls):
         if not self.unify(bound, ty):
             self.mismatch(
                 f"the value of {name_of(variable)}", bound, ty, place(value, let.span),
-                also=[(variable.type_annotation.span if variable.type_annotation else None, "declared here")],
+                also=[(variable.span, "declared here")],
             )  # fmt: skip
 
     # --- branches and patterns ---

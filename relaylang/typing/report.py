@@ -116,9 +116,19 @@ def plain(span: Span | None) -> Span | None:
     return Span(source, span.start, span.end)
 
 
-def place(part: Expr, whole: Span | None) -> Span | None:
-    """Where a part of an expression is written; the whole where the part is a shared node that stands elsewhere."""
+def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
+    """Where a part of an expression is written; the whole where the part is a shared node that stands elsewhere.
+
+    A variable's own span is where it is declared: its first (or last) mention in the whole is looked for.
+    """
     span = part.span
+    if isinstance(part, Var) and whole is not None:
+        mentions = list(re.finditer(rf"%{re.escape(part.name_hint)}(?![\w.])", whole.text))
+        if not mentions:
+            return whole
+        found = mentions[-1 if last else 0]
+        source = getattr(whole.source, "plain", whole.source)
+        return Span(source, whole.start + found.start(), whole.start + found.end())
     if span is None or whole is None:
         return whole
     if span.source is whole.source and whole.first <= span.first and span.last <= whole.last:

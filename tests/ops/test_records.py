@@ -1,0 +1,92 @@
+"""The records against the inventory of TVM 0.16's operators."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from relaylang.ops import FAMILIES, OPS, get, make_attrs
+from relaylang.ops.record import AttrError, OpPattern
+from tests.shared import SHARED
+
+REFERENCE = SHARED / "reference" / "relay_ops.json"
+PATTERNS = {
+    "elemwise": OpPattern.ELEMWISE,
+    "broadcast": OpPattern.BROADCAST,
+    "injective": OpPattern.INJECTIVE,
+    "comm_reduce": OpPattern.COMM_REDUCE,
+    "out_elemwise_fusable": OpPattern.OUT_ELEMWISE_FUSABLE,
+    "opaque": OpPattern.OPAQUE,
+    None: OpPattern.OPAQUE,
+}
+#: TVM registers these argument names in another order than the one in which it takes the arguments.
+OTHER_ORDER = {"qnn.conv2d", "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_matmul"}
+#: Two attribute classes share one type key in TVM, and the inventory took the other one.
+OTHER_CLASS = {"qnn.simulated_quantize"}
+
+
+def default_of(text: str | None) -> Any:
+    """A default as C++ writes it, as Python has it; "required" where there is none."""
+    if text is None:
+        return "required"
+    if "NullValue" in text:
+        return None
+    text = text.replace("static_cast<float>", "")
+    if found := re.fullmatch(r"Array<\w+>\(?\{(.*?)\}\)?", text):
+        numbers = [float(x.strip("() f")) for x in found[1].split(",") if x.strip()]
+        return tuple(int(x) if x == int(x) and "." not in found[1] else x for x in numbers)
+    if text in ("true", "false"):
+        return text == "true"
+    if text.startswith('"'):
+        return text.strip('"')
+    if found := re.fullmatch(r"DataType::(Int|Float)\((\d+)(?:, 1)?\)", text):
+        return found[1].lower() + found[2]
+    if found := re.fullmatch(r"Integer\((-?\d+)\)", text):
+        return int(found[1])
+    return float(text)
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no inventory at {REFERENCE}")
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_record_is_tvms(name: str) -> None:
+    op = get(name)
+    known = json.loads(REFERENCE.read_text())[name]
+    args = known["args"][: known["num_inputs"]]
+    assert sorted(op.args) == sorted(args) if name in OTHER_ORDER else list(op.args) == args
+    assert op.pattern == PATTERNS[known["pattern"]]
+    assert op.level == known["support_level"]
+    if not known["attrs_key"] or name in OTHER_CLASS:
+        return
+    assert op.attrs is not None
+    assert op.attrs.type_key == known["attrs_key"]  # type: ignore[attr-defined]
+    assert list(op.schema) == [a["name"] for a in known["attrs"]]
+    for attr in known["attrs"]:
+        field = op.schema[attr["name"]]
+        assert ("required" if field.required else field.default) == default_of(attr["default"]), attr["name"]
+
+
+def test_families_are_disjoint() -> None:
+    assert sum(map(len, FAMILIES.values())) == len(OPS)
+
+
+def test_attributes_are_coerced() -> None:
+    conv = get("nn.conv2d")
+    assert conv.attrs is not None
+    attrs = make_attrs(conv.attrs, {"strides": [2, 2], "padding": 1, "channels": 8, "out_dtype": ""})
+    assert (attrs.strides, attrs.padding, attrs.channels, attrs.out_dtype) == ((2, 2), (1,), 8, None)
+    assert attrs.kernel_layout == "OIHW"
+    with pytest.raises(AttrError, match="is not an attribute"):
+        make_attrs(conv.attrs, {"stride": 1})
+    with pytest.raises(AttrError, match="a list of whole numbers"):
+        make_attrs(conv.attrs, {"strides": "2"})
+
+
+def test_missing_attributes() -> None:
+    reshape, transpose = get("reshape"), get("transpose")
+    assert reshape.attrs is not None and transpose.attrs is not None
+    with pytest.raises(AttrError, match="must be given"):
+        make_attrs(reshape.attrs, {})
+    assert make_attrs(transpose.attrs, {}).axes is None

@@ -1,0 +1,111 @@
+"""Programs of any depth and width, in time that grows with their size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from relaylang.ir import Call, Expr, Function, If, IRModule, Let, Tuple, Var, var
+from relaylang.ops import get
+from relaylang.typing import infer
+
+N = 100_000
+X = var("x", shape=(10,))
+C = var("c", "bool")
+
+
+def main(body: Expr) -> IRModule:
+    return IRModule.from_expr(Function([X, C], body))
+
+
+def lets(bindings: list[tuple[Var, Expr]], body: Expr) -> Expr:
+    for variable, value in reversed(bindings):
+        body = Let(variable, value, body)
+    return body
+
+
+def chain(n: int) -> Expr:
+    body: Expr = X
+    for _ in range(n):
+        body = Call(get("add"), [body, X])
+    return body
+
+
+def many_lets(n: int) -> Expr:
+    bindings: list[tuple[Var, Expr]] = []
+    last = X
+    for i in range(n):
+        bindings.append((Var(f"v{i}"), Call(get("add"), [last, X])))
+        last = bindings[-1][0]
+    return lets(bindings, last)
+
+
+def left_ifs(n: int) -> Expr:
+    body: Expr = X
+    for _ in range(n):
+        body = If(C, body, Call(get("negative"), [X]))
+    return body
+
+
+def right_ifs(n: int) -> Expr:
+    body: Expr = X
+    for _ in range(n):
+        body = If(C, Call(get("negative"), [X]), body)
+    return body
+
+
+def functions(n: int) -> Expr:
+    body: Expr = X
+    for _ in range(n):
+        body = Function([var("y", "int32")], body)
+    return body
+
+
+def primitive_calls(n: int) -> Expr:
+    body: Expr = X
+    for _ in range(n):
+        y = var("y", shape=(10,))
+        body = Call(Function([y], Call(get("add"), [y, y]), attrs={"Primitive": 1}), [body])
+    return body
+
+
+def local_functions(n: int) -> Expr:
+    bindings: list[tuple[Var, Expr]] = []
+    callee: Expr = get("negative")
+    for i in range(n):
+        y = Var("y")
+        bindings.append((Var(f"f{i}"), Function([y], Call(callee, [y]))))
+        callee = bindings[-1][0]
+    return lets(bindings, Call(callee, [X]))
+
+
+@pytest.mark.parametrize(
+    "program", [chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions]
+)
+def test_depth(program: Callable[[int], Expr]) -> None:
+    module = main(program(N))
+    start = time.perf_counter()
+    assert infer(module) == []
+    assert time.perf_counter() - start < 30
+    assert module["main"].checked_type is not None
+
+
+def test_wide_tuple() -> None:
+    concatenate = get("concatenate")
+    assert concatenate.attrs is not None
+    wide = Tuple([Call(get("negative"), [X]) for _ in range(10_000)])
+    module = main(Call(concatenate, [wide], concatenate.attrs()))
+    assert infer(module) == []
+    assert repr(module["main"].checked_type).endswith("-> Tensor[(100000), float32]")
+
+
+def test_unknown_all_the_way_down() -> None:
+    """A fragment whose type is open at every level."""
+    body: Expr = X
+    for _ in range(20_000):
+        body = Function([Var("y")], body)
+    said = infer(body, fragment=True)
+    assert len(said) == 20_000
+    assert body.checked_type is not None
