@@ -98,10 +98,12 @@ class _Stream:
             return ("bool", bool(value))
         if isinstance(value, np.float32):
             return ("float", repr(float(str(value))))
-        if isinstance(value, np.generic) and not isinstance(value, np.int32):
+        if isinstance(value, (int, np.int32, np.int64)):
+            number = int(value)
+            # a number beyond 32 bits has no other type than int64, named or not
+            return ("int64", number) if isinstance(value, np.int64) and -(1 << 31) <= number < 1 << 31 else number
+        if isinstance(value, np.generic):
             return (value.dtype.name, value.tobytes())
-        if isinstance(value, (int, np.integer)):
-            return int(value)
         if isinstance(value, float):
             return ("float", repr(value))
         if isinstance(value, (list, tuple)):

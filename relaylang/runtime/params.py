@@ -22,7 +22,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import read_bytes, reason
-from relaylang.syntax.tensorblob import BlobError, read_blob, write_blob
+from relaylang.syntax.tensorblob import BlobError, elements, read_blob, write_blob
 
 define_codes(
     {
@@ -149,7 +149,7 @@ def _npy(name: str, data: bytes) -> np.ndarray:
         wanted *= extent
     if wanted != len(data) - at:
         raise _Damaged(f"{name[:60]!r} of shape {shape} and {dtype} takes {wanted} bytes and has {len(data) - at}")
-    array = np.frombuffer(data, np.uint8, wanted, at).view(dtype).reshape(shape, order="F" if fortran else "C")
+    array = elements(data, dtype, wanted, at).reshape(shape, order="F" if fortran else "C")
     return np.array(array, dtype.newbyteorder("="), order="C")
 
 
@@ -185,23 +185,23 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise _Damaged("its header is not a map from names to types, shapes and places") from None
-    elements = memoryview(data)[8 + size :]
+    body = memoryview(data)[8 + size :]
     expected = 0
     for begin, end, name, kind, shape in sorted(places):
         dtype = _SAFE.get(kind)
         if dtype is None:
             raise _Damaged(f"{name[:60]!r} has elements of {str(kind)[:40]}, which cannot be read")
         wanted = prod(shape) * dtype.itemsize
-        if begin != expected or end - begin != wanted or end > len(elements):
-            where = f"bytes {begin} to {end} of {len(elements)}"
+        if begin != expected or end - begin != wanted or end > len(body):
+            where = f"bytes {begin} to {end} of {len(body)}"
             raise _Damaged(f"{name[:60]!r} of shape {shape} and {kind} takes {wanted} bytes and lies at {where}")
         expected = end
-    if expected != len(elements):
-        raise _Damaged(f"{len(elements) - expected} bytes stand behind its last tensor")
+    if expected != len(body):
+        raise _Damaged(f"{len(body) - expected} bytes stand behind its last tensor")
     found = {}
     for begin, end, name, kind, shape in places:
         try:
-            found[name] = np.frombuffer(elements[begin:end], np.uint8).view(_SAFE[kind]).reshape(shape).copy()
+            found[name] = elements(body, _SAFE[kind], end - begin, begin).reshape(shape).copy()
         except ValueError:
             raise _Damaged(f"{name[:60]!r} has the shape {shape}") from None
     return found

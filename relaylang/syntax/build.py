@@ -27,7 +27,7 @@ from relaylang.ops.record import Op
 from relaylang.source import Span
 from relaylang.syntax.build_match import MatchActions
 from relaylang.syntax.metadata import MetaNode
-from relaylang.syntax.scope import Pending, local_key, shown
+from relaylang.syntax.scope import Pending, local_key, name_of, shown
 from relaylang.syntax.values import LiteralError, scalar, string
 
 #: Literals by text: the array (which nobody can write to) and its element type.
@@ -335,8 +335,8 @@ class Builder(MatchActions):
         return None, None, v[0], first, Var("_", None, self.span(first, last))
 
     def _let(self, token: str, ty: AnyValue, first: int, at: int) -> AnyValue:
-        var = Var(local_key(token)[1:], ty, self.span(at, at))
-        key = "%" + var.name_hint
+        key = local_key(token)
+        var = Var(name_of(key), ty, self.span(at, at))
         hidden = self.names.get(key)
         self.names[key] = Pending(var, at, self.fn_depth)
         return key, hidden, None, first, var
@@ -365,9 +365,10 @@ class Builder(MatchActions):
         return Let(var, value, v[1], self.span(at, last))
 
     def _free(self, token: str, ty: AnyValue, at: int) -> AnyValue:
-        var = Var(local_key(token)[1:], ty, self.span(at, at))
+        key = local_key(token)
+        var = Var(name_of(key), ty, self.span(at, at))
         self.free_vars.append(var)
-        self.names["%" + var.name_hint] = var
+        self.names[key] = var
         return None, None, var, at, None
 
     def on_free_plain(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
@@ -478,7 +479,7 @@ class Builder(MatchActions):
             return
         token, ty, at = item
         key = local_key(token)
-        var = Var(key[1:], ty, Span(self.source, at, at))
+        var = Var(name_of(key), ty, Span(self.source, at, at))
         before = sig.seen.setdefault(key, at)
         if before != at:
             self.twice(f"parameter `{key}`", at, before)

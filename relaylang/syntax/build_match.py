@@ -16,7 +16,7 @@ from relaylang.ir.expr import (
     Var,
 )
 from relaylang.syntax.build_attrs import AttrActions
-from relaylang.syntax.scope import local_key, shown
+from relaylang.syntax.scope import local_key, name_of, shown
 
 
 class MatchActions(AttrActions):
@@ -69,7 +69,7 @@ class MatchActions(AttrActions):
     # -- patterns
 
     def _pattern_var(self, key: str, ty: AnyValue, at: int) -> Pattern:
-        var = Var(key[1:], ty, self.span(at, at))
+        var = Var(name_of(key), ty, self.span(at, at))
         if len(self.pattern_names) < 64 or key in self.names:
             for known, _, before in self.pattern_names:
                 if known == key:

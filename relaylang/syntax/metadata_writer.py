@@ -65,6 +65,8 @@ class _Writer:
             dtype = "bool"
         elif type(value) is int and not -(1 << 31) <= value < 1 << 31:
             dtype = "int64"
+        if isinstance(value, np.float32):
+            value = float(str(value))  # its own digits, as it would stand in the text
         text = f"{float(value):.17g}" if floating else str(int(value))
         key = "FloatImm" if floating else "IntImm"
         return self.add({"type_key": key, "attrs": {"dtype": dtype, "span": "0", "value": text}})

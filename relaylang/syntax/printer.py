@@ -345,12 +345,18 @@ class _Printer:
             args += [self.types.tensor(t) for t in node.type_args]  # type: ignore[arg-type]
         if not args and type(op) is Constructor and not op.inputs:
             return op.name_hint
-        return f"{refs.get(id(op)) or self.ref(op)}({', '.join(args)})"
+        callee = refs.get(id(op)) or self.ref(op)
+        if type(op) is Constant and not self.tvm:
+            callee = f"({callee})"
+        return f"{callee}({', '.join(args)})"
 
     def projection(self, node: TupleGetItem) -> str:
-        """`t.1`. Where a variable called `t.1` is about, the tuple stands in parentheses."""
+        """`t.1`, with parentheses where the bare text would be a number's or a name's."""
         text = self.ref(node.tuple_value)
-        if not self.tvm and f"{text[1:]}.{node.index}" in self.names:
+        if self.tvm:
+            return f"{text}.{node.index}"
+        kind = type(node.tuple_value)
+        if (kind in LEAVES and kind is not Var) or f"{text[1:]}.{node.index}" in self.names:
             return f"({text}).{node.index}"
         return f"{text}.{node.index}"
 

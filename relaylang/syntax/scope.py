@@ -34,12 +34,21 @@ class Pending:
 
 
 def shown(name: str) -> str:
+    name = name.replace("\0", "")
     return name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "…"
 
 
 def local_key(token: str) -> str:
-    """`%name` for a token `%name` or `%"name"`."""
-    return "%" + string(token[1:]) if token[1] == '"' else token
+    """`%name` for a token `%name` or `%"name"`. A quoted number is no graph name: its key is `%\\0` and the number."""
+    if token[1] != '"':
+        return token
+    name = string(token[1:])
+    return "%\0" + name if name[:1].isdigit() else "%" + name
+
+
+def name_of(key: str) -> str:
+    """The name that a key stands for."""
+    return key[2:] if key[1:2] == "\0" else key[1:]
 
 
 class Scope:
@@ -232,7 +241,7 @@ class Scope:
                 )
         elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
             self.unknown(
-                "R0201", "variable", key[1:], self.place(at), [k[1:] for k in self.names], "%",
+                "R0201", "variable", name_of(key), self.place(at), [name_of(k) for k in self.names], "%",
                 ["a fragment may leave variables free, a function of a module may not"] if self.in_def else (),
             )  # fmt: skip
         else:

@@ -85,10 +85,16 @@ def read_blob(data: bytes | memoryview, at: int = 0) -> tuple[np.ndarray, int]:
     if wanted > size - at:
         raise BlobError(f"a tensor of {wanted} bytes is cut off after {size - at}")
     try:
-        array = np.frombuffer(data, np.uint8, wanted, at).view(dtype).reshape(shape)
+        array = elements(data, dtype, wanted, at).reshape(shape)
     except ValueError:
         raise BlobError(f"a tensor has the shape {shape}") from None
-    if dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
-        array = array.view(np.uint8) != 0
     array.flags.writeable = False
     return array, at + wanted
+
+
+def elements(data: bytes | memoryview, dtype: np.dtype, size: int, at: int = 0) -> np.ndarray:
+    """`size` bytes of a buffer as elements of a type, viewed in place; a bool is any byte, and not 0 or 1 only."""
+    raw = np.frombuffer(data, np.uint8, size, at)
+    if dtype == np.bool_ and raw.size and raw.max() > 1:
+        return raw != 0
+    return raw.view(dtype)
