@@ -46,7 +46,7 @@ OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "imp
 #: The lazy imports of our own: where and what, and why.
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
-    ("cli", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
+    ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
 }
 
 FOLDERS = {"relaylang": "", "grammar": "grammar", "interpreter": "interpreter", "repl": "repl"}

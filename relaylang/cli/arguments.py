@@ -25,7 +25,7 @@ from relaylang.ir import (
 )
 from relaylang.repl.session import Session
 from relaylang.runtime.params import load_params
-from relaylang.runtime.random import random_tensor
+from relaylang.runtime.random import random_params
 
 Needed = Sequence[Var | MetaRef]
 
@@ -46,18 +46,21 @@ def needed_type(node: Var | MetaRef) -> Type | None:
 
 
 def values_for(
-    needed: Needed, args: argparse.Namespace, inputs: Mapping[str, str], session: Session
+    needed: Needed,
+    args: argparse.Namespace,
+    inputs: Mapping[str, str],
+    session: Session,
+    open_ended: bool = False,
 ) -> tuple[dict[str, Any], list[Diagnostic]]:
     """A value for everything that is needed, by name, and notes. Raises `RelayError` for what is missing or wrong.
 
-    `session` evaluates the inputs that are Relay expressions.
+    `session` evaluates the inputs that are Relay expressions. In an `open_ended` call only constants must have values.
     """
     names = [node.name_hint for node in needed]
     wrong = unknown_names(inputs, names)
     file_values = load_params(args.params) if args.params else {}
     values: dict[str, Any] = {}
     absent: list[Var | MetaRef] = []
-    rng = np.random.default_rng(args.random_params) if args.random_params is not None else None
     for node in needed:
         name, ty = node.name_hint, needed_type(node)
         try:
@@ -67,9 +70,9 @@ def values_for(
                 what = f"{name} in {args.params}"
                 array = file_values[name]
                 values[name] = fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
-            elif rng is not None:
-                values[name] = random_value(node, ty, rng)
-            else:
+            elif args.random_params is not None:
+                values.update(random_params(args.random_params, [node]))
+            elif isinstance(node, MetaRef) or not open_ended:
                 absent.append(node)
         except RelayError as e:
             wrong += e.diagnostics
@@ -103,19 +106,6 @@ def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
     if ty is not None and value.type is not None and not is_incomplete(ty) and value.type != ty:
         raise bad_value(f"{what} is of type {type_text(value.type)}, not {type_text(ty)}")
     return value.data
-
-
-def random_value(node: Var | MetaRef, ty: Type | None, rng: np.random.Generator) -> Any:
-    """A random value of a tensor type whose shape is known. Raises `RelayError` for other types."""
-    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
-        return random_tensor(ty, rng, node.name_hint)
-    what = node.name_hint if isinstance(node, MetaRef) else f"%{node.name_hint}"
-    says = f"of type {type_text(ty)}" if ty is not None else "of unknown type"
-    raise RelayError(
-        error(
-            "R0706", f"{what} is {says}: no random value for it", node.span, notes=[f"give it with --input {what}=..."]
-        )
-    )
 
 
 def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str, Any]:

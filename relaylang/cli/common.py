@@ -19,11 +19,12 @@ define_codes(
         "R0705": "wrong value for an option",
         "R0706": "a value is missing",
         "R0707": "no such function",
+        "R0708": "a type is taken from a comment",
     }
 )
 
 #: What is wrong with the call beside the command line's own codes: files that cannot be read, the target string.
-_CALL_CODES = frozenset({"R0001", "R0601", "R0602"})
+_CALL_CODES = frozenset({"R0001", "R0013", "R0014", "R0601", "R0602"})
 
 
 def exit_status(diagnostics: Iterable[Diagnostic]) -> int:

@@ -29,7 +29,7 @@ def named_arrays(value: Any) -> dict[str, np.ndarray]:
 
 
 def npz_bytes(value: Any) -> bytes:
-    """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack (bfloat16) become float32."""
+    """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack become float32."""
     arrays = {
         name: array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.num > 255 else array
         for name, array in named_arrays(value).items()

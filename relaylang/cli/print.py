@@ -7,7 +7,7 @@ import argparse
 from relaylang.cli.common import add_print_options, check_writable, report, write_text
 from relaylang.cli.program import check, load
 from relaylang.ir import Expr, IRModule
-from relaylang.passes import to_anf
+from relaylang.passes.to_anf import to_anf
 from relaylang.syntax import astext
 
 EPILOG = """\

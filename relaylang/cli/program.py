@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from relaylang.cli.comments import types_from_comments
 from relaylang.diagnostics import Diagnostic, Label, RelayError
-from relaylang.ir import Expr, IRModule, Var
+from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_text
 from relaylang.source import Span
 from relaylang.syntax import parse
@@ -44,9 +46,18 @@ def load_checked(path: str) -> Program:
     return program
 
 
-def check(program: Program) -> None:
-    """Find a program's types, in place. Raises `RelayError` with everything that is wrong with it."""
-    found = infer(program.node, fragment=not isinstance(program.node, IRModule))
-    program.notes += [d for d in found if d.severity != "error"]
-    if any(d.severity == "error" for d in found):
-        raise RelayError(program.notes + [d for d in found if d.severity == "error"])
+def check(program: Program, assume: Mapping[Var, Type] | None = None) -> None:
+    """Find a program's types, in place. Raises `RelayError` with everything that is wrong with it.
+
+    `assume` gives types to a fragment's free variables; those that have none may get one from the text's comments.
+    """
+    known = dict(assume or {})
+    fragment = not isinstance(program.node, IRModule)
+    if isinstance(program.node, Expr):
+        found, notes = types_from_comments(program.node, [v for v in program.free_vars if v not in known])
+        known.update(found)
+        program.notes += notes
+    said = infer(program.node, fragment=fragment, assume=known)
+    program.notes += [d for d in said if d.severity != "error"]
+    if any(d.severity == "error" for d in said):
+        raise RelayError(program.notes + [d for d in said if d.severity == "error"])

@@ -18,7 +18,7 @@ from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, IRModule, post_order
+from relaylang.ir import Call, IRModule, TensorType, Type, Var, post_order
 from relaylang.repl.session import Session, Value, typed
 
 EPILOG = """\
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         with stages.stage("read"):
             program = load(args.file)
         with stages.stage("check"):
-            check(program)
+            check(program, given_types(program, args))
         report(program.notes)
         value = _expression(program, args, stages) if args.expr is not None else _function(program, args, stages)
         if args.output is not None:
@@ -96,6 +96,16 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Val
         artifact = compile_module(filled(program.module, constants), "c", entry=entry)
     with stages.stage("run"):
         return Value(artifact.run(**dict(zip([p.name_hint for p in function.params], arguments))), ty)
+
+
+def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:
+    """Types of a fragment's free variables that have none, from the values that the call gives them."""
+    untyped = {v.name_hint: v for v in program.free_vars if v.type_annotation is None}
+    inputs = {name: text for name, text in split_inputs(args.input).items() if name in untyped}
+    if not untyped or not (inputs or args.params):
+        return {}
+    values = free_inputs(args, inputs)
+    return {v: TensorType(values[n].shape, values[n].dtype.name) for n, v in untyped.items() if n in values}
 
 
 def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> Value:

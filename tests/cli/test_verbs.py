@@ -54,7 +54,7 @@ def test_examples_run(capsys: Caps, file: Path) -> None:
 
 def test_check_counts_and_is_quiet_on_request(capsys: Caps) -> None:
     assert relay(capsys, "check", NUMBERS, MLP).out.splitlines() == [
-        f"{NUMBERS}: ok (2 functions, 1 type definition, 6 calls)",
+        f"{NUMBERS}: ok (2 functions, 1 type definition, 7 calls)",
         f"{MLP}: ok (1 function, 10 calls)",
     ]
     assert relay(capsys, "check", "-q", MLP).out == ""
