@@ -60,6 +60,7 @@ from relaylang.ir import (
     Var,
     pattern_vars,
 )
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 from relaylang.passes.to_anf import convert
 
@@ -335,7 +336,7 @@ class _FunctionCompiler:
         self.end(scope, block, TAIL_CALL if into is None else CALL, value, join)
 
         def finish() -> None:
-            dead = sorted({s for s in (*args, slot) if self.home.get(s) is scope and self.last_use[s] == when})
+            dead = sorted({s for s in (*args, slot) if self.dies(s, scope, when)})
             block.slot = self.final(slot)
             if into is None:
                 block.fetch = fetcher(self.finals(args), [])
@@ -345,6 +346,9 @@ class _FunctionCompiler:
             block.next = join
 
         self.ends[id(block)] = finish
+
+    def dies(self, slot: int, scope: _Scope, when: int) -> bool:
+        return self.home.get(slot) is scope and slot not in self.keep and self.last_use[slot] == when
 
     def branches(
         self, scope: _Scope, block: Block, value: If | Match, into: int | None, join: Block | None, work: list[_Chain]
@@ -489,6 +493,10 @@ class Linker:
 
     def link(self, code: Code) -> Block:
         """Compile a function and those inside it."""
+        with gc_paused():
+            return self._compile(code)
+
+    def _compile(self, code: Code) -> Block:
         todo = deque([_FunctionCompiler(self, code, None)])
         functions: list[_FunctionCompiler] = []
         while todo:
@@ -536,10 +544,6 @@ class Linker:
                 return as_slot_value(self.values[atom.name_hint])
             case GlobalVar():
                 return Closure(self.global_code(atom), [])
-            case Op():
-                kernel = self.kernel(atom, atom)
-                attrs = atom.attrs() if atom.attrs is not None else None
-                return Builtin(atom.name, lambda *args: kernel(attrs, *args))
             case Constructor():
                 return Builtin(atom.name_hint, lambda *args: ConstructorValue(atom, args))
         raise AssertionError(f"{type(atom).__name__} is no atom")

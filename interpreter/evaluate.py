@@ -54,7 +54,11 @@ class Evaluator:
                 raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
             name = self.module.get_global_var(name)
         code = self._linker.global_code(name)
-        given = bind_arguments(code.function, args, {**self._named(code.function), **(named or {})}, code.name)
+        named = named or {}
+        twice = [p.name_hint for p in code.function.params[: len(args)] if p.name_hint in named]
+        if twice:
+            raise RelayError(error("R0401", f"{code.name} gets %{twice[0]} twice", code.function.span))
+        given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
         return self._run(code, given)
 
     def _named(self, function: Function) -> dict[str, Any]:

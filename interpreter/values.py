@@ -33,7 +33,7 @@ class Closure:
 
 
 class Builtin:
-    """An operator or a constructor as a value."""
+    """A constructor as a function value."""
 
     __slots__ = ("apply", "name")
 

@@ -29,6 +29,7 @@ from relaylang.ir import (
     pattern_vars,
     rebuild,
 )
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 
 _P = TypeVar("_P", IRModule, Expr)
@@ -164,9 +165,7 @@ class _Converter:
                 done.add(id(node))
                 stack.append((node, True))
                 if not self.opaque(node):
-                    stack.extend(
-                        [(c, False) for c in children(node) if not isinstance(c, (GlobalVar, Op, Constructor))]
-                    )
+                    stack.extend([(c, False) for c in children(node) if not isinstance(c, _ATOMS)])
         order.reverse()
         return order
 
@@ -181,9 +180,7 @@ class _Converter:
 
         for node in self.users_first():
             here = scopes[id(node)]
-            if isinstance(node, Var):
-                self.names.add(node.name_hint)
-            elif isinstance(node, Let):
+            if isinstance(node, Let):
                 self.names.add(node.variable.name_hint)
                 scope = _Scope(here)
                 inner[id(node)] = [scope]
@@ -206,7 +203,8 @@ class _Converter:
                     used(body, scope)
             else:
                 for child in children(node):
-                    used(child, here)
+                    if not isinstance(child, _ATOMS):
+                        used(child, here)
 
     # Second walk: bindings in program order. `work` holds (step, node, variable that the node is to be bound to).
 
@@ -280,8 +278,11 @@ class _Converter:
             self.bind(node, result, variable)
 
     def leave_plain(self, node: Expr, variable: Var | None) -> None:
-        new = rebuild(node, tuple([self.atom(c) for c in children(node)]))
-        self.bind(node, _typed(new, node), variable)
+        old = children(node)
+        if all([isinstance(c, _ATOMS) for c in old]):
+            self.bind(node, node, variable)
+        else:
+            self.bind(node, _typed(rebuild(node, tuple([self.atom(c) for c in old])), node), variable)
 
     def leave_scoped(self, node: Expr, variable: Var | None) -> None:
         bodies = [self.close(s, b) for s, b in zip(self.inner[id(node)], _inner_scopes(node))]
@@ -322,7 +323,8 @@ def convert(expr: Expr, *, let_results: bool = True, enter_primitive: bool = Fal
         return expr
     if isinstance(expr, Function) and (expr.body is None or (is_primitive(expr) and not enter_primitive)):
         return expr
-    return _Converter(expr, let_results, enter_primitive).run()
+    with gc_paused():
+        return _Converter(expr, let_results, enter_primitive).run()
 
 
 def to_anf(program: _P, *, let_results: bool = True) -> _P:

@@ -1,4 +1,4 @@
-"""A process that runs Relay text with TVM: pickled (text, inputs, constants) in, pickled results or an error's text out.
+"""A process that runs Relay text with TVM: pickled (text, inputs, constants) in, pickled results or an error out.
 
 Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `constants` are bound to
 parameters by name before compilation.
@@ -8,9 +8,9 @@ import pickle
 import sys
 
 sys.path.insert(0, sys.argv[1])
-import numpy as np  # noqa: E402
-import x86  # noqa: E402,F401
-from tvm import relay, runtime, transform  # noqa: E402
+import numpy as np
+import x86  # noqa: F401
+from tvm import relay, runtime, transform
 
 
 def plain(value):
