@@ -273,11 +273,11 @@ class _Printer:
 
     # -- data flow
 
-    def expand(self, root: Expr, wrap: bool = False) -> Steps:
+    def expand(self, root: Expr, wrap: bool = True, at: int | None = None) -> Steps:
         """Make the text of a node and of everything that it is computed from, operators and arguments first.
 
-        Children get graph names when their parent's text is made, not when their own is. `wrap`: the root is a let
-        that will stand in parentheses.
+        Children get graph names when their parent's text is made, not when their own is. `wrap`: if the root
+        is a let, it will stand in parentheses. `at`: the level at which the root stands, if not at the scope's.
         """
         texts, refs = self.texts, self.refs
         stack: list[Expr] = [root]
@@ -326,6 +326,8 @@ class _Printer:
                 level = self.level
                 if self.places is not None:
                     level = self.scopes[self.places[key]][1]
+                if node is root and at is not None:
+                    level = at
                 self.levels[key] = level
                 if kind is Let:
                     texts[key] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[arg-type]
@@ -394,10 +396,11 @@ class _Printer:
             value = rest.value
             parens = type(value) is Let and not self.tvm
             if id(value) not in self.texts:
-                yield self.expand(value, parens or id(value) in self.shared)
+                shared = id(value) in self.shared
+                yield self.expand(value, parens or shared, None if shared else level)
             text = self.finish(value)
             if parens and type(text) is not str:
-                text = ["(", self.line(self.level + 1), text, self.line(self.level), ")"]
+                text = ["(", self.line(level + 1), text, line, ")"]
             if type(text) is str:
                 mine.append(f"let {name} = {text};{line}")
             else:

@@ -50,7 +50,8 @@ from relaylang.ops import OPS, make_attrs
 PLAIN = ("x", "x", "y", "x1", "data", "weight_0")
 ODD = (
     "_", "_x", "a b", "é", "let", "a", "a.15", "a.1", "a.0", "features.0.0_weight", "0", "1", "1.0", "input:0",
-    "layer-1", "a[0]", "inff", "", "/x", "x/y", "%", 'q"uote', "new\nline", "back\\slash", "tab\t", "\x85", "名前", "Tensor", "ref",
+    "layer-1", "a[0]",
+    "inff", "", "/x", "x/y", "%", 'q"uote', "new\nline", "back\\slash", "tab\t", "\x85", "名前", "Tensor", "ref",
 )  # fmt: skip
 GLOBALS = ("main", "f-g", "a.b", "é", "let", "f g", "x")
 DTYPES = (
