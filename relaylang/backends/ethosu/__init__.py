@@ -23,7 +23,7 @@ from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction
 from relaylang.backends.target import Target
 from relaylang.ir import IRModule, Tuple
 from relaylang.runtime import artifact as programs
-from relaylang.syntax import parse
+from relaylang.syntax import fromtext
 
 __all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
 
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> EthosUArtifact:
     """
 
     def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
-        module = driver.check(parse(text, name=f"host/{name}.relay").module)
+        module = driver.check(fromtext(text, f"host/{name}.relay"))
         if program is None:
             return driver.interpreted(module)[0]
         with tempfile.TemporaryDirectory() as folder:

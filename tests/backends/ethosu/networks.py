@@ -1,0 +1,229 @@
+"""Random small quantised networks, as Relay functions: all that the Ethos-U backend takes, in many shapes and scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import Call, Expr, Function, Tuple, const, var
+from relaylang.ops import get, make_attrs
+from relaylang.typing import check
+
+RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+
+
+def call(name: str, *args: Any, **attrs: Any) -> Call:
+    """A checked call; numbers and arrays become constants."""
+    op = get(name)
+    operands = [a if isinstance(a, Expr) else const(a) for a in args]
+    made = Call(op, operands, make_attrs(op.attrs, attrs) if op.attrs is not None else None)
+    check(made)
+    return made
+
+
+class Builder:
+    """Grows one network from one input; every choice comes from the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.layout = self.pick("NCHW", "NCHW", "NHWC")
+        dtype = self.pick("int8", "uint8")
+        sizes = {"N": self.pick(1, 1, 1, 2), "C": self.number(1, 8), "H": self.number(6, 13), "W": self.number(6, 13)}
+        self.x = var("x", shape=[sizes[a] for a in self.layout], dtype=dtype)
+        check(self.x)
+        self.value: Expr = self.x
+        self.zero_point = self.number(*RANGE[dtype])
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def number(self, low: int, high: int) -> int:
+        """A whole number from low to high, both of them included."""
+        return int(self.rng.integers(low, high + 1))
+
+    def extent(self, axis: str) -> int:
+        return self.value.checked_type.shape[self.layout.index(axis)]  # type: ignore[union-attr]
+
+    @property
+    def dtype(self) -> str:
+        return self.value.checked_type.dtype  # type: ignore[union-attr]
+
+    # ---- parts
+
+    def scale(self, top: float, count: int | None = None) -> np.ndarray:
+        return (self.rng.random(count) * top + top / 10).astype("float32") if count else np.float32(
+            self.rng.random() * top + top / 10
+        )
+
+    def requantized(self, value: Expr, dtype: str, zero_point: int, top: float, axis: int, count: int) -> Expr:
+        scale = self.scale(top, count if self.pick(0, 1) else None)
+        rounding = {"rounding": self.pick("UPWARD", "TONEAREST")} if self.pick(0, 0, 1) else {}
+        attrs = {"axis": axis, "out_dtype": dtype, **rounding}
+        return call("qnn.requantize", value, scale, 0, np.float32(1), zero_point, **attrs)
+
+    def limited(self, value: Expr, dtype: str) -> Expr:
+        kind = self.pick("none", "none", "relu", "clip")
+        if kind == "none":
+            return value
+        if kind == "relu":
+            return call("nn.relu", value)
+        low = self.number(RANGE[dtype][0], 0 if dtype == "int8" else 127)
+        return call("clip", value, a_min=float(low), a_max=float(low + self.number(1, 120)))
+
+    def behind_sum(self, value: Expr, axis: int, channels: int, terms: int, bias_shape: list[int]) -> None:
+        """Bias, relu, requantize in one of its two forms, limits."""
+        bias = self.rng.integers(-5000, 5000, channels).astype("int32")
+        kind = self.pick("none", "bias_add", "add")
+        if kind == "bias_add":
+            value = call("nn.bias_add", value, bias, axis=axis)
+        elif kind == "add":
+            value = call("add", value, bias.reshape(bias_shape))
+        if self.pick(0, 0, 1):
+            value = call("nn.relu", value)
+        dtype = self.pick("int8", "uint8")
+        low, high = RANGE[dtype]
+        self.zero_point = self.number(low, high)
+        top = 0.02 / terms**0.5
+        if self.pick(0, 1):
+            value = self.requantized(value, dtype, self.zero_point, top, axis, channels)
+            self.value = self.limited(value, dtype)
+        else:
+            value = self.requantized(value, "int32", self.zero_point, top, axis, channels)
+            self.value = call("cast", call("clip", value, a_min=float(low), a_max=float(high)), dtype=dtype)
+
+    # ---- layers
+
+    def conv(self, depthwise: bool = False) -> None:
+        channels = self.extent("C")
+        if self.pick(0, 0, 1):
+            before = self.number(0, 1)
+            widths = [[0, 0] if a in "NC" else [before, 1] for a in self.layout]
+            self.value = call("nn.pad", self.value, np.float32(self.zero_point), pad_width=widths)
+        kernel = [self.number(1, min(3, self.extent(a))) for a in "HW"]
+        dilation = [self.pick(1, 2), 1]
+        if (kernel[0] - 1) * dilation[0] >= self.extent("H"):
+            dilation = [1, 1]
+        if depthwise:
+            multiplier = self.pick(1, 1, 2)
+            out, groups = channels * multiplier, channels
+            layout = "OIHW" if self.layout == "NCHW" or channels == 1 else "HWOI"
+            sizes = {"O": out, "I": 1} if layout == "OIHW" else {"O": channels, "I": multiplier}
+        else:
+            out, groups, layout = self.number(1, 8), 1, self.pick("OIHW", "HWIO", "OHWI")
+            sizes = {"O": out, "I": channels}
+        sizes.update(H=kernel[0], W=kernel[1])
+        dtype = self.pick("int8", "int8", "uint8")
+        low, high = RANGE[dtype]
+        weight = self.rng.integers(low, high + 1, [sizes[a] for a in layout]).astype(dtype)
+        summed = call(
+            "qnn.conv2d", self.value, weight, self.zero_point, self.pick(0, 0, 3), np.float32(0.1), np.float32(0.1),
+            strides=[self.number(1, 3), self.number(1, 3)], padding=[self.number(0, 1) for _ in range(4)],
+            dilation=dilation, groups=groups, channels=out, kernel_size=kernel, data_layout=self.layout,
+            kernel_layout=layout, out_dtype="int32",
+        )  # fmt: skip
+        terms = kernel[0] * kernel[1] * (1 if depthwise else channels)
+        self.behind_sum(summed, self.layout.index("C"), out, terms, [out if a == "C" else 1 for a in self.layout])
+
+    def depthwise(self) -> None:
+        self.conv(depthwise=True)
+
+    def window(self) -> dict[str, Any]:
+        sizes = [self.number(1, min(3, self.extent(a))) for a in "HW"]
+        return {"pool_size": sizes, "strides": [self.number(1, 3), self.number(1, 3)], "layout": self.layout}
+
+    def max_pool(self) -> None:
+        window = self.window()
+        if min(window["pool_size"]) > 1:
+            window["padding"] = [self.number(0, 1) for _ in range(4)]
+        self.value = call("nn.max_pool2d", self.value, **window, ceil_mode=bool(self.pick(0, 1)))
+
+    def average(self) -> None:
+        kind = self.pick("global", "plain", "quantised")
+        dtype, zero_point = self.dtype, self.zero_point
+        if kind == "quantised":
+            scale = np.float32(0.1)
+            self.value = call("qnn.avg_pool2d", self.value, scale, zero_point, scale, zero_point, **self.window())
+            return
+        wide = call("cast", self.value, dtype="int32")
+        if kind == "global":
+            average = call("nn.global_avg_pool2d", wide, layout=self.layout)
+        else:
+            window = self.window()
+            if min(window["pool_size"]) > 1 and self.pick(0, 1):
+                window.update(padding=[1, 1], count_include_pad=True)
+            average = call("nn.avg_pool2d", wide, **window)
+        if self.pick(0, 1):
+            self.value = call("cast", average, dtype=dtype)
+        else:
+            self.value = call("qnn.requantize", average, self.scale(0.9), zero_point, np.float32(1), zero_point,
+                              axis=1, out_dtype=dtype)  # fmt: skip
+
+    def add(self) -> None:
+        low, high = RANGE[self.dtype]
+        other = self.pick(self.value, call("clip", self.value, a_min=float(low + 3), a_max=float(high - 3)))
+        result = self.number(low, high)
+        scales = [self.scale(1.0), self.pick(np.float32(0.5), self.scale(1.0))]
+        total = call("qnn.add", self.value, other, scales[0], self.zero_point, scales[1], self.number(low, high),
+                     np.float32(0.5), result)  # fmt: skip
+        self.value, self.zero_point = self.limited(total, self.dtype), result
+
+    def concatenate(self) -> None:
+        other = call("nn.max_pool2d", self.value, pool_size=[1, 1], layout=self.layout)
+        if self.pick(0, 1):
+            self.value = call("concatenate", Tuple([self.value, other, self.value]), axis=self.number(1, 3))
+            return
+        zero_points = Tuple([const(self.zero_point), const(self.zero_point)])
+        scales = [self.scale(1.0), self.scale(1.0)]
+        self.value = call("qnn.concatenate", Tuple([self.value, other]), Tuple([const(s) for s in scales]), zero_points,
+                          self.pick(np.float32(0.3), scales[0]), self.zero_point, axis=self.number(1, 3))  # fmt: skip
+
+    def requantize(self) -> None:
+        dtype = self.pick("int8", "uint8")
+        axis = self.number(1, 3)
+        count = self.value.checked_type.shape[axis]  # type: ignore[union-attr]
+        scale = self.scale(1.5, count) if self.pick(0, 1) else self.scale(1.5)
+        result = self.number(*RANGE[dtype])
+        value = call("qnn.requantize", self.value, scale, self.zero_point, np.float32(1), result, axis=axis,
+                     out_dtype=dtype)  # fmt: skip
+        self.value, self.zero_point = self.limited(value, dtype), result
+
+    def pad(self) -> None:
+        widths = [[0, 0], [0, 1], [1, 0], [1, 1]]
+        self.value = call("nn.pad", self.value, np.float32(self.zero_point), pad_width=widths)
+
+    def dense(self) -> None:
+        if self.pick(0, 1):
+            flat = call("nn.batch_flatten", self.value)
+        else:
+            flat = call("reshape", self.value, newshape=[self.value.checked_type.shape[0], -1])  # type: ignore[union-attr]
+        inputs, units = flat.checked_type.shape[1], self.number(1, 11)  # type: ignore[union-attr]
+        weight = self.rng.integers(-128, 128, (units, inputs)).astype("int8")
+        summed = call("qnn.dense", flat, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), units=units,
+                      out_dtype="int32")  # fmt: skip
+        self.value = summed
+        if self.pick(0, 1, 1):
+            self.behind_sum(summed, 1, units, inputs, [1, units])
+
+
+LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
+
+
+def random_network(seed: int) -> Function:
+    """A network of one to four layers; the input is `%x`, int8 or uint8."""
+    builder = Builder(seed)
+    for _ in range(builder.number(1, 3)):
+        if min(builder.extent("H"), builder.extent("W")) < 2:
+            break
+        getattr(builder, builder.pick(*LAYERS))()
+    if builder.pick(0, 1):
+        builder.dense()
+    made = Function([builder.x], builder.value)
+    check(made)
+    return made
+
+
+def random_input(network: Function, seed: int) -> np.ndarray:
+    ty = network.params[0].type_annotation
+    low, high = RANGE[ty.dtype]  # type: ignore[union-attr]
+    return np.random.default_rng(seed).integers(low, high + 1, ty.shape).astype(ty.dtype)  # type: ignore[union-attr]
