@@ -5,12 +5,16 @@ from __future__ import annotations
 from relaylang.ops import (
     algorithm,
     annotation,
+    dyn,
+    image,
     nn_conv,
     nn_dense,
     nn_norm,
     nn_pool,
     qnn,
+    random,
     reduce,
+    scatter,
     tensor,
     transform,
 )
@@ -27,6 +31,10 @@ FAMILIES: dict[str, tuple[Op, ...]] = {
     "nn_norm": nn_norm.OPS,
     "qnn": qnn.OPS,
     "algorithm": algorithm.OPS,
+    "image": image.OPS,
+    "dyn": dyn.OPS,
+    "random": random.OPS,
+    "scatter": scatter.OPS,
     "annotation": annotation.OPS,
 }
 

@@ -83,6 +83,18 @@ class AvgPool3DAttrs:
     count_include_pad: bool = False
 
 
+@attrs_class("relay.attrs.AvgPool2DAttrs", in_metadata=True)
+class AvgPool2DGradAttrs:
+    pool_size: Ints
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NCHW"
+    out_layout: str = ""
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+
+
 @attrs_class("relay.attrs.GlobalPool2DAttrs")
 class GlobalPool2DAttrs:
     layout: str = "NCHW"
@@ -194,5 +206,5 @@ OPS = (
     Op("nn.adaptive_avg_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
     Op("nn.adaptive_avg_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
     Op("nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, second_argument, F, 2, needs=()),
-    Op("nn.avg_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, second_argument, F, 2, needs=()),
+    Op("nn.avg_pool2d_grad", ("data", "grad"), AvgPool2DGradAttrs, second_argument, F, 2, needs=()),
 )

@@ -136,12 +136,13 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
 _C = _T("_C")
 
 
-def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
+def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]], type[_C]]:
     """Make a class an operator's attributes: a dataclass with slots, `type_key` and `schema` (name -> AttrField).
 
     Instances are made with keywords only, so that a field without a default may stand behind one that has it.
 
-    `type_key` is TVM's name for the class; two operators with equal attributes may share one class.
+    `type_key` is TVM's name for the class; two operators with equal attributes may share one class. `in_metadata` says
+    that TVM prints a call's attributes as one object of the metadata section: it does not tie them to the operator.
     """
 
     def wrap(cls: type[_C]) -> type[_C]:
@@ -152,6 +153,7 @@ def attrs_class(type_key: str) -> Callable[[type[_C]], type[_C]]:
             schema[f.name] = AttrField(f.name, str(annotations[f.name]), f.default)
         made.type_key = type_key  # type: ignore[attr-defined]
         made.schema = schema  # type: ignore[attr-defined]
+        made.in_metadata = in_metadata  # type: ignore[attr-defined]
         return made
 
     return wrap

@@ -109,6 +109,10 @@ class AttributeText:
                 return [self._meta(attrs.type_key, attrs)]
             out = self.dictionary(attrs.values)
             return [*out, f"attrs_type_key={self._string(attrs.type_key)}"] if attrs.type_key else out
+        if self._tvm and callee_has_schema and type(attrs).in_metadata:
+            values = {f.name: getattr(attrs, f.name) for f in dataclasses.fields(attrs)}
+            values = {n: "" if v is None and "dtype" in n else v for n, v in values.items()}
+            return [self._meta(type(attrs).type_key, RawAttrs(type(attrs).type_key, values))]
         plan = self._plans.get(type(attrs))
         if plan is None:
             schema = type(attrs).schema

@@ -18,6 +18,9 @@ from relaylang.syntax.tensorblob import BlobError, write_blob
 
 _VERSION = "0.16.dev0"
 
+#: Attributes whose texts stand in the node itself (a `std::string` in TVM, where others are nodes of their own).
+_WRITTEN_OUT = frozenset({"compiler"})
+
 
 class _Writer:
     """Nodes in the order in which they are met. `typed`: constants carry their checked types, as TVM's do."""
@@ -116,7 +119,7 @@ class _Writer:
                 attrs = {}
                 number = self.add({"type_key": value.type_key, "attrs": attrs})
                 for name, item in value.values.items():
-                    plain = isinstance(item, (bool, int, float)) or "dtype" in name
+                    plain = isinstance(item, (bool, int, float)) or "dtype" in name or name in _WRITTEN_OUT
                     attrs[name] = str(int(item) if isinstance(item, bool) else item if plain else self.value(item))
             case TensorType():
                 number = self.tensor_type(value)

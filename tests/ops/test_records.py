@@ -24,8 +24,9 @@ PATTERNS = {
 }
 #: TVM registers these argument names in another order than the one in which it takes the arguments.
 OTHER_ORDER = {"qnn.conv2d", "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_matmul"}
-#: Two attribute classes share one type key in TVM, and the inventory took the other one.
-OTHER_CLASS = {"qnn.simulated_quantize"}
+#: Two attribute classes share one type key in TVM, and the inventory took the other one; or TVM's calls carry another
+#: class than the one that is registered.
+OTHER_CLASS = {"qnn.simulated_quantize", "nn.avg_pool2d_grad"}
 
 
 def default_of(text: str | None) -> Any:

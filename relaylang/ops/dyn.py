@@ -1,0 +1,238 @@
+"""Operators whose shapes come from other tensors when the program runs: the extents are `?`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, TensorType, TupleType, Type
+from relaylang.ops.algorithm import TopkAttrs
+from relaylang.ops.image import Resize2DAttrs
+from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import change_layout, need_rank, need_scalar, norm_axis
+from relaylang.ops.transform import (
+    InitOpAttrs,
+    OneHotAttrs,
+    SqueezeAttrs,
+    StridedSliceAttrs,
+    given_dtype,
+)
+
+E, B, I = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
+OPAQUE = OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.ReshapeAttrs")
+class DynReshapeAttrs:
+    newshape: Ints | None
+    allowzero: bool = False
+
+
+@attrs_class("relay.attrs.TileAttrs")
+class DynTileAttrs:
+    reps: Ints | None
+
+
+@attrs_class("relay.attrs.PadAttrs")
+class DynPadAttrs:
+    pad_width: NestedInts | None
+    pad_mode: str = "constant"
+
+
+@attrs_class("relay.attrs.UpSamplingAttrs")
+class DynUpSamplingAttrs:
+    scale_h: float | None
+    scale_w: float | None
+    layout: str = "NCHW"
+    method: str = "nearest_neighbor"
+    align_corners: bool = False
+
+
+@attrs_class("relay.attrs.UpSampling3DAttrs")
+class DynUpSampling3DAttrs:
+    scale_d: float | None
+    scale_h: float | None
+    scale_w: float | None
+    layout: str = "NCDHW"
+    method: str = "nearest_neighbor"
+    coordinate_transformation_mode: str = "half_pixel"
+
+
+@attrs_class("relay.attrs.DynExpandDimsAttrs", in_metadata=True)
+class DynExpandDimsAttrs:
+    num_newaxis: int = 1
+
+
+def length_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> int:
+    """The number of entries of a vector that gives a shape, which has to be known."""
+    ty = tensor(types, arg, ctx)
+    if not ty.shape or not isinstance(ty.shape[0], int):
+        ctx.fail(f"must be a vector of a known length, not `{ty!r}`", arg)
+    length = ty.shape[0]
+    assert isinstance(length, int)
+    return length
+
+
+def open_shape(rank: int, dtype: str) -> TensorType:
+    return TensorType((ANY,) * rank, dtype)
+
+
+def shaped_by(arg: int) -> Relation:
+    """The data's element type in a shape that argument `arg` gives."""
+
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        return open_shape(length_of(types, arg, ctx), tensor(types, 0, ctx).dtype)
+
+    return rel
+
+
+def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    return open_shape(max(len(data.shape), length_of(types, 1, ctx)), data.dtype)
+
+
+def init(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return open_shape(length_of(types, 0, ctx), given_dtype(attrs, ctx))
+
+
+def full(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    need_scalar(types, 0, None, ctx)
+    return open_shape(length_of(types, 1, ctx), attrs.dtype or tensor(types, 0, ctx).dtype)
+
+
+def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, k = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if k.shape not in ((), (1,)):
+        ctx.fail(f"must be a scalar or a vector of one number, not `{k!r}`", 1)
+    shape = list(data.shape)
+    shape[norm_axis(attrs.axis, len(shape), ctx)] = ANY
+    values = TensorType(shape, data.dtype)
+    if attrs.ret_type == "values":
+        return values
+    indices = TensorType(shape, given_dtype(attrs, ctx))
+    if attrs.ret_type == "indices":
+        return indices
+    if attrs.ret_type != "both":
+        ctx.fail(f'ret_type={attrs.ret_type!r} must be "both", "values" or "indices"')
+    return TupleType((values, indices))
+
+
+def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    indices = tensor(types, 0, ctx)
+    at = norm_axis(attrs.axis, len(indices.shape) + 1, ctx)
+    return TensorType((*indices.shape[:at], ANY, *indices.shape[at:]), given_dtype(attrs, ctx))
+
+
+def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    count = length_of(types, 1, ctx)
+    if count > len(data.shape):
+        ctx.fail(f"names {count} dimensions of a tensor that has {len(data.shape)}", 1)
+    return TensorType((*(ANY,) * count, *data.shape[count:]), data.dtype)
+
+
+def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_scalar(types, 1, None, ctx)
+    return open_shape(len(data.shape) + attrs.num_newaxis, data.dtype)
+
+
+def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_rank(tensor(types, 1, ctx), 1, 1, ctx)
+    count = length_of(types, 1, ctx)
+    if count > len(data.shape):
+        ctx.fail(f"takes {count} dimensions away from a tensor that has {len(data.shape)}", 1)
+    return open_shape(len(data.shape) - count, data.dtype)
+
+
+def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if not data.shape:
+        ctx.fail("must have at least one dimension", 0)
+    need_rank(tensor(types, 1, ctx), 2, 1, ctx)
+    return open_shape(len(data.shape), data.dtype)
+
+
+def spatial(reference: str) -> Relation:
+    """The spatial axes of a reference layout (`NCHW`) are not known."""
+
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        data = tensor(types, 0, ctx)
+        for arg in range(1, len(types)):
+            if "size" not in attrs.schema and isinstance(types[arg], TensorType):
+                need_scalar(types, arg, None, ctx)
+        shape = change_layout(data.shape, attrs.layout, reference, ctx)
+        shape[2:] = [ANY] * (len(reference) - 2)
+        dtype = getattr(attrs, "out_dtype", None) or data.dtype
+        return TensorType(change_layout(shape, reference, attrs.layout, ctx), dtype)
+
+    return rel
+
+
+def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    check_sparse(types, ctx)
+    return open_shape(length_of(types, 3, ctx), tensor(types, 1, ctx).dtype)
+
+
+def check_sparse(types: Sequence[Type], ctx: RelationContext) -> None:
+    """Indices of whole numbers, values of one dimension at most, a scalar default."""
+    indices, values = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if not indices.dtype.startswith("int"):
+        ctx.fail(f"must be a tensor of signed whole numbers, not of {indices.dtype}", 0)
+    if len(indices.shape) > 3:
+        ctx.fail(f"must have at most 3 dimensions, not `{indices!r}`", 0)
+    if len(values.shape) > 2:
+        ctx.fail(f"must have at most 2 dimensions, not `{values!r}`", 1)
+    need_scalar(types, 2, None, ctx)
+
+
+OPS = (
+    Op("dyn.reshape", ("data", "newshape"), DynReshapeAttrs, shaped_by(1), I, 3),
+    Op("dyn.broadcast_to", ("data", "shape"), InitOpAttrs, shaped_by(1), B, 4),
+    Op("dyn.tile", ("data", "reps"), DynTileAttrs, tile, I, 3),
+    Op("dyn.zeros", ("shape",), InitOpAttrs, init, E, 3),
+    Op("dyn.ones", ("shape",), InitOpAttrs, init, E, 3),
+    Op("dyn.full", ("fill_value", "shape"), InitOpAttrs, full, E, 3),
+    Op("dyn.topk", ("data", "k"), TopkAttrs, topk, OPAQUE, 6),
+    Op(
+        "dyn.one_hot",
+        ("indices", "on_value", "off_value", "depth"),
+        OneHotAttrs,
+        one_hot,
+        OpPattern.OUT_ELEMWISE_FUSABLE,
+        10,
+        needs=(0,),
+    ),
+    Op(
+        "dyn.strided_slice",
+        ("data", "begin", "end", "strides"),
+        StridedSliceAttrs,
+        strided_slice,
+        I,
+        4,
+        needs=(0, 1),
+    ),
+    Op("dyn.expand_dims", ("data", "axis"), DynExpandDimsAttrs, expand_dims, I, 3),
+    Op("dyn.squeeze", ("data", "axes"), SqueezeAttrs, squeeze, I, 3),
+    Op("dyn.nn.pad", ("data", "pad_width", "pad_val"), DynPadAttrs, pad, I, 2),
+    Op("dyn.nn.upsampling", ("data", "scale_h", "scale_w"), DynUpSamplingAttrs, spatial("NCHW"), I, 2),
+    Op(
+        "dyn.nn.upsampling3d",
+        ("data", "scale_d", "scale_h", "scale_w"),
+        DynUpSampling3DAttrs,
+        spatial("NCDHW"),
+        I,
+        2,
+        needs=(0,),
+    ),
+    Op("dyn.image.resize2d", ("data", "size", "roi"), Resize2DAttrs, spatial("NCHW"), I, 5, needs=(0,)),
+    Op(
+        "dyn.sparse_to_dense",
+        ("sparse_indices", "sparse_values", "default_value", "output_shape"),
+        None,
+        sparse_to_dense,
+        OPAQUE,
+        3,
+    ),
+)

@@ -1,0 +1,293 @@
+"""Scattering, scanning, and sparse tensors as dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
+from relaylang.ops.dyn import check_sparse, length_of
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import (
+    add_dim,
+    broadcast_shapes,
+    mul_dim,
+    need_int,
+    need_rank,
+    need_scalar,
+    product,
+    same_dim,
+)
+from relaylang.ops.transform import index_depth, must_broadcast_to
+
+E, I, OPAQUE = OpPattern.ELEMWISE, OpPattern.INJECTIVE, OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.ScatterElementsAttrs", in_metadata=True)
+class ScatterElementsAttrs:
+    axis: int = 0
+    reduction: str = "update"
+
+
+@attrs_class("relay.attrs.ScatterNDAttrs", in_metadata=True)
+class ScatterNDAttrs:
+    mode: str = "update"
+
+
+@attrs_class("relay.attrs.ScanopAttrs", in_metadata=True)
+class ScanopAttrs:
+    axis: int | None = None
+    dtype: str | None = None
+    exclusive: bool = False
+
+
+@attrs_class("relay.attrs.UniqueAttrs", in_metadata=True)
+class UniqueAttrs:
+    sorted: bool = True
+    return_counts: bool = False
+
+
+@attrs_class("relay.attrs.TriluAttrs", in_metadata=True)
+class TriluAttrs:
+    upper: bool = True
+
+
+@attrs_class("relay.attrs.DFTAttrs", in_metadata=True)
+class DFTAttrs:
+    inverse: bool = False
+
+
+@attrs_class("relay.attrs.StftAttrs", in_metadata=True)
+class StftAttrs:
+    n_fft: int = -1
+    hop_length: int = -1
+    win_length: int = -1
+    normalized: bool = False
+    onesided: bool = True
+
+
+@attrs_class("relay.attrs.DilateAttrs", in_metadata=True)
+class DilateAttrs:
+    strides: Ints = (1, 1)
+    dilation_value: float = 0.0
+
+
+@attrs_class("relay.attrs.InitOpAttrs", in_metadata=True)
+class CollapseSumToAttrs:
+    shape: Ints | None
+    dtype: str | None = None
+
+
+@attrs_class("relay.attrs.SparseToDenseAttrs")
+class SparseToDenseAttrs:
+    output_shape: Ints
+
+
+@attrs_class("relay.attrs.EinsumAttrs")
+class EinsumAttrs:
+    equation: str
+
+
+def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    tensor(types, 2, ctx)
+    need_int(indices, 1, ctx)
+    return data
+
+
+def scatter_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, indices, updates = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
+    need_int(indices, 1, ctx)
+    depth = index_depth(indices, len(data.shape), ctx)
+    expected = (*indices.shape[1:], *data.shape[depth:])
+    need_rank(updates, len(expected), 2, ctx)
+    for axis, (want, have) in enumerate(zip(expected, updates.shape)):
+        if not same_dim(want, have):
+            ctx.fail(f"has the extent {have} along axis {axis}, but data and indices make it {want}", 2)
+    return data
+
+
+def strided_set(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return types[0]
+
+
+def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    indices, shape = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_int(indices, 0, ctx)
+    need_int(shape, 1, ctx)
+    if not shape.shape:
+        ctx.fail("must be a vector", 1)
+    return TensorType((shape.shape[0], *indices.shape[:1]), indices.dtype)
+
+
+def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    ty = types[0]
+    fields = ty.fields if isinstance(ty, TupleType) else ()
+    if len(fields) < 2 or not all(isinstance(f, TensorType) for f in fields):
+        ctx.fail(f"must be a tuple of the data and at least one tensor of indices, not `{ty!r}`", 0)
+    data, *indices = [f for f in fields if isinstance(f, TensorType)]
+    if len(indices) > len(data.shape):
+        ctx.fail(f"has {len(indices)} indices for a tensor of {len(data.shape)} dimensions", 0)
+    shape: tuple[Dim, ...] = indices[0].shape
+    for index in indices[1:]:
+        shape = broadcast_shapes(shape, index.shape, ctx, 0)
+    return TensorType((*shape, *data.shape[len(indices) :]), data.dtype)
+
+
+def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    dtype = attrs.dtype or data.dtype
+    if attrs.axis is not None:
+        return TensorType(data.shape, dtype)
+    if not data.shape:
+        ctx.fail("must have at least one dimension", 0)
+    return TensorType((product(data.shape),), dtype)
+
+
+def unique(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    need_rank(data, 1, 0, ctx)
+    places = TensorType(data.shape, "int32")
+    fields = [data, places, places, TensorType((1,), "int32")]
+    return TupleType([*fields, places] if attrs.return_counts else fields)
+
+
+def trilu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    need_scalar(types, 1, None, ctx)
+    return tensor(types, 0, ctx)
+
+
+def dft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return TupleType((tensor(types, 0, ctx), tensor(types, 1, ctx)))
+
+
+def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if len(data.shape) not in (1, 2):
+        ctx.fail(f"must have 1 or 2 dimensions, not `{data!r}`", 0)
+    if attrs.n_fft < 1 or attrs.hop_length < 1:
+        ctx.fail(f"n_fft={attrs.n_fft} and hop_length={attrs.hop_length} must be positive")
+    length = data.shape[-1]
+    frames: Dim = (length - attrs.n_fft) // attrs.hop_length + 1 if isinstance(length, int) else ANY
+    bins = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    return TensorType((*data.shape[:-1], bins, frames, 2), data.dtype)
+
+
+def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if len(attrs.strides) != len(data.shape):
+        ctx.fail(f"strides={list(attrs.strides)} must have a number for each dimension of `{data!r}`")
+    shape = [add_dim(mul_dim(add_dim(d, -1), s), 1) for d, s in zip(data.shape, attrs.strides)]
+    return TensorType(shape, data.dtype)
+
+
+def collapse_sum_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    rank = length_of(types, 1, ctx)
+    shape: tuple[Dim, ...] = attrs.shape if attrs.shape is not None else (ANY,) * rank
+    must_broadcast_to(shape, data.shape, ctx)
+    return TensorType(shape, data.dtype)
+
+
+def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    check_sparse(types, ctx)
+    return TensorType(attrs.output_shape, tensor(types, 1, ctx).dtype)
+
+
+def sparse_fill_empty_rows(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    indices = tensor(types, 0, ctx)
+    need_rank(indices, 2, 0, ctx)
+    vector = TensorType((ANY,), "int64")
+    return TupleType((TensorType((ANY, indices.shape[1]), "int64"), vector, vector))
+
+
+def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    indices, old, new = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
+    for arg, (ty, rank) in enumerate(((indices, 2), (old, 1), (new, 1))):
+        need_rank(ty, rank, arg, ctx)
+        if not ty.dtype.startswith("int"):
+            ctx.fail(f"must be a tensor of signed whole numbers, not of {ty.dtype}", arg)
+    return TupleType((TensorType((indices.shape[0], new.shape[0]), indices.dtype), new))
+
+
+def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Summation by letters: `ij,jk->ik`; without `->` the letters that occur once, in order of the alphabet.
+
+    `...` stands for the axes that a term does not name, which broadcast.
+    """
+    equation = attrs.equation.replace(" ", "")
+    parts = tensors_of_any_rank(types, ctx)
+    inputs, arrow, output = equation.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(parts):
+        ctx.fail(f"must be a tuple of {len(terms)} tensors, as the equation says, not `{types[0]!r}`", 0)
+    extents: dict[str, Dim] = {}
+    shared: tuple[Dim, ...] = ()
+    for i, (term, part) in enumerate(zip(terms, parts)):
+        before, dots, after = term.partition("...")
+        spare = len(part.shape) - len(before) - len(after)
+        if spare < 0 or (not dots and spare):
+            ctx.fail(f"field {i} is `{part!r}`, but the equation names it `{term}`", 0)
+        if dots:
+            shared = broadcast_shapes(shared, part.shape[len(before) : len(before) + spare], ctx, 0)
+        named = (*part.shape[: len(before)], *part.shape[len(part.shape) - len(after) :])
+        for letter, dim in zip(before + after, named):
+            have = extents.get(letter, 1)
+            if have == 1 or have is ANY:
+                extents[letter] = dim if dim != 1 or letter not in extents else have
+            elif not same_dim(have, dim) and dim != 1:
+                ctx.fail(f"the letter `{letter}` stands for {have} and for {dim} entries", 0)
+    letters = inputs.replace("...", "")
+    if not arrow:
+        output = ("..." if "..." in inputs else "") + "".join(sorted(c for c in extents if letters.count(c) == 1))
+    before, dots, after = output.partition("...")
+    if any(c not in extents for c in before + after):
+        ctx.fail(f"equation={equation!r} makes an axis that no input has")
+    middle = shared if dots else ()
+    return TensorType([*[extents[c] for c in before], *middle, *[extents[c] for c in after]], parts[0].dtype)
+
+
+def tensors_of_any_rank(types: Sequence[Type], ctx: RelationContext) -> list[TensorType]:
+    fields = types[0].fields if isinstance(types[0], TupleType) else ()
+    found = [f for f in fields if isinstance(f, TensorType)]
+    if not found or len(found) != len(fields) or any(f.dtype != found[0].dtype for f in found):
+        ctx.fail(f"must be a tuple of tensors of one element type, not `{types[0]!r}`", 0)
+    return found
+
+
+UPDATES = ("data", "indices", "updates")
+
+OPS = (
+    Op("scatter_elements", UPDATES, ScatterElementsAttrs, scatter_elements, OPAQUE, 3),
+    Op("scatter_nd", UPDATES, ScatterNDAttrs, scatter_nd, OPAQUE, 3),
+    Op("strided_set", ("data", "v", "begin", "end", "strides"), None, strided_set, I, 4, needs=()),
+    Op("unravel_index", ("data", "shape"), None, unravel_index, I, 3),
+    Op("adv_index", ("inputs",), None, adv_index, I, 3),
+    Op("cumsum", ("data",), ScanopAttrs, scan, OPAQUE, 3),
+    Op("cumprod", ("data",), ScanopAttrs, scan, OPAQUE, 3),
+    Op("unique", ("data",), UniqueAttrs, unique, OPAQUE, 3),
+    Op("trilu", ("data", "k"), TriluAttrs, trilu, E, 3),
+    Op("dft", ("re_data", "im_data"), DFTAttrs, dft, OPAQUE, 3),
+    Op("stft", ("data", "window"), StftAttrs, stft, OPAQUE, 3, needs=(0,)),
+    Op("nn.dilate", ("x",), DilateAttrs, dilate, I, 10),
+    Op("collapse_sum_to", ("data", "shape"), CollapseSumToAttrs, collapse_sum_to, OpPattern.COMM_REDUCE, 4),
+    Op(
+        "sparse_to_dense",
+        ("sparse_indices", "sparse_values", "default_value"),
+        SparseToDenseAttrs,
+        sparse_to_dense,
+        OPAQUE,
+        3,
+    ),
+    Op(
+        "sparse_fill_empty_rows",
+        ("sparse_indices", "sparse_values", "dense_shape", "default_value"),
+        None,
+        sparse_fill_empty_rows,
+        OPAQUE,
+        3,
+        needs=(0,),
+    ),
+    Op("sparse_reshape", ("sparse_indices", "prev_shape", "new_shape"), None, sparse_reshape, I, 3),
+    Op("einsum", ("data",), EinsumAttrs, einsum, I, 11),
+)
