@@ -54,7 +54,10 @@ def load(path: str | os.PathLike[str]) -> EthosUArtifact:
     """
 
     def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
-        module = driver.check(fromtext(text, f"host/{name}.relay"))
+        module = fromtext(text, f"host/{name}.relay")
+        if not isinstance(module, IRModule):
+            raise ValueError(f"host/{name}.relay is no module")
+        driver.check(module)
         if program is None:
             return driver.interpreted(module)[0]
         with tempfile.TemporaryDirectory() as folder:

@@ -107,7 +107,7 @@ def settings(options: Mapping[str, Any]) -> Settings:
         near = did_you_mean(accelerator, ACCELERATORS)
         notes = [f"did you mean {near}?"] if near else []
         raise RelayError(
-            error("R0612", f"unknown accelerator {accelerator}", notes=[*notes, f"known: {', '.join(ACCELERATORS)}"])
+            error("R0602", f"unknown accelerator {accelerator}", notes=[*notes, f"known: {', '.join(ACCELERATORS)}"])
         )
     config = _system_description()
     parser = configparser.ConfigParser()
@@ -117,12 +117,12 @@ def settings(options: Mapping[str, Any]) -> Settings:
     memory = _section(parser, "Memory_Mode", "memory-mode", options.get("memory-mode", memory))
     optimise = str(options.get("optimise", "Performance")).capitalize()
     if optimise not in ("Performance", "Size"):
-        raise RelayError(error("R0612", f"unknown optimise={optimise}", notes=["known: Performance, Size"]))
+        raise RelayError(error("R0602", f"unknown optimise={optimise}", notes=["known: Performance, Size"]))
     size = options.get("arena-cache-size")
     if size is None:
         size = _inherited(parser, memory, "arena_cache_size")
     if size is not None and int(size) < 0:
-        raise RelayError(error("R0612", f"arena-cache-size {size} is negative"))
+        raise RelayError(error("R0602", f"arena-cache-size {size} is negative"))
     return Settings(accelerator, system, memory, optimise, None if size is None else int(size), config)
 
 
@@ -138,7 +138,7 @@ def _section(parser: configparser.ConfigParser, kind: str, option: str, name: An
         return str(name)
     near = did_you_mean(str(name), known)
     notes = [f"did you mean {near}?"] if near else []
-    raise RelayError(error("R0612", f"unknown {option}={name}", notes=[*notes, f"known: {', '.join(known)}"]))
+    raise RelayError(error("R0602", f"unknown {option}={name}", notes=[*notes, f"known: {', '.join(known)}"]))
 
 
 def _inherited(parser: configparser.ConfigParser, mode: str, key: str) -> str | None:

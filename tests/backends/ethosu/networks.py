@@ -1,4 +1,4 @@
-"""Random small quantised networks, as Relay functions: all that the Ethos-U backend takes, in many shapes and scales."""
+"""Random small quantised networks: all that the Ethos-U backend takes, in many layouts, shapes and scales."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_every_accelerator(accelerator: str) -> None:
 def test_wrong_options(options: dict, says: str) -> None:
     with pytest.raises(RelayError, match=says) as wrong:
         settings(options)
-    assert codes(wrong) == ["R0612"]
+    assert codes(wrong) == ["R0602"]
 
 
 def test_memory_mode_and_cache_size_reach_the_compiler() -> None:
