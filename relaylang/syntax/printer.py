@@ -53,7 +53,7 @@ HEADER = '#[version = "0.0.5"]\n'
 
 #: How deep the text is indented at most. Beyond it the levels stand below each other, so that a deep nest's text
 #: grows with its size and not with the square of it.
-MAX_LEVEL = {"lossless": 60, "tvm": 400}
+MAX_LEVEL = {"lossless": 40, "tvm": 400}
 
 Text = str | list  # a text, or a nested list of texts
 Steps = Generator[AnyValue, None, Text]
@@ -118,9 +118,8 @@ class _Printer:
         self.attributes = AttributeText(style, self.meta_text, section)
         self.names = Names(style)
         self.counter = 0
-        deepest = MAX_LEVEL[style]
-        self.lines = ["\n" + "  " * i for i in range(16)]
-        self.deepest_line = "\n" + "  " * deepest
+        self.deepest = MAX_LEVEL[style]
+        self.lines = ["\n"]  # line ends, by the level of what follows
         self.texts: dict[int, Text] = {}  # a visited node's own text
         self.refs: dict[int, str] = {}  # how a node is referred to
         self.levels: dict[int, int] = {}  # the level at which a node's nested text was made
@@ -160,10 +159,12 @@ class _Printer:
 
     def line(self, level: int) -> str:
         """A line end and the indentation behind it."""
+        if level > self.deepest:
+            level = self.deepest
         lines = self.lines
-        if level < len(lines):
-            return lines[level]
-        return min("\n" + "  " * level, self.deepest_line, key=len)
+        while level >= len(lines):
+            lines.append(lines[-1] + "  ")
+        return lines[level]
 
     def meta_text(self, type_key: str, value: AnyValue) -> str:
         """`meta[key][n]` for a value that stands in the metadata section."""
