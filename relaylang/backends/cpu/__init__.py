@@ -97,7 +97,7 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     text = Emitter(compiler.isa, threads).file(program, f"@{entry}, made by relaylang")
     library = compiler.compile(text, target.get("keep-c"))
     values: dict[str, np.ndarray] = {}
-    for name, ty in program.params:
+    for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
     manifest = {
         "entry": entry,

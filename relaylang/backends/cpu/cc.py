@@ -27,7 +27,7 @@ define_codes(
 
 #: Products and sums stay apart except where the generated code asks for them together, so that element-wise results are
 #: those of the interpreter to the bit; integers wrap.
-FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
+FLAGS = ("-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
          "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
 
 
@@ -70,6 +70,8 @@ class Compiler:
         self.flags = [*FLAGS, *machine, *extra]
         macros = _macros((*self.command, *machine, *extra))
         self.isa: Isa = from_macros(macros) if macros else GENERIC
+        if macros and "__clang__" not in macros:
+            self.flags.insert(2, "-fvect-cost-model=dynamic")
 
     def compile(self, text: str, keep: str | None = None) -> bytes:
         """The shared library made of a C text. `keep` names a file to which the text is written."""

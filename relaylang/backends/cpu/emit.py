@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
+from relaylang.backends.cpu.dtypes import CTYPES, SIZES, literal
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot
@@ -37,7 +37,8 @@ def _names(text: str) -> set[str]:
 
 
 #: Names by which a fragment is used, where they are not its own.
-_ALSO = {"r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi")}
+_ALSO = {"r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
+                     "r_mix_vi")}
 
 
 def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
@@ -245,8 +246,6 @@ class Emitter:
 
 
 def _exact(slot: Slot) -> int:
-    from relaylang.backends.cpu.dtypes import SIZES
-
     total = SIZES[slot.dtype]
     for extent in slot.shape:
         total *= extent

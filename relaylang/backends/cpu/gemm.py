@@ -17,26 +17,26 @@ def vector_types(dtype: str) -> tuple[str, str, str]:
     return ("int32_t", "r_vi", "vi") if dtype == "int32" else ("float", "r_vf", "vf")
 
 
-def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[int],
-                 loops: Sequence[tuple[int, int]], taps: Sequence[int]) -> str:  # fmt: skip
-    """C of `name(x, w, t)`: `t[r][c] = sum over loops and taps of x[rows[r] + offsets] * w[step][c]`.
+def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[int], depth: int, taps: Sequence[int]) -> str:
+    """C of `name(x, w, t, n0, s0, ...)`: `t[r][c] = sum over loops and taps of x[rows[r] + offsets] * w[step][c]`.
 
-    `loops` are (count, step in x) from outside in, `taps` the offsets of the innermost unrolled steps; `w` is packed as
-    [loops...][taps][vectors * lanes] and, like `t`, aligned to 64 bytes.
+    There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. `taps` are the offsets of
+    the innermost, unrolled steps. `w` is packed as [loops...][taps][vectors * lanes]; it and `t` are aligned to 64 bytes.
     """
     ctype, vec, suffix = vector_types(dtype)
     lanes = isa.lanes
+    loops = "".join(f", long n{n}, long s{n}" for n in range(depth))
     out = [
         "static __attribute__((noinline)) void "
-        f"{name}(const {ctype}* restrict x, const {ctype}* restrict w, {ctype}* restrict t) {{"
+        f"{name}(const {ctype}* restrict x, const {ctype}* restrict w, {ctype}* restrict t{loops}) {{"
     ]
     for r in range(len(rows)):
         out.append("  " + vec + " " + ", ".join(f"c{r}_{v} = {{0}}" for v in range(vectors)) + ";")
     pad = "  "
     base = "x"
-    for n, (count, step) in enumerate(loops):
+    for n in range(depth):
         out.append(f"{pad}const {ctype}* x{n} = {base};")
-        out.append(f"{pad}for (long l{n} = 0; l{n} < {count}; l{n}++, x{n} += {step}) {{")
+        out.append(f"{pad}for (long l{n} = 0; l{n} < n{n}; l{n}++, x{n} += s{n}) {{")
         base = f"x{n}"
         pad += "  "
     for n, tap in enumerate(taps):
@@ -48,7 +48,7 @@ def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[i
             out.append(f"{pad}  {{ const {vec} a = r_splat_{suffix}({base}[{offset + tap}]); {steps} }}")
         out.append(f"{pad}}}")
     out.append(f"{pad}w += {len(taps) * vectors * lanes};")
-    for _ in loops:
+    for _ in range(depth):
         pad = pad[:-2]
         out.append(f"{pad}}}")
     for r in range(len(rows)):
@@ -58,21 +58,34 @@ def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[i
     return "\n".join(out)
 
 
-def steps_of(count: int, step: int) -> tuple[list[tuple[int, int]], list[int]]:
-    """A plain sum over `count` inputs `step` apart, unrolled by up to four."""
-    for unroll in (4, 3, 2):
-        if count % unroll == 0:
-            return [(count // unroll, step * unroll)], [step * n for n in range(unroll)]
-    return [(count, step)], [0]
+def turn_kernel(name: str, isa: Isa, dtype: str) -> str:
+    """C of `name(t, n, r, m)`: a square of `lanes` by `lanes` numbers turned, `r[c * m + i] = t[i * n + c]`.
+
+    Rows trade halves, quarters and so on until each has become a column.
+    """
+    ctype, vec, suffix = vector_types(dtype)
+    lanes = isa.lanes
+    out = [f"static __attribute__((noinline)) void {name}(const {ctype}* restrict t, long n, {ctype}* restrict r, long m) {{"]
+    for i in range(lanes):
+        out.append(f"  {vec} a{i} = *(const {vec}*)(t + {i} * n);")
+    out.append(f"  {vec} b;")
+    step = 1
+    while step < lanes:
+        low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
+        high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
+        for i in range(lanes):
+            if not i & step:
+                first, second = f"a{i}", f"a{i + step}"
+                out.append(f"  b = r_mix_{suffix}({first}, {second}, {', '.join(map(str, low))});")
+                out.append(f"  {second} = r_mix_{suffix}({first}, {second}, {', '.join(map(str, high))}); {first} = b;")
+        step *= 2
+    for i in range(lanes):
+        out.append(f"  *({vec}u*)(r + {i} * m) = a{i};")
+    out.append("}")
+    return "\n".join(out)
 
 
-def tiles_of(length: int, most: int) -> list[tuple[int, int, int]]:
-    """`length` rows cut into blocks of nearly equal size, none above `most`: runs of (first, size, how many)."""
+def tiles_of(length: int, most: int) -> tuple[int, int]:
+    """How many blocks of which size cover `length` rows, none above `most`; the last one overlaps its neighbour."""
     count = -(-length // most)
-    size, extra = divmod(length, count)
-    runs = []
-    if extra:
-        runs.append((0, size + 1, extra))
-    if count - extra:
-        runs.append((extra * (size + 1), size, count - extra))
-    return runs
+    return count, -(-length // count)

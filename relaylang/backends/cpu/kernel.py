@@ -16,7 +16,19 @@ from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Constant, Expr, Function, TensorType, Tuple, TupleGetItem, TupleType, Type, Var, post_order
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    post_order,
+)
 from relaylang.ops.record import Op
 
 
@@ -136,7 +148,7 @@ class Kernel:
 
     def buffer(self, shape: Sequence[int], dtype: str) -> Buf:
         """Working memory of the kernel."""
-        buf = Buf(f"w{len(self.work)}", shape, dtype)
+        buf = Buf(f"tmp{len(self.work)}", shape, dtype)
         self.work.append(buf)
         return buf
 
@@ -154,7 +166,7 @@ class Kernel:
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
-        buf = Buf(f"c{len(self.constants)}", data.shape, dtype)
+        buf = Buf(f"table{len(self.constants)}", data.shape, dtype)
         self.constants.append((buf, np.ascontiguousarray(data)))
         return buf
 
@@ -186,7 +198,7 @@ class Kernel:
             for pack in self.packs:
                 if pack.text == text(bufs[0].name, pack.target.name):
                     return pack.target
-            target = Buf(f"k{len(self.packs)}", (size,), dtype)
+            target = Buf(f"packed{len(self.packs)}", (size,), dtype)
             self.packs.append(Pack(bufs, target, text(bufs[0].name, target.name)))
             return target
         target = self.buffer((size,), dtype)
@@ -286,7 +298,7 @@ def lower_function(function: Function, name: str, isa: Isa) -> Kernel:
             return [as_params(f, node) for f in ty.fields]
         shape = static_shape(ty, node)
         assert isinstance(ty, TensorType)
-        buf = Buf(f"p{len(kernel.params)}", shape, ty.dtype)
+        buf = Buf(f"arg{len(kernel.params)}", shape, ty.dtype)
         kernel.params.append(buf)
         return BufTensor(buf)
 
@@ -330,7 +342,7 @@ def lower_function(function: Function, name: str, isa: Isa) -> Kernel:
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
     roots = flat(values[id(function.body)])
     for i, root in enumerate(roots):
-        kernel.outs.append(Buf(f"o{i}", root.shape, root.dtype))
+        kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype))
     _emit(kernel, anchors, roots, ANCHORS)
     return kernel
 

@@ -199,7 +199,7 @@ class Nest:
 
     def runs_as_one(self, first: int, last: int) -> bool:
         """Whether the loops `first..last` merge into one."""
-        self._scaled = {}
+        self._scaled: dict = {}
         keep, _ = self.merged(self._forms(self._reachable()), (first, last))
         return sum(first <= d <= last for d in keep) <= 1
 
@@ -270,7 +270,7 @@ class Nest:
         for node in order:
             for a in node.args:
                 user_depth[id(a)] = max(user_depth.get(id(a), 0), depth[id(node)])
-        for _, offset, value in self.stores:
+        for _, _, value in self.stores:
             user_depth[id(value)] = len(keep)
         for _, args in self.statements:
             for a in args:

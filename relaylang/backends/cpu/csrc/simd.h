@@ -22,6 +22,12 @@ typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #define r_fma_vi(x, y, z) ((x) * (y) + (z))
 #define r_splat_vf(x) ((x) - (r_vf){0})
 #define r_splat_vi(x) ((x) - (r_vi){0})
+#if defined(__clang__) || __GNUC__ >= 12
+#define r_mix_vf(a, b, ...) __builtin_shufflevector((a), (b), __VA_ARGS__)
+#else
+#define r_mix_vf(a, b, ...) __builtin_shuffle((a), (b), (r_vi){__VA_ARGS__})
+#endif
+#define r_mix_vi r_mix_vf
 
 //@ r_fma_f32
 #ifdef __FP_FAST_FMAF

@@ -7,7 +7,7 @@ from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float
 from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import Tensor, static_shape
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
-from relaylang.ir import Call, Expr, TensorType, TupleType
+from relaylang.ir import Expr, TensorType, TupleType
 
 
 def result_type(call: Expr) -> tuple[tuple[int, ...], str]:

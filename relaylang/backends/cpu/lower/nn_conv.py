@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.gemm import block_kernel, steps_of, tiles_of, vector_types
+from relaylang.backends.cpu.gemm import block_kernel, tiles_of, turn_kernel, vector_types
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
@@ -202,7 +202,7 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     x_steps = strides_of([conv.batch, *size, channels_in] if conv.last else [conv.batch, channels_in, *size])
     o_steps = strides_of([conv.batch, *out, channels_out] if conv.last else [conv.batch, channels_out, *out])
     x_pixel, x_channel = (x_steps[1:-1], 1) if conv.last else (x_steps[2:], x_steps[1])
-    o_pixel, o_channel = (o_steps[1:-1], 1) if conv.last else (o_steps[2:], o_steps[1])
+    o_pixel, _ = (o_steps[1:-1], 1) if conv.last else (o_steps[2:], o_steps[1])
     vectors, most = kernel.isa.blocks(conv.outputs)
     width = vectors * kernel.isa.lanes
     blocks = -(-conv.outputs // width)
@@ -210,164 +210,126 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     panel = conv.inputs * conv.taps * width
 
     # The sum: input channels, then the outer kernel axes; the last kernel axis is unrolled.
-    if conv.taps == 1:
-        loops, taps = steps_of(conv.inputs, x_channel)
-    else:
-        loops = [(conv.inputs, x_channel)]
-        loops += [(k, d * s) for k, d, s in zip(kern[:-1], dil[:-1], x_pixel[:-1]) if k > 1]
-        taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1])]
+    loops = [(conv.inputs, x_channel)]
+    loops += [(k, d * s) for k, d, s in zip(kern[:-1], dil[:-1], x_pixel[:-1]) if k > 1]
+    taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1])]
+    arguments = "".join(f", {count}, {step}" for count, step in loops)
 
     # The rows of a block: pixels along the last axis, or several short lines together.
     length = out[-1]
     lines = 1
     if len(out) > 1 and not conv.last and length * 2 <= most and sink.mergeable(conv.axes[-2], conv.axes[-1]):
         lines = min(most // length, out[-2])
-    segment = length if length <= 8 * most or lines > 1 else 8 * most
+    segment = min(length, 8 * most)
     segments = -(-length // segment)
+    tiles, rows = tiles_of(segment, most) if lines == 1 else (1, length)
     step = stride[-1] * x_pixel[-1]
     heights = out[:-1]
-    outer = 1
-    for extent in heights:
-        outer *= extent
+    positions = list(heights)
     if lines > 1:
-        outer = outer // heights[-1] * -(-heights[-1] // lines)
+        positions[-1] = -(-heights[-1] // lines)
+    outer = 1
+    for extent in positions:
+        outer *= extent
+    block = f"{kernel.name}_block"
+    offsets = [h * (stride[-2] * x_pixel[-2] if lines > 1 else 0) + i * step for h in range(lines) for i in range(rows)]
+    kernel.functions.append(block_kernel(block, kernel.isa, dtype, vectors, offsets, len(loops), taps))
+    lanes = kernel.isa.lanes
+    if not conv.last:
+        turn = f"{kernel.name}_turn"
+        kernel.functions.append(turn_kernel(turn, kernel.isa, dtype))
 
-    names: dict[tuple[int, int], str] = {}
-
-    def block(rows: int, high: int) -> str:
-        name = names.get((rows, high))
-        if name is None:
-            name = names[(rows, high)] = f"{kernel.name}_b{rows * high}" + (f"x{high}" if high > 1 else "")
-            offsets = [h * stride[-2] * x_pixel[-2] if high > 1 else 0 for h in range(high) for _ in range(rows)]
-            offsets = [o + r % rows * step for r, o in enumerate(offsets)]
-            kernel.functions.append(block_kernel(name, kernel.isa, dtype, vectors, offsets, loops, taps))
-        return name
-
-    units = conv.batch * conv.groups * blocks * outer * segments
-    by_weights = conv.outputs * conv.inputs * conv.taps * 4 > _WEIGHTS_IN_CACHE
-    stage = kernel.stage(units)
-    direct = sink.direct
+    # The order: where the weights are many, each panel of them is kept in the cache while all rows pass.
+    order = [("s", segments), ("y", outer), ("b", blocks), ("g", conv.groups), ("n", conv.batch)]
+    if conv.outputs * conv.inputs * conv.taps * 4 <= _WEIGHTS_IN_CACHE:
+        order = [("b", blocks), ("g", conv.groups), ("s", segments), ("y", outer), ("n", conv.batch)]
+    stage = kernel.stage(conv.batch * conv.groups * blocks * outer * segments)
     put = stage.put
     put("for (long u = lo; u < hi; u++) {")
-    order = [("s", segments), ("y", outer), ("b", blocks), ("g", conv.groups), ("n", conv.batch)]
-    if not by_weights:
-        order = [("b", blocks), ("g", conv.groups), ("s", segments), ("y", outer), ("n", conv.batch)]
-    rest = "u"
-    decode = []
-    for name, extent in order:
-        if extent == 1:
-            decode.append(f"{name} = 0")
-        else:
-            decode.append(f"{name} = {rest} % {extent}")
-            rest = f"({rest} / {extent})"
-    put(f"  const long {', '.join(decode)};")
-    # Where the block begins: the position along each outer axis.
-    position: list[str] = []
-    rest = "y"
-    for n in range(len(heights) - 1, -1, -1):
-        extent = heights[n]
-        if n == len(heights) - 1 and lines > 1:
-            extent = -(-extent // lines)
-        part = "0" if extent == 1 else (rest if n == 0 else f"{rest} % {extent}")
-        rest = f"({rest} / {extent})"
-        if n == len(heights) - 1 and lines > 1:
-            part = f"({part}) * {lines}"
-        position.insert(0, part)
-    for n, part in enumerate(position):
-        put(f"  const long y{n} = {part};")
+    put(f"  const long {', '.join(_digits('u', order))};")
+    names = [(f"y{n}", extent) for n, extent in enumerate(positions)]
+    if names:
+        put(f"  {'' if lines > 1 else 'const '}long {', '.join(reversed(_digits('y', names[::-1])))};")
+    if lines > 1:
+        last = f"y{len(heights) - 1}"
+        put(f"  {last} = {last} * {lines} < {heights[-1] - lines} ? {last} * {lines} : {heights[-1] - lines};")
+    start = "0"
+    if segments > 1:
+        start = "p0"
+        put(f"  const long p0 = s * {segment} < {length - segment} ? s * {segment} : {length - segment};")
     x_at = [f"n * {x_steps[0]}", f"g * {conv.inputs * x_channel}"]
     x_at += [f"y{n} * {stride[n] * x_pixel[n]}" for n in range(len(heights))]
-    put(f"  const {ctype}* x = {data.name} + {' + '.join(x_at)};")
+    put(f"  const {ctype}* x = {data.name} + {' + '.join(x_at)}" + (f" + p0 * {step};" if segments > 1 else ";"))
     put(f"  const {ctype}* w = {packed.name} + (g * {blocks} + b) * {panel}L;")
     put(f"  const long c0 = b * {width}, cn = {conv.outputs} - c0 < {width} ? {conv.outputs} - c0 : {width};")
     area = segment * lines
+    direct = sink.direct if conv.last else None
+    # Channels first, a square of numbers is turned at a time and may write beyond a line's end.
+    channel_step = 1 if conv.last else -(-(area + lanes) // lanes) * lanes
+    row_step = width if conv.last else 1
     if direct is None:
-        put(f"  {ctype} r[{area * width}] __attribute__((aligned(64)));")
-        row_step, channel_step = (width, 1) if conv.last else (1, area)
+        put(f"  {ctype} r[{area * width if conv.last else channel_step * width}] __attribute__((aligned(64)));")
     else:
-        row_step, channel_step = o_pixel[-1], o_channel
-        o_at = [f"n * {o_steps[0]}", f"(g * {conv.outputs} + c0) * {o_channel}"]
-        o_at += [f"y{n} * {o_pixel[n]}" for n in range(len(heights))]
-        if segments > 1:
-            o_at.append(f"s * {segment * o_pixel[-1]}")
-        put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)};")
-    put(f"  {ctype} t[{most * width}] __attribute__((aligned(64)));")
-
-    def tiles(extent: int, high: int) -> list[str]:
-        text = []
-        runs = [(0, extent, 1)] if high > 1 or lines > 1 else tiles_of(extent, most)
-        for first, rows, times in runs:
-            base = f"({first} + q * {rows})" if times > 1 else str(first)
-            start = f"(s * {segment} + {base})" if segments > 1 else base
-            pad = "  "
-            if times > 1:
-                text.append(f"  for (long q = 0; q < {times}; q++) {{")
-            else:
-                text.append("  {")
-            text.append(f"{pad}  {block(rows, high)}(x + {start} * {step}, w, t);")
-            total = rows * high
-            if conv.last:
-                text.append(
-                    f"{pad}  for (long i = 0; i < {total}; i++) for (long c = 0; c < cn; c++) "
-                    f"r[({base} + i) * {row_step} + c] = t[i * {width} + c];"
-                )
-            else:
-                text.append(
-                    f"{pad}  for (long c = 0; c < cn; c++) for (long i = 0; i < {total}; i++) "
-                    f"r[c * {channel_step} + {base} + i] = t[i * {width} + c];"
-                )
-            text.append(f"{pad}}}")
-        return text
-
-    choices: list[tuple[str, int, int]] = []
-    if lines > 1:
-        left = heights[-1] % lines
-        if left:
-            choices.append((f"y{len(heights) - 1} + {lines} > {heights[-1]}", length, left))
-        choices.append(("", length, lines))
-    elif segments > 1:
-        if length % segment:
-            choices.append((f"s == {segments - 1}", length % segment, 1))
-        choices.append(("", segment, 1))
+        row_step = o_pixel[-1]
+        o_at = [f"n * {o_steps[0]}", f"g * {conv.outputs} + c0", *[f"y{n} * {o_pixel[n]}" for n in range(len(heights))]]
+        put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)}" + (f" + p0 * {row_step};" if segments > 1 else ";"))
+    held = -(-rows * lines // lanes) * lanes
+    put(f"  {ctype} t[{held * width}] __attribute__((aligned(64)));")
+    pad = "  "
+    base = "0"
+    if tiles > 1:
+        put(f"  for (long q = 0; q < {tiles}; q++) {{")
+        put(f"    const long p = q < {tiles - 1} ? q * {rows} : {segment - rows};")
+        base = "p"
+        pad = "    "
+    put(f"{pad}{block}(x + {base} * {step}, w, t{arguments});")
+    total = rows * lines
+    if conv.last:
+        put(f"{pad}for (long i = 0; i < {total}; i++) for (long c = 0; c < cn; c++)"
+            f" r[({base} + i) * {row_step} + c] = t[i * {width} + c];")  # fmt: skip
     else:
-        choices.append(("", length, 1))
-    for n, (test, extent, high) in enumerate(choices):
-        head = ("} else " if n else "") + (f"if ({test}) {{" if test else "{")
-        put("  " + head)
-        for line in tiles(extent, high):
-            put("  " + line)
-    put("  }")
+        for first in range(0, total, lanes):
+            put(f"{pad}for (long c = 0; c < cn; c += {lanes})"
+                f" {turn}(t + {first * width} + c, {width}, r + c * {channel_step} + {base} + {first}, {channel_step});")  # fmt: skip
+    if tiles > 1:
+        put("  }")
     if direct is None:
-        bounds = {0: ("n", "n + 1")}
         channel = f"g * {conv.outputs} + c0"
-        bounds[conv.channel] = (f"{channel}", f"{channel} + cn")
+        bounds = {0: ("n", "n + 1"), conv.channel: (channel, f"{channel} + cn")}
         strides = [0] * len(shape)
         strides[conv.channel] = channel_step
         flat_bounds: tuple[int, int, str, str] | None = None
+        end = f"{start} + {segment}" if segments > 1 else str(segment)
+        shift = f"{start} * {row_step}"
         if flat:
-            low = f"s * {segment}" if segments > 1 else "0"
-            high_text = f"({low} + {segment} < {length} ? {low} + {segment} : {length})" if segments > 1 else str(length)
-            flat_bounds = (conv.axes[0], conv.axes[-1], low, high_text)
+            flat_bounds = (conv.axes[0], conv.axes[-1], start, end)
             for d, extent in zip(conv.axes, strides_of(conv.out)):
                 strides[d] = extent * row_step
-            shift = f"({low}) * {row_step}"
         else:
             for n in range(count - 1):
                 bounds[conv.axes[n]] = (f"y{n}", f"y{n} + 1")
             strides[conv.axes[-1]] = row_step
-            shift = "0"
             if lines > 1:
-                bounds[conv.axes[-2]] = (f"y{count - 2}", f"(y{count - 2} + {lines} < {out[-2]} ? "
-                                         f"y{count - 2} + {lines} : {out[-2]})")  # fmt: skip
+                bounds[conv.axes[-2]] = (f"y{count - 2}", f"y{count - 2} + {lines}")
                 strides[conv.axes[-2]] = length * row_step
                 shift = f"y{count - 2} * {length * row_step}"
             if segments > 1:
-                low = f"s * {segment}"
-                bounds[conv.axes[-1]] = (low, f"({low} + {segment} < {length} ? {low} + {segment} : {length})")
-                shift = f"s * {segment * row_step}"
+                bounds[conv.axes[-1]] = (start, end)
         put(f"  const {ctype}* v = r - (({channel}) * {channel_step} + {shift});")
         stage.lines += sink.store_block("v", strides, bounds, flat_bounds)
     put("}")
+
+
+def _digits(number: str, parts: list[tuple[str, int]]) -> list[str]:
+    """C that takes a number apart: `name = number % extent`, then the next of what is left."""
+    out = []
+    for name, extent in parts:
+        if extent == 1:
+            out.append(f"{name} = 0")
+        else:
+            out.append(f"{name} = {number} % {extent}")
+            number = f"({number} / {extent})"
+    return out
 
 
 def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,

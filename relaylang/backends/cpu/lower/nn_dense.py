@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.backends.cpu.gemm import block_kernel, steps_of, tiles_of, vector_types
+from relaylang.backends.cpu.gemm import block_kernel, tiles_of, vector_types
 from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.lower.common import convert
@@ -74,18 +74,16 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         )
 
     packed = kernel.packed(right, batches * blocks * panel, dtype, text, extra)
-    loops, taps = steps_of(depth, product.left[2])
     segment = min(rows, 8 * most)
     segments = -(-rows // segment)
-    names: dict[int, str] = {}
-
-    def block(size: int) -> str:
-        if size not in names:
-            names[size] = f"{kernel.name}_b{size}"
-            offsets = [r * product.left[1] for r in range(size)]
-            kernel.functions.append(block_kernel(names[size], kernel.isa, dtype, vectors, offsets, loops, taps))
-        return names[size]
-
+    tiles, size = tiles_of(segment, most)
+    # Four steps of the sum are unrolled, the rest is a loop of its own in the packed order.
+    unroll = next(n for n in (4, 3, 2, 1) if depth % n == 0)
+    step = product.left[2]
+    block = f"{kernel.name}_block"
+    offsets = [r * product.left[1] for r in range(size)]
+    taps = [n * step for n in range(unroll)]
+    kernel.functions.append(block_kernel(block, kernel.isa, dtype, vectors, offsets, 1, taps))
     stage = kernel.stage(product.batch * segments * blocks)
     put = stage.put
     put("for (long u = lo; u < hi; u++) {")
@@ -93,43 +91,26 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         put(f"  const long s = u % {segments}, b = u / {segments} % {blocks}, n = u / {segments * blocks};")
     else:
         put(f"  const long b = u % {blocks}, s = u / {blocks} % {segments}, n = u / {segments * blocks};")
-    put(f"  const {ctype}* x = {data.name} + n * {product.left[0]} + s * {segment * product.left[1]}L;")
+    put(f"  const long m0 = s * {segment} < {rows - segment} ? s * {segment} : {rows - segment};")
+    put(f"  const {ctype}* x = {data.name} + n * {product.left[0]} + m0 * {product.left[1]}L;")
     at_batch = f"n * {blocks} + b" if batches > 1 else "b"
     put(f"  const {ctype}* w = {packed.name} + ({at_batch}) * {panel}L;")
     put(f"  const long c0 = b * {width}, cn = {columns} - c0 < {width} ? {columns} - c0 : {width};")
-    put(f"  {ctype} t[{most * width}] __attribute__((aligned(64)));")
+    put(f"  {ctype} t[{size * width}] __attribute__((aligned(64)));")
     direct = sink.direct
     if direct is None:
         put(f"  {ctype} r[{segment * width}] __attribute__((aligned(64)));")
-        step = width
+        row = width
     else:
-        put(f"  {ctype}* r = {direct.name} + (n * {rows} + s * {segment}) * {columns}L + c0;")
-        step = columns
-
-    def tiles(extent: int) -> list[str]:
-        out = []
-        for first, size, times in tiles_of(extent, most):
-            base = f"({first} + q * {size})" if times > 1 else str(first)
-            out.append(f"    for (long q = 0; q < {times}; q++) {{")
-            out.append(f"      {block(size)}(x + {base} * {product.left[1]}L, w, t);")
-            out.append(f"      for (long i = 0; i < {size}; i++) for (long c = 0; c < cn; c++)"
-                       f" r[({base} + i) * {step} + c] = t[i * {width} + c];")  # fmt: skip
-            out.append("    }")
-        return out
-
-    rest = rows % segment
-    if rest:
-        put(f"  if (s == {segments - 1}) {{")
-        put("\n".join(tiles(rest)))
-        put("  } else {")
-    else:
-        put("  {")
-    put("\n".join(tiles(segment)))
+        put(f"  {ctype}* r = {direct.name} + (n * {rows} + m0) * {columns}L + c0;")
+        row = columns
+    put(f"  for (long q = 0; q < {tiles}; q++) {{")
+    put(f"    const long p = q < {tiles - 1} ? q * {size} : {segment - size};")
+    put(f"    {block}(x + p * {product.left[1]}L, w, t, {depth // unroll}, {unroll * step});")
+    put(f"    for (long i = 0; i < {size}; i++) for (long c = 0; c < cn; c++) r[(p + i) * {row} + c] = t[i * {width} + c];")
     put("  }")
     if direct is None:
-        low = f"s * {segment}"
-        high = f"({low} + {segment} < {rows} ? {low} + {segment} : {rows})" if segments > 1 else str(rows)
-        stage.lines += _pass_on(sink, product, "r", width, low, high, put, ctype)
+        stage.lines += _pass_on(sink, product, "r", width, "m0", f"m0 + {segment}", put, ctype)
     put("}")
 
 
@@ -143,7 +124,7 @@ def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, hig
     strides = [0] * rank
     strides[-1] = 1
     flat = None
-    first = 1 if product.batch > 1 or rank == 3 and shape[1] == product.rows else 0
+    first = 1 if product.batch > 1 or (rank == 3 and shape[1] == product.rows) else 0
     if first:
         bounds[0] = ("n", "n + 1")
     total = step

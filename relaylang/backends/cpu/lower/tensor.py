@@ -233,7 +233,7 @@ def _reinterpret(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return args[0]  # type: ignore[no-any-return]
     helper = {("float32", "int32"): "r_bits_f32({0})", ("int32", "float32"): "r_f32_bits({0})",
               ("float32", "uint32"): "(uint32_t)r_bits_f32({0})",
-              ("uint32", "float32"): "r_f32_bits((int32_t){0})"}.get((source, dtype), f"({{0}})")  # fmt: skip
+              ("uint32", "float32"): "r_f32_bits((int32_t){0})"}.get((source, dtype), "({0})")  # fmt: skip
     return elementwise(shape, dtype, args, lambda nest, xs: nest.op(helper, xs, dtype))
 
 
