@@ -164,7 +164,109 @@ def space_to_depth(attrs: Any, x: Any) -> Any:
     return from_plain(parts.reshape(n, c * b * b, h // b, w // b), "NCHW", attrs.layout)
 
 
+def space_to_batch_nd(attrs: Any, x: Any) -> Any:
+    """Each spatial axis is cut into blocks, whose places go to the front of the batch."""
+    blocks = tuple(attrs.block_shape)
+    pads = [(0, 0), *[(int(a), int(b)) for a, b in attrs.paddings]]
+    pads += [(0, 0)] * (x.ndim - len(pads))
+    padded = np.pad(x, pads, constant_values=x.dtype.type(attrs.pad_value))
+    batch, space, rest = x.shape[0], padded.shape[1 : 1 + len(blocks)], padded.shape[1 + len(blocks) :]
+    cut = padded.reshape(batch, *[m for n, b in zip(space, blocks) for m in (n // b, b)], *rest)
+    count = len(blocks)
+    order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2), *range(2 * count + 1, cut.ndim)]
+    return cut.transpose(order).reshape(-1, *[n // b for n, b in zip(space, blocks)], *rest)
+
+
+def batch_to_space_nd(attrs: Any, x: Any) -> Any:
+    blocks = tuple(attrs.block_shape)
+    count = len(blocks)
+    batch, space, rest = x.shape[0] // int(np.prod(blocks)), x.shape[1 : 1 + count], x.shape[1 + count :]
+    cut = x.reshape(*blocks, batch, *space, *rest)
+    order = [count, *[axis for i in range(count) for axis in (count + 1 + i, i)], *range(2 * count + 1, cut.ndim)]
+    joined = cut.transpose(order).reshape(batch, *[n * b for n, b in zip(space, blocks)], *rest)
+    cuts = [slice(int(a), joined.shape[i] - int(b)) for i, (a, b) in enumerate(attrs.crops, 1)]
+    places = (slice(None), *cuts)
+    return np.ascontiguousarray(joined[places])
+
+
+def cross_entropy(attrs: Any, x: Any, y: Any) -> Any:
+    return -np.sum(np.log(x) * y, dtype=x.dtype) / x.dtype.type(x.shape[0])
+
+
+def cross_entropy_with_logits(attrs: Any, x: Any, y: Any) -> Any:
+    return -np.sum(x * y, dtype=x.dtype) / x.dtype.type(x.shape[0])
+
+
+def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
+    """Minus each target's prediction times its class's weight; the mean is over the weights."""
+    used = targets != attrs.ignore_index
+    classes = np.where(used, targets, 0)
+    if ((classes < 0) | (classes >= weights.shape[0])).any():
+        raise KernelError(f"a target is none of the {weights.shape[0]} classes")
+    weight = np.where(used, weights[classes], weights.dtype.type(0))
+    loss = -np.take_along_axis(predictions, classes[:, None], axis=1)[:, 0] * weight
+    if attrs.reduction == "none":
+        return loss
+    return loss.sum(dtype=loss.dtype) / (
+        weight.sum(dtype=loss.dtype) if attrs.reduction == "mean" else loss.dtype.type(1)
+    )
+
+
+def fifo_buffer(attrs: Any, data: Any, buffer: Any) -> Any:
+    """The newest of what the buffer and the data behind it hold."""
+    both = np.concatenate([buffer, data], axis=attrs.axis)
+    count = buffer.shape[attrs.axis]
+    return np.take(both, np.arange(both.shape[attrs.axis] - count, both.shape[attrs.axis]), axis=attrs.axis)
+
+
+def _stretched(x: np.ndarray, axis: int, extent: int, linear: bool, mode: str) -> np.ndarray:
+    """One axis resized: each new place reads the old one that it falls into, or a mixture of the two around it."""
+    old, place = x.shape[axis], np.arange(extent)
+    if mode == "align_corners":
+        at = place * ((old - 1) / (extent - 1)) if extent > 1 else place * 0.0
+    elif mode == "half_pixel":
+        at = (place + 0.5) * (old / extent) - 0.5
+    else:
+        at = place * (old / extent)
+    if not linear:
+        return np.take(x, np.clip(np.floor(at).astype(int), 0, old - 1), axis=axis)
+    below = np.floor(at).astype(int)
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    share = (at - below).astype(x.dtype).reshape(shape)
+    low, high = (np.take(x, np.clip(p, 0, old - 1), axis=axis) for p in (below, below + 1))
+    return low * (x.dtype.type(1) - share) + high * share
+
+
+def _upsampled(attrs: Any, x: Any, order: str, scales: tuple[float, ...], mode: str) -> Any:
+    linear = attrs.method != "nearest_neighbor"
+    if attrs.method not in ("nearest_neighbor", "bilinear", "trilinear"):
+        raise KernelError(f"the interpreter has no upsampling by {attrs.method}")
+    plain = to_plain(x, attrs.layout, order)
+    carrier = wide(plain) if is_float(x.dtype) or not linear else plain.astype(np.float32)
+    for axis, scale in enumerate(scales, 2):
+        carrier = _stretched(carrier, axis, round(plain.shape[axis] * scale), linear, mode)
+    return from_plain(convert(carrier, x.dtype), order, attrs.layout)
+
+
+def upsampling(attrs: Any, x: Any) -> Any:
+    mode = "align_corners" if attrs.align_corners else "asymmetric"
+    return _upsampled(attrs, x, "NCHW", (attrs.scale_h, attrs.scale_w), mode)
+
+
+def upsampling3d(attrs: Any, x: Any) -> Any:
+    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
+    return _upsampled(attrs, x, "NCDHW", scales, attrs.coordinate_transformation_mode)
+
+
 KERNELS: dict[str, Kernel] = {
+    "nn.space_to_batch_nd": space_to_batch_nd,
+    "nn.batch_to_space_nd": batch_to_space_nd,
+    "nn.cross_entropy": cross_entropy,
+    "nn.cross_entropy_with_logits": cross_entropy_with_logits,
+    "nn.nll_loss": nll_loss,
+    "nn.fifo_buffer": fifo_buffer,
+    "nn.upsampling": upsampling,
+    "nn.upsampling3d": upsampling3d,
     "nn.bias_add": bias_add,
     "nn.relu": relu,
     "nn.leaky_relu": leaky_relu,

@@ -212,7 +212,7 @@ def softmax(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: A
     """The integer-only softmax of arXiv 2207.01405: powers of two by shifts, a quotient in 30 bits."""
     axis = norm_axis(attrs.axis, x.ndim)
     shifted = x.astype(np.int32) - np.asarray(in_zero).astype(np.int32)
-    unit = np.int32(round_away(np.float32(1) / np.float32(in_scale)))
+    unit = np.int32(round_away(np.asarray(np.float32(1) / np.float32(in_scale))))
     apart = shifted - shifted.max(axis=axis, keepdims=True)
     power = apart + (apart >> np.int32(1)) - (apart >> np.int32(4))
     whole = np.clip((power - np.fmod(power, -unit)) // -unit, np.int32(0), np.int32(20))
@@ -232,6 +232,11 @@ def _through_floats(f: Kernel) -> Kernel:
     return kernel
 
 
+def hardswish(attrs: Any, x: Any) -> Any:
+    kind = x.dtype.type
+    return x * np.clip(x + kind(3), kind(0), kind(6)) / kind(6)
+
+
 _UNARY = ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
 
 KERNELS: dict[str, Kernel] = {
@@ -249,5 +254,6 @@ KERNELS: dict[str, Kernel] = {
     "qnn.leaky_relu": leaky_relu,
     "qnn.avg_pool2d": avg_pool2d,
     "qnn.softmax": softmax,
+    "qnn.hardswish": _through_floats(hardswish),
     **{f"qnn.{name}": _through_floats(ELEMENTWISE[name]) for name in _UNARY},
 }

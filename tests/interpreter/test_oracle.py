@@ -247,6 +247,22 @@ def networks() -> Iterator[Case]:
         yield "nn.mirror_pad", {"pad_width": [[1, 2], [2, 1]], "mode": mode}, [real(4, 5)], set()
     for mode in ("DCR", "CDR"):
         yield "nn.depth_to_space", {"block_size": 2, "mode": mode}, [real(1, 8, 2, 3)], set()
+    blocks = {"block_shape": [2, 3], "paddings": [[0, 0], [1, 0]]}
+    yield "nn.space_to_batch_nd", blocks, [real(2, 4, 5, 3)], set()
+    crops = {"block_shape": [2, 3], "crops": [[0, 1], [1, 1]]}
+    yield "nn.batch_to_space_nd", crops, [real(12, 3, 2, 4)], set()
+    yield "nn.cross_entropy", {}, [real(3, 5, low=0.1), real(3, 5, dtype="float32")], set()
+    yield "nn.cross_entropy_with_logits", {}, [real(3, 5), real(3, 5)], set()
+    for reduction in ("mean", "sum", "none"):
+        loss = {"reduction": reduction, "ignore_index": 2}
+        yield "nn.nll_loss", loss, [real(4, 5), i32([0, 2, 4, 1]), real(5, low=0.1)], set()
+    yield "nn.fifo_buffer", {"axis": 1}, [real(2, 3), real(2, 7)], set()
+    for method, corners in (("nearest_neighbor", False), ("bilinear", False), ("bilinear", True)):
+        up = {"scale_h": 2.0, "scale_w": 3.0, "method": method, "align_corners": corners, "layout": "NCHW"}
+        yield "nn.upsampling", up, [real(1, 2, 4, 5)], set()
+    for method in ("nearest_neighbor", "trilinear"):
+        up = {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 3.0, "method": method, "layout": "NCDHW"}
+        yield "nn.upsampling3d", up, [real(1, 2, 3, 4, 5)], set()
     yield "nn.space_to_depth", {"block_size": 2}, [real(1, 2, 4, 6)], set()
 
 
@@ -338,8 +354,8 @@ def quantised() -> Iterator[Case]:
         {1, 2, 3, 4},
     )
     positive = whole(4, 9, low=20, high=256, dtype="uint8")
-    for name in ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh"):
-        yield f"qnn.{name}", {}, [positive, f32(0.02), i32(10), f32(0.03), i32(5)], {1, 2, 3, 4}
+    for name in ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh"):
+        yield f"qnn.{name}", {}, [positive, f32(0.0213), i32(10), f32(0.0317), i32(5)], {1, 2, 3, 4}
 
 
 CASES = list(cases())
