@@ -27,6 +27,6 @@ NAMES: dict[str, str] = {
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     name: f"relaylang.{name}"
-    for name in ("analysis", "backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "runtime",
+    for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "runtime",
                  "source", "syntax", "transform", "typing")
 }  # fmt: skip

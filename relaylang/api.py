@@ -23,7 +23,10 @@ def parse(source: str, source_name: str = "from_string") -> IRModule:
     `relaylang.syntax.parse` returns the notes and the free variables too.
     """
     result = read(source, source_name)
-    return result.module if result.module is not None else IRModule.from_expr(result.expr)
+    if result.module is not None:
+        return result.module
+    assert result.expr is not None
+    return IRModule.from_expr(result.expr)
 
 
 def checked(mod: IRModule) -> IRModule:

@@ -31,7 +31,8 @@ class Command:
 
 def _type(session: Session, argument: str) -> str:
     _need(argument, ":type EXPRESSION")
-    return type_text(session.type_of(argument))
+    ty = session.type_of(argument)
+    return "_" if ty is None else type_text(ty)
 
 
 def _anf(session: Session, argument: str) -> str:

@@ -47,9 +47,6 @@ OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "imp
 #: The lazy imports of our own: where and what, and why.
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
-    ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text needs it, and it needs Lark's own parser",
-    ("runtime.artifact", "relaylang.runtime.cpu"): "an archive says which kind of executor it wants",
-    ("backends.cpu.kernel", "relaylang.backends.cpu.lower"): "the families' tables are written with the kernel's own types",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text is read a second time",
     ("syntax.tables", "relaylang.grammar"): "the grammar is not opened where its tables lie in the cache",

@@ -93,8 +93,8 @@ def _bound(mod: IRModule, args: argparse.Namespace) -> tuple[IRModule, dict[str,
     for name in inputs:
         if name not in names:
             near = did_you_mean(name, names)
-            notes = [f"did you mean {near}?"] if near else [f"its parameters: {', '.join(names[:12]) or 'none'}"]
-            raise bad_value(f"--input {name}: there is no parameter of this name", notes)
+            known = [f"did you mean {near}?"] if near else [f"its parameters: {', '.join(names[:12]) or 'none'}"]
+            raise bad_value(f"--input {name}: there is no parameter of this name", known)
     needed = needed_by(function.params, list(post_order(function.body)))
     values, notes = values_for(_wanted(needed, args, inputs), args, {}, Session(mod), open_ended=True)
     report(notes)

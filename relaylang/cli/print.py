@@ -38,6 +38,6 @@ def run(args: argparse.Namespace) -> int:
 def printed(node: IRModule | Expr, args: argparse.Namespace) -> str:
     """The program as the printing options ask for it, with a line end."""
     if args.anf:
-        node = to_anf(node)
+        node = to_anf(node)  # type: ignore[type-var]
     text = astext(node, style=args.style, show_types=not args.no_types)
     return text if text.endswith("\n") else text + "\n"

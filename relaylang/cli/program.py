@@ -33,7 +33,7 @@ def load(path: str) -> Program:
     """Read a program. Raises `RelayError` where there is none in the file."""
     source = read_text(path)
     result = parse(source.text, source.name)
-    node = result.module if result.module is not None else result.expr
+    node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
     return Program(source.name, node, list(result.free_vars), notes)

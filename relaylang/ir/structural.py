@@ -224,8 +224,8 @@ class _Stream:
                 return ("meta", key, index)
             case Tuple(()):
                 return ("empty tuple",)
-        name = getattr(node, "name", None)
-        return None if name is None else ("operator", name)
+        operator = getattr(node, "name", None)
+        return None if operator is None else ("operator", operator)
 
     def projection(self, node: TupleGetItem, path: _Path) -> Iterator[tuple[_Token, _Path]]:
         """A projection whose innermost tuple has been written: known ones by their number, new ones by their parts."""

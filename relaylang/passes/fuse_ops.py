@@ -7,15 +7,15 @@ chains of injective operators, element-wise operators before a reduction. TVM's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from relaylang.ir import (
     Call,
     Constant,
     Expr,
-    FuncType,
     Function,
+    FuncType,
     If,
-    IRModule,
     Let,
     Match,
     RefCreate,
@@ -414,7 +414,7 @@ def fuse_expr(expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None 
     return new[id(expr)]
 
 
-def fuse_ops(mod: IRModule, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> IRModule:
+def fuse_ops(mod: Any, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> Any:
     """Fuse every function of a typed module (also usable on a single expression).
 
     A group holds at most `max_depth` nodes. `pattern_of` may give operators other patterns than their own. The result

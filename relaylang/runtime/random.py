@@ -76,7 +76,7 @@ def random_params(seed: int, variables: Iterable[Var | MetaRef]) -> dict[str, np
     A value depends on the seed, the variable's name and its type only, not on its neighbours. Raises `RelayError`
     (R0015) for a variable whose type is not known, or is no tensor's.
     """
-    values = {}
+    values: dict = {}
     wrong = []
     for variable in variables:
         name = variable.name_hint

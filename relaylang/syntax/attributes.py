@@ -68,7 +68,7 @@ class AttributeText:
             dtype = value.dtype.name
             if dtype in SUFFIXES or dtype == "bool":
                 if self._tvm and dtype not in TVM_SCALARS:
-                    return str(int(value))
+                    return str(int(value.item()))
                 text = scalar_text(np.asarray(value), dtype, self._style)
                 if text is not None:
                     return text
@@ -118,7 +118,7 @@ class AttributeText:
             schema = type(attrs).schema
             plan = [(f.name, f.name + "=", f.default, f.required) for f in schema.values()]
             self._plans[type(attrs)] = plan
-        out: list[str] = []
+        out = []
         for name, key, default, required in plan:
             value = getattr(attrs, name)
             if value is default and not required:

@@ -156,7 +156,7 @@ class Builder(MatchActions):
         behind = self.tokens[at + 1 : at + 4]
         if self.tokens[at][-1] == "(":
             return behind[0] != ")"
-        return (behind[0] == "(" and behind[1] != ")") or behind[:2] == [":", "("] and behind[2] != ")"
+        return (behind[0] == "(" and behind[1] != ")") or (behind[:2] == [":", "("] and behind[2] != ")")
 
     def on_string(self, v: str, first: int, last: int) -> Expr:
         self.report(

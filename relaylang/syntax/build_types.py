@@ -70,7 +70,7 @@ class TypeActions(Scope):
             error(
                 "R0107",
                 f"`{name[:60]}` is not an element type",
-                self.place(at),
+                span,
                 notes=[
                     "element types are bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, custom[name]32"
                 ],

@@ -37,7 +37,10 @@ def _arrange(digits: str, exponent: int) -> str:
 
 
 def _shortest(value: np.ndarray, dtype: str) -> tuple[str, int]:
-    """The fewest decimal digits, and their exponent, that read back to the same positive number of this type."""
+    """The fewest decimal digits, and their exponent, that read back to the same positive number of this type.
+
+    Whole numbers below a million keep all theirs.
+    """
     number = float(value)
     if dtype == "float64":
         text = f"{number!r}"
@@ -48,10 +51,14 @@ def _shortest(value: np.ndarray, dtype: str) -> tuple[str, int]:
         exponent = int(exp or 0) + leading
         return digits.rstrip("0") or "0", exponent
     scalar = value.dtype.type
-    for places in range(9):
-        text = f"{number:.{places}e}"
-        if scalar(float(text)) == scalar(number):
-            break
+    if number < 1e6 and number.is_integer():  # 65504, where float16 would read 65500 as the same
+        digits = str(int(number))
+        return digits.rstrip("0"), len(digits) - 1
+    with np.errstate(over="ignore"):
+        for places in range(9):
+            text = f"{number:.{places}e}"
+            if scalar(float(text)) == scalar(number):
+                break
     mantissa, _, exp = text.partition("e")
     return mantissa.replace(".", "").rstrip("0") or "0", int(exp)
 

@@ -133,7 +133,7 @@ class Document:
     def mentioned(self, attrs: Mapping[str, str]) -> set[int]:
         """The nodes that attributes of an unknown meaning may refer to, and all that those refer to."""
         found: set[int] = set()
-        stack = [dict(attrs)]
+        stack: list[AnyValue] = [dict(attrs)]
         while stack:
             node = stack.pop()
             texts = [*node.values()] if node.get("type_key") is None else [*(node.get("attrs") or {}).values()]

@@ -116,7 +116,7 @@ class _Writer:
             case MetaNode():
                 number = self.add({"type_key": value.type_key, "attrs": value.attrs})
             case RawAttrs():
-                attrs = {}
+                attrs: dict[str, AnyValue] = {}
                 number = self.add({"type_key": value.type_key, "attrs": attrs})
                 for name, item in value.values.items():
                     plain = isinstance(item, (bool, int, float)) or "dtype" in name or name in _WRITTEN_OUT

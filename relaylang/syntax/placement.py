@@ -1,8 +1,9 @@
-"""Where shared nodes belong: in the innermost scope that encloses all their uses."""
+"""What is found out about a program before it is printed: which nodes are shared, where they belong, what is missing."""
 
 from __future__ import annotations
 
 from relaylang.ir.expr import Call, Constant, Constructor, Expr, Function, GlobalVar, If, Let, Match, MetaRef, Var
+from relaylang.ir.module import IRModule
 from relaylang.ir.visit import children, post_order
 from relaylang.ops.record import Op
 
@@ -92,3 +93,18 @@ def shared_nodes(root: Expr) -> set[int]:
                 seen.add(key)
                 stack.append(child)
     return shared
+
+
+def missing_values(root: object) -> set[tuple[str, int]]:
+    """The values of a metadata section that a program refers to and does not have, by type key and number."""
+    found: set[tuple[str, int]] = set()
+    functions = list(root.functions.values()) if isinstance(root, IRModule) else [root]
+    for function in functions:
+        if not isinstance(function, Expr):
+            continue
+        for node in post_order(function):
+            if isinstance(node, MetaRef):
+                found.add((node.type_key, node.index))
+            elif isinstance(node, Function):
+                found |= {(v.type_key, v.index) for v in node.attrs.values() if isinstance(v, MetaRef)}
+    return found

@@ -46,7 +46,8 @@ from relaylang.syntax.literals import scalar_text
 from relaylang.syntax.metadata import MODULE_KEY, MetaNode
 from relaylang.syntax.metadata_writer import save_metadata
 from relaylang.syntax.names import Names, global_text
-from relaylang.syntax.placement import LEAVES, ScopeKey, place, shared_nodes
+from relaylang.syntax.nested import Moved, Text, flatten
+from relaylang.syntax.placement import LEAVES, ScopeKey, missing_values, place, shared_nodes
 from relaylang.syntax.typetext import TypeText
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -55,7 +56,6 @@ HEADER = '#[version = "0.0.5"]\n'
 #: grows with its size and not with the square of it.
 MAX_LEVEL = {"lossless": 40, "tvm": 400}
 
-Text = str | list  # a text, or a nested list of texts
 Steps = Generator[AnyValue, None, Text]
 
 _OMITTED = {
@@ -73,41 +73,12 @@ class _Crossing(Exception):
     """A graph name would stand outside the scope that defines it: the nodes' places must be worked out beforehand."""
 
 
-class _Moved:
-    """A text made at one level of indentation and put at another."""
-
-    __slots__ = ("by", "text")
-
-    def __init__(self, text: Text, by: int) -> None:
-        self.text = text
-        self.by = by
-
-
-def _flatten(text: Text) -> str:
-    out: list[str] = []
-    stack: list[AnyValue] = [iter([text])]
-    shifts: list[tuple[int, str]] = []  # the stack's height at which a shift ends, and what a line end becomes
-    while stack:
-        for item in stack[-1]:
-            if type(item) is str:
-                out.append(item.replace("\n", shifts[-1][1]) if shifts else item)
-                continue
-            if type(item) is _Moved:
-                shifts.append((len(stack), (shifts[-1][1] if shifts else "\n") + "  " * item.by))
-                item = [item.text]
-            stack.append(iter(item))
-            break
-        else:
-            stack.pop()
-            while shifts and shifts[-1][0] == len(stack):
-                shifts.pop()
-    return "".join(out)
-
-
 class _Printer:
     """One printout. `careful` works out beforehand where shared nodes belong."""
 
-    def __init__(self, style: str, show_types: bool, section: bool, careful: bool = False) -> None:
+    def __init__(self, root: AnyValue, style: str, show_types: bool, section: bool, careful: bool = False) -> None:
+        self.root = root
+        self.missing: set[tuple[str, int]] | None = None  # places in the metadata section that must stay empty
         self.style = style
         self.tvm = style == "tvm"
         self.careful = careful
@@ -170,7 +141,11 @@ class _Printer:
         """`meta[key][n]` for a value that stands in the metadata section."""
         text = self.meta_texts.get(id(value))
         if text is None:
+            if self.missing is None:
+                self.missing = missing_values(self.root)
             values = self.meta.setdefault(type_key, [])
+            while (type_key, len(values)) in self.missing:
+                values.append(None)
             text = f"meta[{type_key}][{len(values)}]"
             values.append(value)
             self.meta_texts[id(value)] = text
@@ -255,7 +230,7 @@ class _Printer:
             return name
         made = self.levels[key]
         if made != level:
-            text = [_Moved(text, level - made)]
+            text = [Moved(text, level - made)]
         if type(node) is Let:
             text = ["(", self.line(level + 1), text, line, ")"]
         doc += [f"{name} = ", text, f"{info};{line}"]
@@ -331,9 +306,9 @@ class _Printer:
                     level = at
                 self.levels[key] = level
                 if kind is Let:
-                    texts[key] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[arg-type]
+                    texts[key] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[arg-type, assignment]
                 else:
-                    texts[key] = yield _NESTED[kind](self, node, level)
+                    texts[key] = yield _NESTED[kind](self, node, level)  # type: ignore[assignment]
             stack.pop()
         return ""
 
@@ -368,7 +343,8 @@ class _Printer:
     def scope(self, body: Expr, key: ScopeKey, level: int) -> Steps:
         """A body with everything that is hoisted in it."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
-        self.doc, self.level, self.hoisted = mine = [], level, []
+        mine: tuple[list[AnyValue], int, list[int]] = ([], level, [])
+        self.doc, self.level, self.hoisted = mine
         self.scopes[key] = mine
         if id(body) not in self.texts:
             yield self.expand(body, id(body) in self.shared)
@@ -480,7 +456,7 @@ class _Printer:
                 out.append(self.bind(p.var))
             elif isinstance(p, (PatternConstructor, PatternTuple)):
                 is_tuple = isinstance(p, PatternTuple)
-                if not is_tuple:
+                if isinstance(p, PatternConstructor):
                     out.append(p.constructor.name_hint)
                     if not p.patterns:
                         continue
@@ -562,14 +538,14 @@ _NESTED: dict[type, AnyValue] = {
 def _print(printer: _Printer, node: AnyValue) -> str:
     match node:
         case IRModule():
-            return _flatten(printer.module(node))
+            return flatten(printer.module(node))
         case TypeData():
             return printer.type_data(node)
         case Type():
             return printer.types.text(node)
         case Pattern():
             return printer.pattern(node)
-    return _flatten(printer.expression(node))
+    return flatten(printer.expression(node))
 
 
 def _metadata(printer: _Printer) -> str:
@@ -595,11 +571,11 @@ def astext(
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
     section = show_meta_data or meta is not None
-    printer = _Printer(style, show_types, section)
+    printer = _Printer(node, style, show_types, section)
     try:
         text = _print(printer, node)
     except _Crossing:
-        printer = _Printer(style, show_types, section, careful=True)
+        printer = _Printer(node, style, show_types, section, careful=True)
         text = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
         text = HEADER + text

@@ -324,7 +324,7 @@ def parse_type(text: str, name: str = "<string>", module: IRModule | None = None
     """Read one type, such as `Tensor[(1, 3), float32]`. Raises `RelayError`."""
     builder, _, source = read(f"free_var %t: {text}\n;", name, module)
     if len(builder.free_vars) != 1:
-        raise RelayError(error("R0107", "one type is wanted here", SourceFile(name, text) and source.offsets(0)))
+        raise RelayError(error("R0107", "one type is wanted here", source.offsets(0)))
     return builder.free_vars[0].type_annotation or IncompleteType()
 
 

@@ -206,23 +206,29 @@ class Scope:
         return node
 
     def _projection(self, key: str, at: int) -> Expr | None:
-        """Fields of a tuple for `%t.0.1`, where `%t` is in scope."""
-        base = key
-        fields: list[int] = []
-        while True:
-            base, dot, tail = base.rpartition(".")
-            if not dot or not (tail.isascii() and tail.isdigit()) or len(tail) > 9:
-                return None
-            fields.append(int(tail))
-            if base in self.names or (base[1:].isdigit() and len(base) < 12):
+        """Fields of a tuple for `%t.0.1`, where `%t` is in scope; the longest name that is in scope is the tuple's."""
+        parts = key.split(".")
+        count = len(parts)
+        while count > 1 and parts[count - 1].isascii() and parts[count - 1].isdigit() and len(parts[count - 1]) < 10:
+            count -= 1
+        if count == len(parts):
+            return None
+        base = None
+        # a chain that is longer than any name is not tried from its end, which would cost the square of its length
+        for end in range(len(parts) - 1 if len(parts) < 100 else count, count - 1, -1):
+            name = ".".join(parts[:end])
+            if name in self.names or (name[1:].isdigit() and len(name) < 12):
+                base = name
                 break
+        if base is None:
+            return None
         node = self.names.get(base)
         if node is None:
             node = self._unbound(base, at)
         elif node.__class__ is Pending:
             node = self.find_local(base, at)
-        for index in reversed(fields):
-            node = TupleGetItem(node, index, self.span(at, at))
+        for index in parts[end:]:
+            node = TupleGetItem(node, int(index), self.span(at, at))
         return node
 
     def _unbound(self, key: str, at: int) -> Expr:
@@ -285,7 +291,8 @@ class Scope:
     def _definitions_ahead(self) -> dict[str, int]:
         """Names that stand where a type definition has its constructors, anywhere in the text."""
         if self.ahead is None:
-            self.ahead = ahead = {}
+            ahead: dict = {}
+            self.ahead = ahead
             inside, depth = False, 0
             for i, token in enumerate(self.tokens):
                 if not inside:

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any as AnyValue
 
+import relaylang.grammar
+
 #: Raised where the layout of the cached file changes.
 LAYOUT = 3
 
@@ -31,8 +33,6 @@ Row = list[AnyValue]
 
 def grammar_text() -> str:
     """The text of the grammar."""
-    import relaylang.grammar
-
     return (Path(relaylang.grammar.__file__).parent / "relay.lark").read_text("utf-8")
 
 

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    If,
+    IncompleteType,
+    IRModule,
+    Let,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TypeVar,
+    Var,
+    const,
+    var,
+)
+from relaylang.ir.structural import assert_structural_equal, structural_diff, structural_equal, structural_hash
+from relaylang.ops import OPS, make_attrs
+
+
+def call(name: str, *args: Expr) -> Call:
+    return Call(OPS[name], args)
+
+
+def same(left: object, right: object, **options: bool) -> bool:
+    equal = structural_equal(left, right, **options)
+    assert structural_equal(right, left, **options) == equal
+    if equal:
+        assert structural_hash(left, **options) == structural_hash(right, **options)
+    return equal
+
+
+def test_names_of_what_is_bound_do_not_count() -> None:
+    def program(x: str, y: str) -> Function:
+        p, q = var(x, shape=(2,)), var(y)
+        return Function([p], Let(q, call("log", p), call("add", p, q)))
+
+    assert same(program("x", "y"), program("a", "x"))
+    assert not same(program("x", "y"), Function([p := var("x", shape=(2,))], Let(q := var("y"), call("log", p), q)))
+
+
+def test_free_variables_are_themselves_unless_mapped() -> None:
+    x, y = var("x"), var("y")
+    assert same(call("log", x), call("log", x))
+    assert not same(call("log", x), call("log", y))
+    assert same(call("log", x), call("log", y), map_free_vars=True)
+    assert not same(call("add", x, y), call("add", x, x), map_free_vars=True)
+    assert not same(x, var("z", shape=(1,)), map_free_vars=True)
+
+
+def test_sharing_of_calls_counts_and_that_of_constants_does_not() -> None:
+    x = var("x")
+    shared, c, field = call("log", x), const(1.0), TupleGetItem(x, 0)
+    assert not same(call("add", shared, shared), call("add", call("log", x), call("log", x)))
+    assert same(call("add", c, c), call("add", const(1.0), const(1.0)))
+    assert same(Tuple([field, field, TupleGetItem(field, 1)]), Tuple([TupleGetItem(x, 0), field, TupleGetItem(field, 1)]))
+    assert same(Tuple([Tuple([]), Tuple([])]), (lambda t: Tuple([t, t]))(Tuple([])))
+    assert not same(Tuple([field, field]), Tuple([field, TupleGetItem(x, 1)]))
+
+
+def test_constants_compare_by_bits() -> None:
+    assert same(const(float("nan")), const(float("nan")))
+    assert not same(const(0.0), const(-0.0))
+    assert not same(const(1, "int32"), const(1, "int64"))
+    assert not same(Constant(np.zeros((1, 2))), Constant(np.zeros((2, 1))))
+    assert same(Constant(np.zeros((2, 2)).T), Constant(np.zeros((2, 2))))
+
+
+def test_types_compare_up_to_bound_type_variables() -> None:
+    a, b = TypeVar("A"), TypeVar("B")
+    assert same(FuncType([a], a, [a]), FuncType([b], b, [b]))
+    assert not same(FuncType([a], a, [a]), FuncType([b], a, [b]))
+    x, y = Var("x", a), Var("y", b)
+    assert same(Function([x], x, a, [a]), Function([y], y, b, [b]))
+    assert same(Var("x", IncompleteType()), Var("y"), map_free_vars=True)
+
+
+def test_attributes() -> None:
+    x = var("x")
+    clip = OPS["clip"]
+    low = Call(clip, [x], make_attrs(clip.attrs, {"a_min": 0.0, "a_max": 6.0}))
+    high = Call(clip, [x], make_attrs(clip.attrs, {"a_min": 0.0, "a_max": 7.0}))
+    assert structural_diff(low, high) == "at attrs.a_max: 6.0 on the left, 7.0 on the right"
+    one, true = Function([], Tuple([]), attrs={"a": 1}), Function([], Tuple([]), attrs={"a": True})
+    assert structural_diff(one, true) == "at attrs.a: 1 on the left, True on the right"
+    assert same(Function([], Tuple([]), attrs={"a": 1, "b": 2}), Function([], Tuple([]), attrs={"b": 2, "a": 1}))
+    assert not same(Function([], Tuple([]), attrs={"a": np.int8(1)}), one)
+
+
+def test_the_first_difference_has_a_path() -> None:
+    x = var("x")
+    left = IRModule.from_expr(If(const(True), call("log", x), x))
+    right = IRModule.from_expr(If(const(True), call("exp", x), x))
+    assert structural_diff(left, right) == "at @main.body.true_branch.op: operator log on the left, operator exp on the right"
+    with pytest.raises(ValueError, match=r"not structurally equal: at @main\.body\.true_branch\.op"):
+        assert_structural_equal(left, right)
+    assert_structural_equal(left, left)
+    other = IRModule({GlobalVar("f"): left["main"]})
+    assert structural_diff(left, other) == "the functions main on the left, the functions f on the right"
+
+
+def test_the_hash_is_the_same_in_every_run() -> None:
+    assert structural_hash(TensorType((1, 2), "int8")) == structural_hash(TensorType((1, 2), "int8"))
+    assert structural_hash(const(1)) == structural_hash(const(1)) != structural_hash(const(2))
+
+
+def test_depth_and_sharing_cost_no_more_than_size() -> None:
+    def deep() -> Expr:
+        x = var("x")
+        e: Expr = x
+        for _ in range(30_000):
+            e = call("log", e)
+        fields: Expr = e
+        for _ in range(2_000):
+            fields = TupleGetItem(fields, 0)
+        wide = Tuple([fields] * 2_000)
+        for _ in range(60):
+            wide = Tuple([wide, wide])
+        return Function([x], wide)
+
+    assert same(deep(), deep())

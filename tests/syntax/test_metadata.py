@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import base64
+import json
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir import ANY, Constant, Function, GlobalVar, Tuple, const
+from relaylang.ir.structural import structural_diff
+from relaylang.source import SourceFile
+from relaylang.syntax import astext, parse
+from relaylang.syntax.metadata import MetaNode, load_metadata
+from relaylang.syntax.metadata_writer import save_metadata
+from relaylang.syntax.tensorblob import BlobError, read_blob, write_blob
+
+# What TVM 0.16 wrote for a zero-dimensional uint8 constant and one of shape (3,).
+BLOBS = {
+    "P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAEIAQABAAAAAAAAAAM=": np.array(3, "uint8"),
+    "P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAQAAAAAIAQADAAAAAAAAAAMAAAAAAAAAAAEC": np.arange(3, dtype="int8"),
+}
+
+
+def document(nodes: list[dict], blobs: list[str] = (), root: int = 1) -> str:
+    return json.dumps({"root": root, "nodes": [{"type_key": ""}, *nodes], "b64ndarrays": list(blobs)})
+
+
+def constants(*blobs: str) -> str:
+    nodes = [{"type_key": "Map", "keys": ["relay.Constant"], "data": [2]}, {"type_key": "Array", "data": [3]}]
+    nodes += [{"type_key": "relay.Constant", "attrs": {"data": str(i)}} for i in range(len(blobs))]
+    return document(nodes, blobs)
+
+
+def message(text: str) -> str:
+    with pytest.raises(RelayError) as caught:
+        load_metadata(text)
+    [said] = caught.value.diagnostics
+    assert said.code == "R0010"
+    return said.title
+
+
+@pytest.mark.parametrize(("text", "array"), BLOBS.items())
+def test_tensors_as_tvm_writes_them(text: str, array: np.ndarray) -> None:
+    [found] = load_metadata(constants(text))["relay.Constant"]
+    assert found.data.dtype == array.dtype and found.data.shape == array.shape
+    assert found.data.tobytes() == array.tobytes()
+    assert not found.data.flags.writeable
+    assert base64.b64encode(write_blob(array)).decode() == text
+
+
+def test_the_text_is_tvms() -> None:
+    values = [Constant(np.arange(3, dtype="int8")), Constant(np.array(3, "uint8"))]
+    text = save_metadata({"relay.Constant": values})
+    head, _, blobs = text.partition('"b64ndarrays"')
+    assert head == """{
+  "root": 1, 
+  "nodes": [
+    {
+      "type_key": ""
+    }, 
+    {
+      "type_key": "Map", 
+      "keys": [
+        "relay.Constant"
+      ], 
+      "data": [2]
+    }, 
+    {
+      "type_key": "Array", 
+      "data": [3, 6]
+    }, 
+    {
+      "type_key": "relay.Constant", 
+      "attrs": {
+        "_checked_type_": "0", 
+        "data": "0", 
+        "span": "0", 
+        "virtual_device_": "4"
+      }
+    }, 
+    {
+      "type_key": "VirtualDevice", 
+      "attrs": {
+        "device_type_int": "-1", 
+        "memory_scope": "5", 
+        "target": "0", 
+        "virtual_device_id": "-1"
+      }
+    }, 
+    {
+      "type_key": "runtime.String"
+    }, 
+    {
+      "type_key": "relay.Constant", 
+      "attrs": {
+        "_checked_type_": "0", 
+        "data": "1", 
+        "span": "0", 
+        "virtual_device_": "4"
+      }
+    }
+  ], 
+  """  # noqa: W291
+    first, second = sorted(BLOBS)
+    assert blobs == f': [\n    "{second}", \n    "{first}"\n  ], \n  "attrs": {{"tvm_version": "0.16.dev0"}}\n}}'
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool"],
+)
+def test_every_element_type(dtype: str) -> None:
+    for array in (np.array(1, dtype), np.ones((2, 3), dtype), np.zeros((0, 4), dtype)):
+        [found] = load_metadata(save_metadata({"relay.Constant": [Constant(array)]}))["relay.Constant"]
+        assert (found.data.dtype, found.data.shape, found.data.tobytes()) == (array.dtype, array.shape, array.tobytes())
+
+
+def test_bfloat16_float8_and_big_endian() -> None:
+    for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        array = np.arange(4).astype(kind)
+        assert read_blob(write_blob(array))[0].tobytes() == array.tobytes()
+    assert read_blob(write_blob(np.arange(3, dtype=">i4")))[0].tolist() == [0, 1, 2]
+    with pytest.raises(BlobError, match="complex64"):
+        write_blob(np.zeros(2, "complex64"))
+
+
+def test_values_of_every_kind() -> None:
+    values = [1, 2**40, 2.5, True, "a", 'q"\n', "é", None, ANY, [1, [2]], {"k": "v"}, np.int8(3), np.float64(0.1)]
+    found = load_metadata(save_metadata({"x": values, "GlobalVar": [GlobalVar("g")]}))
+    assert found["x"] == values
+    assert [type(v) for v in found["x"]][11:] == [np.int8, np.float64]
+    assert found["GlobalVar"][0].name_hint == "g"
+
+
+def test_unknown_nodes_are_kept_and_written_again() -> None:
+    nodes = [
+        {"type_key": "Map", "keys": ["relay.Weird"], "data": [2]},
+        {"type_key": "Array", "data": [3]},
+        {"type_key": "relay.Weird", "attrs": {"name": "4", "flag": "0"}},
+        {"type_key": "runtime.String", "repr_str": "hello"},
+    ]
+    section = document(nodes)
+    [node] = load_metadata(section)["relay.Weird"]
+    assert isinstance(node, MetaNode) and node.attrs == {"name": "4", "flag": "0"}
+    assert node.values({}) == {"name": "hello", "flag": 0}
+    text = '#[version = "0.0.5"]\ndef @f = meta[relay.Weird][0]\n#[metadata]\n' + section
+    mod = parse(text).module
+    once = astext(mod)
+    again = parse(once).module
+    assert structural_diff(mod, again) is None
+    assert astext(again) == once
+    kept = again["f"].attrs["external"]
+    assert kept.values({})["name"] == "hello"
+
+
+def test_holes_in_a_section_are_missing_values() -> None:
+    section = save_metadata({"relay.Constant": [None, Constant(np.arange(2))]})
+    result = parse("(meta[relay.Constant][0], meta[relay.Constant][1])\n#[metadata]\n" + section)
+    assert [type(f).__name__ for f in result.expr.fields] == ["MetaRef", "Constant"]
+
+
+def test_a_missing_value_and_a_constant_beside_it() -> None:
+    missing = parse("meta[relay.Constant][0] /* ty=int8 */").expr
+    text = astext(Function([], Tuple([missing, Constant(np.arange(2)), const(1)])))
+    again = parse(text).expr.body.fields
+    assert type(again[0]).__name__ == "MetaRef" and again[0].index == 0
+    assert again[1].data.tolist() == [0, 1]
+
+
+def _blob(shape: list[int], code: int = 0, bits: int = 8, nbytes: int | None = None, data: bytes = b"", ndim=None) -> str:
+    head = struct.pack("<QQiiiBBH", 0xDD5E40F096B4A13F, 0, 1, 0, len(shape) if ndim is None else ndim, code, bits, 1)
+    claimed = len(data) if nbytes is None else nbytes
+    return base64.b64encode(head + struct.pack(f"<{len(shape)}qq", *shape, claimed) + data).decode()
+
+
+@pytest.mark.parametrize(
+    ("blob", "says"),
+    [
+        ("!!!", "tensor 0 is not base64"),
+        ("AAAA", "tensor 0: it ends within a tensor's header"),
+        (base64.b64encode(b"\0" * 64).decode(), "a tensor begins with 0x0000000000000000"),
+        (_blob([2**40], nbytes=2**40), f"a tensor of {2**40} bytes is cut off after 0"),
+        (_blob([2**62, 2**62], nbytes=5), "claims 5 bytes, where it takes"),
+        (_blob([-1]), "a tensor has the shape (-1,)"),
+        (_blob([1], data=b"ab"), "claims 2 bytes, where it takes 1"),
+        (_blob([], ndim=2**30), "a tensor claims the rank 1073741824"),
+        (_blob([0, 2**62, 2**62]), "a tensor has the shape (0, 4611686018427387904, 4611686018427387904)"),
+        (_blob([1], code=0, bits=4, data=b"a"), "a tensor has elements of int4, which cannot be read"),
+        (_blob([1], data=b"a") + "", ""),
+    ],
+)
+def test_damaged_tensors(blob: str, says: str) -> None:
+    if not says:
+        assert load_metadata(constants(blob))["relay.Constant"][0].data.tolist() == [97]
+    else:
+        assert says in message(constants(blob))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "it is not JSON"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("[]", "it is not a map"),
+        ("{}", "it has no list `nodes`"),
+        ('{"root": 7, "nodes": [{}]}', "it refers to node 7 of 1"),
+        ('{"root": "x", "nodes": [{}]}', "`x` is not the number of a node"),
+        ('{"root": 0, "nodes": [{}]}', "its root is not a map"),
+        ('{"root": 0, "nodes": [5]}', "node 0 is not a node"),
+        (document([{"type_key": "Array", "data": [1]}]), "node 1 contains itself"),
+        (document([{"type_key": "Map", "keys": ["a"], "data": [0, 0]}]), "other keys than values"),
+        (document([{"type_key": "Map", "keys": ["a"], "data": [0]}]), "its root is not a map"),
+        (document([{"type_key": "relay.Constant", "attrs": {"data": "5"}}]), "it refers to tensor `5` of 0"),
+        (document([{"type_key": "IntImm", "attrs": {"dtype": "int8", "value": "300"}}]), "is not a number of type"),
+        (document([{"type_key": "runtime.String", "repr_b64": "AAAA"}]), "a string is cut off"),
+        ('{"root": ' + "9" * 5000 + ', "nodes": [{}]}', ""),
+    ],
+)
+def test_damaged_sections(text: str, says: str) -> None:
+    assert says in message(text)
+
+
+def test_the_place_of_a_json_error() -> None:
+    source = SourceFile("f.relay", 'fn () { () }\n#[metadata]\n{"root": 1,\n oops}')
+    begin = source.text.index("{", 20)
+    with pytest.raises(RelayError) as caught:
+        load_metadata(source.text[begin:], source, begin)
+    assert str(caught.value).startswith("f.relay:4:2: error[R0010]: the metadata section cannot be read: it is not JSON")
