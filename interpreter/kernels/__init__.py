@@ -3,18 +3,20 @@
 from relaylang.interpreter.kernels import (
     algorithm,
     annotation,
+    dyn,
     nn_conv,
     nn_dense,
     nn_norm,
     nn_pool,
     qnn,
     reduce,
+    scatter,
     tensor,
     transform,
 )
 from relaylang.interpreter.kernels.common import Kernel, KernelError
 
-FAMILIES = (tensor, transform, reduce, nn_conv, nn_pool, nn_dense, nn_norm, qnn, algorithm, annotation)
+FAMILIES = (tensor, transform, reduce, nn_conv, nn_pool, nn_dense, nn_norm, qnn, algorithm, scatter, dyn, annotation)
 
 #: name -> kernel, of every family
 KERNELS: dict[str, Kernel] = {name: kernel for family in FAMILIES for name, kernel in family.KERNELS.items()}

@@ -157,7 +157,7 @@ def clip(attrs: Any, x: Any) -> Any:
     """Bounds beyond an integer type's range are that range's ends."""
     low, high = attrs.a_min, attrs.a_max
     if is_float(x.dtype):
-        return np.clip(x, x.dtype.type(low), x.dtype.type(high))
+        return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
     info = np.iinfo(x.dtype)
     low, high = max(math.trunc(max(low, -1e30)), info.min), min(math.trunc(min(high, 1e30)), info.max)
     if low > info.max or high < info.min:

@@ -109,7 +109,7 @@ def split(attrs: Any, x: Any) -> tuple[Any, ...]:
     return tuple(np.split(x, [int(i) for i in how], axis=attrs.axis))
 
 
-def _check_range(indices: Any, extent: int) -> None:
+def check_range(indices: Any, extent: int) -> None:
     wrong = (indices < 0) | (indices >= extent)
     if wrong.any():
         first = np.asarray(indices)[wrong].ravel()[0]
@@ -121,7 +121,7 @@ def take(attrs: Any, x: Any, indices: Any) -> Any:
     mode = attrs.mode
     extent = x.size if attrs.axis is None else x.shape[attrs.axis]
     if mode == "fast":
-        _check_range(indices, extent)
+        check_range(indices, extent)
         mode = "clip"
     if extent == 0 and indices.size:
         raise KernelError("nothing can be taken from an axis of extent 0")
@@ -138,7 +138,7 @@ def take(attrs: Any, x: Any, indices: Any) -> Any:
 
 def gather(attrs: Any, x: Any, indices: Any) -> Any:
     axis = norm_axis(attrs.axis, x.ndim)
-    _check_range(indices, x.shape[axis])
+    check_range(indices, x.shape[axis])
     picks = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     picks[axis] = indices
     return x[tuple(picks)]
@@ -148,7 +148,7 @@ def gather_nd(attrs: Any, x: Any, indices: Any) -> Any:
     """The first axis of `indices` runs over the axes of `x` behind the `batch_dims` leading ones."""
     batch = attrs.batch_dims
     for i, row in enumerate(indices):
-        _check_range(row, x.shape[batch + i])
+        check_range(row, x.shape[batch + i])
     lead = [np.arange(x.shape[i]).reshape([-1 if j == i else 1 for j in range(indices.ndim - 1)]) for i in range(batch)]
     places = (*lead, *indices)
     return x[places]
@@ -259,7 +259,7 @@ def sliding_window(attrs: Any, x: Any) -> Any:
 
 def invert_permutation(attrs: Any, x: Any) -> Any:
     out = np.empty_like(x)
-    _check_range(x, x.shape[0])
+    check_range(x, x.shape[0])
     out[x] = np.arange(x.shape[0], dtype=x.dtype)
     return out
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.ops import get
 from tests.shared import SHARED
 
 ORACLE = os.environ.get("RELAY_ORACLE")
@@ -26,7 +27,9 @@ class Oracle:
             stderr=subprocess.DEVNULL,
         )
 
-    def run(self, text: str, inputs: Sequence[np.ndarray], constants: Mapping[str, np.ndarray]) -> Any:
+    def run(
+        self, text: str | tuple[Any, ...], inputs: Sequence[np.ndarray], constants: Mapping[str, np.ndarray]
+    ) -> Any:
         """The result of @main; a text where the oracle could not do it."""
         assert self.process.stdin is not None and self.process.stdout is not None
         pickle.dump((text, list(inputs), dict(constants)), self.process.stdin, protocol=4)
@@ -53,8 +56,12 @@ def attr_text(value: Any) -> str:
     return f"{value!r}f" if isinstance(value, float) else str(value)
 
 
-def program(op: str, attrs: Mapping[str, Any], args: Sequence[Any]) -> str:
-    """`@main` that calls one operator; an argument that is a tuple of arrays is passed as a tuple."""
+def program(op: str, attrs: Mapping[str, Any], args: Sequence[Any]) -> str | tuple[Any, ...]:
+    """`@main` that calls one operator; an argument that is a tuple of arrays is passed as a tuple. Where TVM's text
+    cannot give the attributes, the parts of the call."""
+    known = get(op).attrs
+    if known is not None and known.in_metadata:  # type: ignore[attr-defined]
+        return op, [(x.shape, str(x.dtype)) for x in args], dict(attrs)
     params: list[str] = []
     given: list[str] = []
     for arg in args:

@@ -1,6 +1,7 @@
-"""A process that runs Relay text with TVM: pickled (text, inputs, constants) in, pickled results or an error out.
+"""A process that runs Relay text with TVM: pickled (program, inputs, constants) in, pickled results or an error out.
 
-Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `constants` are bound to
+Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `program` is a text or
+(operator, parameters' shapes and types, attributes); `constants` are bound to
 parameters by name before compilation.
 """
 
@@ -10,7 +11,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 import x86  # noqa: F401
-from tvm import relay, runtime, transform
+from tvm import IRModule, relay, runtime, transform
 
 
 def plain(value):
@@ -19,8 +20,20 @@ def plain(value):
     return np.asarray(value.numpy())
 
 
-def run(text, inputs, constants):
-    module = relay.fromtext('#[version = "0.0.5"]\n' + text)
+def built(name, params, attrs):
+    """`@main` that calls one operator through TVM's Python function, for attributes that its text cannot give."""
+    function = relay
+    for part in name.split("."):
+        function = getattr(function, part)
+    variables = [relay.var(f"p{i}", shape=shape, dtype=dtype) for i, (shape, dtype) in enumerate(params)]
+    return IRModule.from_expr(relay.Function(variables, function(*variables, **attrs)))
+
+
+def run(program, inputs, constants):
+    if isinstance(program, str):
+        module = relay.fromtext('#[version = "0.0.5"]\n' + program)
+    else:
+        module = built(*program)
     if constants:
         module["main"] = relay.build_module.bind_params_by_name(module["main"], constants)
     with transform.PassContext(opt_level=1):

@@ -1,0 +1,144 @@
+"""Writing to places, running sums, and operators on coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, is_float, norm_axis, np_dtype
+from relaylang.interpreter.kernels.transform import check_range, collapse_sum
+
+
+def _scatter(x: Any, places: tuple[Any, ...], updates: Any, how: str) -> Any:
+    out = np.array(x)
+    if how == "update":
+        out[places] = updates
+    elif how == "mean":
+        count = np.ones(out.shape)
+        np.add.at(out, places, updates)
+        np.add.at(count, places, 1)
+        out = (out / count).astype(out.dtype)
+    else:
+        {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[how].at(out, places, updates)
+    return out
+
+
+def scatter_elements(attrs: Any, x: Any, indices: Any, updates: Any) -> Any:
+    axis = norm_axis(attrs.axis, x.ndim)
+    at = np.where(indices < 0, indices + x.shape[axis], indices)
+    check_range(at, x.shape[axis])
+    places = list(np.broadcast_arrays(*np.ogrid[tuple(slice(n) for n in indices.shape)]))
+    places[axis] = at
+    return _scatter(x, tuple(places), updates, attrs.reduction)
+
+
+def scatter_nd(attrs: Any, x: Any, indices: Any, updates: Any) -> Any:
+    for row, extent in zip(indices, x.shape):
+        check_range(row, extent)
+    return _scatter(x, tuple(indices), updates, attrs.mode)
+
+
+def strided_set(attrs: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) -> Any:
+    out = np.array(x)
+    out[tuple(slice(int(a), int(b), int(s)) for a, b, s in zip(begin, end, strides))] = v
+    return out
+
+
+def unravel_index(attrs: Any, x: Any, shape: Any) -> Any:
+    check_range(x, int(np.prod(shape)))
+    return np.stack(np.unravel_index(x, tuple(int(n) for n in shape))).astype(x.dtype)
+
+
+def adv_index(attrs: Any, parts: tuple[Any, ...]) -> Any:
+    x, *indices = parts
+    at = [np.where(i < 0, i + n, i) for i, n in zip(indices, x.shape)]
+    for i, n in zip(at, x.shape):
+        check_range(i, n)
+    return x[tuple(at)]
+
+
+def _running(f: np.ufunc, start: int) -> Kernel:
+    def kernel(attrs: Any, x: Any) -> Any:
+        axis, flat = (0, x.ravel()) if attrs.axis is None else (attrs.axis, x)
+        dtype = np_dtype(attrs.dtype) if attrs.dtype else x.dtype
+        total = f.accumulate(flat.astype(dtype), axis=axis, dtype=dtype)
+        if not attrs.exclusive:
+            return total
+        first = np.full_like(np.take(total, [0], axis=axis), start)
+        return np.concatenate([first, np.take(total, np.arange(total.shape[axis] - 1), axis=axis)], axis=axis)
+
+    return kernel
+
+
+def trilu(attrs: Any, x: Any, k: Any) -> Any:
+    return np.triu(x, int(k)) if attrs.upper else np.tril(x, int(k))
+
+
+def dilate(attrs: Any, x: Any) -> Any:
+    out = np.full([(n - 1) * s + 1 for n, s in zip(x.shape, attrs.strides)], attrs.dilation_value).astype(x.dtype)
+    out[tuple(slice(None, None, s) for s in attrs.strides)] = x
+    return out
+
+
+def collapse_sum_to(attrs: Any, x: Any, shape: Any) -> Any:
+    return collapse_sum(x, tuple(int(n) for n in shape))
+
+
+def dense(indices: Any, values: Any, default: Any, shape: Sequence[int]) -> Any:
+    """`values` at their coordinates in a tensor of `default`: `indices` has a row for each of them."""
+    out = np.full(tuple(shape), convert(np.asarray(default), values.dtype), values.dtype)
+    rows = np.asarray(indices).reshape(values.size, -1)
+    for column, extent in zip(rows.T, out.shape):
+        check_range(column, extent)
+    out[tuple(rows.T)] = np.reshape(values, -1)
+    return out
+
+
+def sparse_to_dense(attrs: Any, indices: Any, values: Any, default: Any) -> Any:
+    return dense(indices, values, default, attrs.output_shape)
+
+
+def sparse_reshape(attrs: Any, indices: Any, old: Any, new: Any) -> Any:
+    total = int(np.prod(old))
+    shape = [int(n) for n in new]
+    if -1 in shape:
+        known = int(np.prod([n for n in shape if n != -1]))
+        shape[shape.index(-1)] = total // known
+    if int(np.prod(shape)) != total:
+        raise KernelError(f"{total} elements do not fit into the shape {tuple(shape)}")
+    flat = np.ravel_multi_index(tuple(indices.T), tuple(int(n) for n in old))
+    return np.stack(np.unravel_index(flat, shape), axis=1).astype(indices.dtype), np.asarray(shape, new.dtype)
+
+
+def einsum(attrs: Any, parts: tuple[Any, ...]) -> Any:
+    """Sums in the parts' element type."""
+    return np.asarray(np.einsum(attrs.equation, *parts), dtype=parts[0].dtype)
+
+
+def dft(attrs: Any, real: Any, imaginary: Any) -> Any:
+    """Along the last axis, in float64."""
+    if not is_float(real.dtype):
+        raise KernelError("a Fourier transform needs floating-point numbers")
+    signal = real.astype(np.float64) + 1j * imaginary.astype(np.float64)
+    found = (np.fft.ifft if attrs.inverse else np.fft.fft)(signal, axis=-1)
+    return found.real.astype(real.dtype), found.imag.astype(real.dtype)
+
+
+KERNELS: dict[str, Kernel] = {
+    "scatter_elements": scatter_elements,
+    "scatter_nd": scatter_nd,
+    "strided_set": strided_set,
+    "unravel_index": unravel_index,
+    "adv_index": adv_index,
+    "cumsum": _running(np.add, 0),
+    "cumprod": _running(np.multiply, 1),
+    "trilu": trilu,
+    "dft": dft,
+    "nn.dilate": dilate,
+    "collapse_sum_to": collapse_sum_to,
+    "sparse_to_dense": sparse_to_dense,
+    "sparse_reshape": sparse_reshape,
+    "einsum": einsum,
+}
