@@ -141,4 +141,6 @@ def test_numbers_of_another_project(path: Path) -> None:
         except ValueError:
             continue
     same = [c for c in candidates if c.size == found.size]
-    assert any(np.allclose(c.reshape(found.shape), found, rtol=1e-3, atol=1e-3) for c in same)
+    # In 16.16 fixed point the small factor of lrn (1e-4 / 5) keeps less than one digit.
+    close = {"rtol": 2e-3, "atol": 1e-3} if path.stem == "lrn" else {"rtol": 0.0, "atol": 1e-3}
+    assert any(np.allclose(c.reshape(found.shape), found, **close) for c in same)
