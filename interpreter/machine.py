@@ -13,12 +13,13 @@ import numpy as np
 from relaylang.interpreter.compiler import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code, Linker
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
+from relaylang.ir.bulk import gc_relaxed
 from relaylang.source import Span
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
     """The value of a function for arguments. Raises `RelayError` for what goes wrong on the way."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), gc_relaxed():
         return _loop(linker, code, [*args, *(captured or [])])
 
 

@@ -1,4 +1,4 @@
-"""For work that makes very many objects that all stay."""
+"""For work that makes very many objects, most of which stay."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ def gc_paused() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+@contextmanager
+def gc_relaxed() -> Iterator[None]:
+    """Let the garbage collector look for cycles more rarely: for work of unknown length, which may leave some behind."""
+    old = gc.get_threshold()
+    gc.set_threshold(max(old[0], 100_000) if old[0] else 0, *old[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*old)

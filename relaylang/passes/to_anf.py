@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from relaylang.ir import (
+    Call,
     Clause,
     Constructor,
     Expr,
@@ -33,7 +34,7 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 
 _P = TypeVar("_P", IRModule, Expr)
-_ATOMS = (Var, GlobalVar, Op, Constructor)
+_ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
 
 
 def is_primitive(expr: Expr) -> bool:
@@ -60,7 +61,7 @@ def is_anf(expr: Expr, enter_primitive: bool = False) -> bool:
         scope = work.pop()
         while isinstance(scope, Let):
             value = scope.value
-            if not isinstance(value, _ATOMS):
+            if type(value) not in _ATOMS:
                 if id(value) in seen or id(scope) in seen or isinstance(value, Let):
                     return False
                 seen.add(id(value))
@@ -76,11 +77,11 @@ def is_anf(expr: Expr, enter_primitive: bool = False) -> bool:
                     operands = (value.data,)
                 else:
                     operands = children(value)
-                if not all([isinstance(o, _ATOMS) for o in operands]):
+                if not all([type(o) in _ATOMS for o in operands]):
                     return False
                 work.extend(_inner_scopes(value))
             scope = scope.body
-        if not isinstance(scope, _ATOMS):
+        if type(scope) not in _ATOMS:
             return False
     return True
 
@@ -165,7 +166,7 @@ class _Converter:
                 done.add(id(node))
                 stack.append((node, True))
                 if not self.opaque(node):
-                    stack.extend([(c, False) for c in children(node) if not isinstance(c, _ATOMS)])
+                    stack.extend([(c, False) for c in children(node) if type(c) not in _ATOMS])
         order.reverse()
         return order
 
@@ -203,7 +204,7 @@ class _Converter:
                     used(body, scope)
             else:
                 for child in children(node):
-                    if not isinstance(child, _ATOMS):
+                    if type(child) not in _ATOMS:
                         used(child, here)
 
     # Second walk: bindings in program order. `work` holds (step, node, variable that the node is to be bound to).
@@ -234,10 +235,10 @@ class _Converter:
         return result
 
     def atom(self, node: Expr) -> Expr:
-        return node if isinstance(node, _ATOMS) else self.atoms[id(node)]
+        return node if type(node) in _ATOMS else self.atoms[id(node)]
 
     def visit(self, node: Expr, variable: Var | None) -> None:
-        if isinstance(node, _ATOMS):
+        if type(node) in _ATOMS:
             return
         known = self.atoms.get(id(node))
         if known is not None:
@@ -248,7 +249,7 @@ class _Converter:
         if isinstance(node, Let):
             work.append((self.leave_let, node, variable))
             work.append((self.visit, node.body, None))
-            if isinstance(node.value, _ATOMS):
+            if type(node.value) in _ATOMS:
                 work.append((self.bind_atom, node, None))
             else:
                 work.append((self.visit, node.value, node.variable))
@@ -262,7 +263,7 @@ class _Converter:
                 work.append((self.visit, node.cond if isinstance(node, If) else node.data, None))
         else:
             work.append((self.leave_plain, node, variable))
-            work.extend([(self.visit, c, None) for c in reversed(children(node)) if not isinstance(c, _ATOMS)])
+            work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in _ATOMS])
 
     def bind_atom(self, node: Expr, _: Var | None) -> None:
         assert isinstance(node, Let)
@@ -278,11 +279,14 @@ class _Converter:
             self.bind(node, result, variable)
 
     def leave_plain(self, node: Expr, variable: Var | None) -> None:
-        old = children(node)
-        if all([isinstance(c, _ATOMS) for c in old]):
-            self.bind(node, node, variable)
+        atoms = self.atoms
+        if type(node) is Call:
+            args = tuple([a if type(a) in _ATOMS else atoms[id(a)] for a in node.args])
+            op = node.op if type(node.op) in _ATOMS else atoms[id(node.op)]
+            new: Expr = Call(op, args, node.attrs, node.type_args, node.span)
         else:
-            self.bind(node, _typed(rebuild(node, tuple([self.atom(c) for c in old])), node), variable)
+            new = rebuild(node, tuple([c if type(c) in _ATOMS else atoms[id(c)] for c in children(node)]))
+        self.bind(node, _typed(new, node), variable)
 
     def leave_scoped(self, node: Expr, variable: Var | None) -> None:
         bodies = [self.close(s, b) for s, b in zip(self.inner[id(node)], _inner_scopes(node))]
@@ -319,7 +323,7 @@ def convert(expr: Expr, *, let_results: bool = True, enter_primitive: bool = Fal
     let's own bindings). `enter_primitive` also converts the bodies of primitive functions.
     What is in A-normal form already is returned as it is.
     """
-    if isinstance(expr, _ATOMS) or is_anf(expr, enter_primitive):
+    if type(expr) in _ATOMS or is_anf(expr, enter_primitive):
         return expr
     if isinstance(expr, Function) and (expr.body is None or (is_primitive(expr) and not enter_primitive)):
         return expr

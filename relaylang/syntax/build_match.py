@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import (
@@ -101,7 +102,7 @@ class MatchActions(AttrActions):
         return PatternWildcard(self.span(first, last))
 
     def _unknown_constructor(self, name: str, at: int) -> None:
-        known = [*self.ctors, *self._definitions_ahead()]
+        known = chain(self.ctors, self._definitions_ahead())
         self.unknown("R0210", "constructor", name, self.within(at, 0, len(name)), known)
 
     def _pattern_ctor(self, name: str, patterns: AnyValue, first: int, last: int) -> Pattern:

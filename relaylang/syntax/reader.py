@@ -6,7 +6,7 @@ gone through once more by Lark's interactive parser (see `recover`), which finds
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
@@ -47,6 +47,10 @@ class ParseResult:
             return self.expr
         assert self.module is not None
         return self.module
+
+
+#: What is put in front of a type to read it alone.
+_TYPE_LEAD = ("free_var", "%type", ":")
 
 
 class SyntaxStop(Exception):
@@ -187,10 +191,11 @@ def read(
     name: str,
     module: IRModule | None = None,
     variables: Mapping[str, Expr] | None = None,
+    lead: Sequence[str] = (),
 ) -> tuple[Builder, AnyValue, TokenSource]:
     """Read a text. Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`."""
     tab = tables()
-    source = TokenSource(name, text, tab)
+    source = TokenSource(name, text, tab, lead)
     meta = _meta(source)
     tokens = source.tokens()
     blanked = split = False
@@ -241,7 +246,7 @@ class _Reader(Builder):
 def _type_of(text: str, scope: Builder) -> Type | None:
     """A type by its text, with the names of a text that is being read; None where it is none."""
     tab = tables()
-    source = TokenSource("<comment>", "free_var %t: " + text, tab)
+    source = TokenSource("<comment>", text, tab, _TYPE_LEAD)
     inner = Builder(source, source.tokens())
     inner.global_types, inner.type_vars = dict(scope.global_types), dict(scope.type_vars)
     try:
@@ -322,9 +327,9 @@ def fromtext(text: str, name: str = "<string>") -> IRModule | Expr:
 
 def parse_type(text: str, name: str = "<string>", module: IRModule | None = None) -> Type:
     """Read one type, such as `Tensor[(1, 3), float32]`. Raises `RelayError`."""
-    builder, _, source = read(f"free_var %t: {text}\n;", name, module)
-    if len(builder.free_vars) != 1:
-        raise RelayError(error("R0107", "one type is wanted here", source.offsets(0)))
+    builder, (defines, expr), source = read(text, name, module, lead=_TYPE_LEAD)
+    if len(builder.free_vars) != 1 or defines or expr is not builder.free_vars[0]:
+        raise RelayError(error("R0107", "one type is wanted here", source.offsets(0, len(builder.tokens))))
     return builder.free_vars[0].type_annotation or IncompleteType()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
@@ -162,8 +163,8 @@ class Scope:
         if self.said.errors >= self.said.limit:
             self.said.errors += 1
             return
-        near_length = [k for k in known if abs(len(k) - len(name)) <= 3]
-        near = did_you_mean(name, near_length[:_COMPARED])
+        near_length = (k for k in known if abs(len(k) - len(name)) <= 3)
+        near = did_you_mean(name, list(islice(near_length, _COMPARED)))
         fix = Fix(span, sign + near, f"did you mean `{sign}{near}`?") if near else None
         self.report(error(code, f"unknown {what} `{sign}{shown(name)}`", span, "not known here", notes=notes, fix=fix))
 
@@ -247,7 +248,7 @@ class Scope:
                 )
         elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
             self.unknown(
-                "R0201", "variable", name_of(key), self.place(at), [name_of(k) for k in self.names], "%",
+                "R0201", "variable", name_of(key), self.place(at), (name_of(k) for k in self.names), "%",
                 ["a fragment may leave variables free, a function of a module may not"] if self.in_def else (),
             )  # fmt: skip
         else:
@@ -278,7 +279,7 @@ class Scope:
         return var
 
     def unknown_type(self, name: str, at: int) -> None:
-        known = [*self.type_vars, *self.global_types, *self._definitions_ahead(), "int32", "float32", "bool", "Tensor"]
+        known = chain(self.type_vars, self.global_types, ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor"))
         self.unknown("R0207", "type", name, self.place(at), known)
 
     def close_type_vars(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:
@@ -349,7 +350,7 @@ class Scope:
         elif name in self.globals:
             notes = [f"there is a function `@{shown(name)}`"]
         self.unknown(
-            "R0202", kind, name, self.within(at, 0, end), [*OPS, *self.ctors, *self._definitions_ahead()], "", notes
+            "R0202", kind, name, self.within(at, 0, end), chain(OPS, self.ctors, self._definitions_ahead()), "", notes
         )
         return Var(name, IncompleteType(), self.span(at, at))
 
@@ -391,7 +392,7 @@ class Scope:
                 self.unknown("R0202", "constructor", name, self.place(ctor.span.first), self.ctors)
         for name, at in self.used_globals.items():
             if name not in self.defined_globals:
-                known = [*self.defined_globals, *(self.module._globals if self.module is not None else ())]
+                known = chain(self.defined_globals, self.module._globals if self.module is not None else ())
                 self.unknown("R0206", "function", name, self.place(at), known, "@")
         known_types = self.module._types if self.module is not None else {}
         for name, at in self.used_types.items():

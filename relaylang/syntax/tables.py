@@ -8,6 +8,7 @@ damaged or unreadable is made anew.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -49,12 +50,12 @@ def cache_directory() -> Path:
 
 
 def _lark_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("lark")
-    except PackageNotFoundError:
-        return "unknown"
+    """Lark's version, without importing it: good input never needs it."""
+    spec = importlib.util.find_spec("lark")
+    if spec is None or spec.origin is None:
+        return "none"
+    found = re.search(r"""__version__[^=]*=\s*["']([^"']+)""", Path(spec.origin).read_text("utf-8"))
+    return found[1] if found else "unknown"
 
 
 def lark_parser() -> AnyValue:
@@ -178,7 +179,7 @@ class Tables:
         regexps.sort(key=lambda t: -t[4])
         signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
         whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
-        comment = r"/\*[^*]*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
+        comment = r"/\*[^*/]*(?:/(?!\*)[^*/]*)*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
         # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
         kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])

@@ -7,6 +7,7 @@ cutting it once more when a span is first looked at.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from relaylang.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
@@ -28,8 +29,10 @@ def metadata_start(text: str) -> int:
 class TokenSource(SourceFile):
     """A text whose positions are token numbers. A span's `last` is its last token, not the one behind it."""
 
-    def __init__(self, name: str, text: str, tables: Tables) -> None:
+    def __init__(self, name: str, text: str, tables: Tables, lead: Sequence[str] = ()) -> None:
         super().__init__(name, text)
+        #: Tokens that stand in front of the text's own and are not in it.
+        self.lead = list(lead)
         self.tables = tables
         self.begin = 1 if text.startswith("\ufeff") else 0
         self.end = metadata_start(text)
@@ -44,7 +47,7 @@ class TokenSource(SourceFile):
         found = self.tables.tokens.findall(self.scanned, self.begin, self.end)
         while len(found) > 1 and not found[-2]:
             found.pop()
-        return found
+        return self.lead + found
 
     def places(self) -> tuple[list[int], list[int]]:
         """Where each token begins and ends."""
@@ -53,7 +56,7 @@ class TokenSource(SourceFile):
             ends: list[int] = []
             for found in self.tables.tokens.finditer(self.scanned, self.begin, self.end):
                 start, end = found.span(1)
-                for length in self.splits.get(len(starts), ()):
+                for length in self.splits.get(len(starts) + len(self.lead), ()):
                     starts.append(start)
                     start += length
                     ends.append(start)
@@ -64,11 +67,11 @@ class TokenSource(SourceFile):
 
     def start_of(self, position: int) -> int:
         starts = self.places()[0]
-        return starts[min(position, len(starts) - 1)]
+        return starts[max(0, min(position - len(self.lead), len(starts) - 1))]
 
     def end_of(self, position: int) -> int:
         ends = self.places()[1]
-        return ends[min(position, len(ends) - 1)]
+        return ends[max(0, min(position - len(self.lead), len(ends) - 1))]
 
     def offsets(self, first: int, last: int | None = None) -> Span:
         """The span from token `first` to token `last`, by offsets."""

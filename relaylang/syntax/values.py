@@ -109,7 +109,10 @@ def attribute_number(text: str) -> AnyValue:
     found = _NUMBER.match(text)
     if found is not None and not found[5]:
         if found[3] is None and found[4] is None and found[2] not in ("inf", "nan"):
-            return _integer(found[2]) * (-1 if found[1] else 1)
+            value = _integer(found[2]) * (-1 if found[1] else 1)
+            if not -(1 << 63) <= value < 1 << 63:
+                raise LiteralError(f"{value} does not fit int64")
+            return value
         return float(found[1] + found[2])
     array, dtype = scalar(text)
     if dtype == "float32" and found is not None:

@@ -65,7 +65,7 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
     assert isinstance(graph, Function)
     fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
     assert isinstance(fused, Function)
-    return make_program(fused, set(bound), lambda f: lower_function(f, "KERNEL", isa), describe)
+    return make_program(fused, set(bound), lambda f, numbers: lower_function(f, "KERNEL", isa, numbers), describe)
 
 
 def threads_of(options: Mapping[str, Any]) -> int:

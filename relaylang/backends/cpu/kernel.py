@@ -6,7 +6,7 @@ value to what follows it in the function (`Sink`), so that a bias, a residual an
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,7 +167,7 @@ class Kernel:
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
         buf = Buf(f"table{len(self.constants)}", data.shape, dtype)
-        self.constants.append((buf, np.ascontiguousarray(data)))
+        self.constants.append((buf, np.asarray(data, order="C")))
         return buf
 
     def in_memory(self, tensor: Tensor) -> Buf:
@@ -286,8 +286,11 @@ def tensor_types(ty: Type | None, node: Expr) -> list[TensorType]:
     return out
 
 
-def lower_function(function: Function, name: str, isa: Isa) -> Kernel:
-    """The kernel of a primitive function. Raises `RelayError` for operators that have no lowering."""
+def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var, Constant]) -> Kernel:
+    """The kernel of a primitive function. Raises `RelayError` for operators that have no lowering.
+
+    `numbers` are parameters that stand for a constant scalar; the kernel does not have them.
+    """
     from relaylang.backends.cpu.lower import ANCHORS, RECIPES
 
     kernel = Kernel(name, isa)
@@ -303,6 +306,9 @@ def lower_function(function: Function, name: str, isa: Isa) -> Kernel:
         return BufTensor(buf)
 
     for param in function.params:
+        if param in numbers:
+            values[id(param)] = Number(numbers[param].data.item(), numbers[param].dtype)
+            continue
         values[id(param)] = as_params(param.checked_type or param.type_annotation, param)
     anchors: list[tuple[Call, list[Any], Anchored]] = []
     for node in post_order(function.body):

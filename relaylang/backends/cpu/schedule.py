@@ -7,7 +7,7 @@ of an `if` have lists of their own; what both branches, or a branch and the rest
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -174,14 +174,14 @@ def _order(expr: Expr) -> list[Expr]:
     return out
 
 
-def make_program(function: Function, bound: Collection[str], lower: Callable[[Function], Kernel],
+def make_program(function: Function, bound: Collection[str], lower: Callable[[Function, dict[Var, Constant]], Kernel],
                  describe: Callable[[Function], str]) -> Program:  # fmt: skip
     """The instructions of a fused function. `bound` names the parameters whose values are known when it is loaded."""
     return _Maker(bound, lower, describe).make(function)
 
 
 class _Maker:
-    def __init__(self, bound: Collection[str], lower: Callable[[Function], Kernel],
+    def __init__(self, bound: Collection[str], lower: Callable[[Function, dict[Var, Constant]], Kernel],
                  describe: Callable[[Function], str]) -> None:  # fmt: skip
         self.bound = bound
         self.lower = lower
@@ -247,11 +247,17 @@ class _Maker:
         ty = TensorType(node.data.shape, node.dtype)
         shape = static_shape(ty, node)
         name = f"constant:{len(self.program.constants)}"
-        self.program.constants[name] = np.ascontiguousarray(node.data)
+        self.program.constants[name] = np.asarray(node.data, order="C")
         slot = self._slot("param", shape, node.dtype)
         self.program.params.append((name, ty))
         self.fixed.add(id(slot))
         return View(slot, shape)
+
+    def _place(self, node: Expr) -> Place:
+        """Where a value is; a constant gets its place when it is first asked for."""
+        if isinstance(node, Constant) and id(node) not in self.places:
+            self.places[id(node)] = self._constant(node)
+        return self.places[id(node)]
 
     def _flat(self, place: Place) -> list[View]:
         out: list[View] = []
@@ -289,32 +295,33 @@ class _Maker:
                     raise unsupported(f"the variable %{node.name_hint} has no value", node)
                 return
             case Constant():
-                place = self._constant(node)
+                return
             case Tuple(fields):
-                place = [self.places[id(f)] for f in fields]
+                place = [self._place(f) for f in fields]
             case TupleGetItem(tuple_value, index):
-                whole = self.places[id(tuple_value)]
+                whole = self._place(tuple_value)
                 assert isinstance(whole, list)
                 place = whole[index]
             case If(cond):
                 place = self._new(node.checked_type, node)
                 for value, inner in zip((node.true_branch, node.false_branch), branches[id(node)]):
-                    for source, target in zip(self._flat(self.places[id(value)]), self._flat(place)):
+                    for source, target in zip(self._flat(self._place(value)), self._flat(place)):
                         inner.items.append(Copy(source.slot, target.slot))
-                test = self._flat(self.places[id(cond)])[0].slot
+                test = self._flat(self._place(cond))[0].slot
                 outputs = [v.slot for v in self._flat(place)]
                 scope.items.append(Branch(test, branches[id(node)][0].items, branches[id(node)][1].items, outputs))
             case Call(op, args) if isinstance(op, Function) and is_primitive(op):
-                place = self._kernel(node, op, [self.places[id(a)] for a in args], scope)
+                place = self._kernel(node, op, args, scope)
             case _:
                 raise unsupported(f"{type(node).__name__} cannot be compiled", node)
         self.places[id(node)] = place
 
-    def _kernel(self, node: Call, function: Function, args: list[Place], scope: _Scope) -> Place:
-        inputs = self._flat(args)
+    def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
+        numbers = {p: a for p, a in zip(function.params, args) if _is_number(a)}
+        inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
         if function.attrs.get("relay.reshape_only") and len(inputs) == 1:
             return View(inputs[0].slot, tensor_types(node.checked_type, node)[0].shape)  # type: ignore[arg-type]
-        kernel = self.lower(function)
+        kernel = self.lower(function, numbers)
         place = self._new(node.checked_type, node)
         slots = [v.slot for v in inputs]
         by_name = {p.name: s for p, s in zip(kernel.params, slots)}
@@ -355,7 +362,12 @@ class _Maker:
             self.program.outputs.append(out)
             return number
 
-        self.program.structure = build(self.places[id(body)])
+        self.program.structure = build(self._place(body))
+
+
+def _is_number(node: Expr) -> TypeGuard[Constant]:
+    """Whether a constant is a scalar that can stand in the code."""
+    return isinstance(node, Constant) and node.data.ndim == 0 and node.dtype in SIZES
 
 
 def walk(items: Sequence[Instruction]) -> list[Instruction]:

@@ -36,7 +36,9 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
     if value.dtype == dtype:
         return value
     if dtype == "bool":
-        return nest.op("(uint8_t)({0} != 0)", [value], "bool")
+        # A nan is False.
+        test = "(({0} < 0) | ({0} > 0))" if is_float(value.dtype) else "({0} != 0)"
+        return nest.op(f"(uint8_t){test}", [value], "bool")
     if is_float(value.dtype) and not is_float(dtype):
         # From a float, C leaves what does not fit undefined; through int64 it wraps as numpy's casts do.
         if dtype in ("int32", "int64"):

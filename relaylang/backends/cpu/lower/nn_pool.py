@@ -6,11 +6,12 @@ vector code. Which results of a row a tap reaches is known when the code is writ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.dtypes import CTYPES, is_float
 from relaylang.backends.cpu.index import strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
@@ -46,76 +47,88 @@ def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[in
     return low, max(low, high)
 
 
+@dataclass
+class Window:
+    """The geometry of a pool along each spatial axis."""
+
+    size: list[int]
+    stride: list[int]
+    dilation: list[int]
+    pads: list[tuple[int, int]]
+
+    def counts(self, number: int, out: int, extent: int, include_pad: bool) -> np.ndarray:
+        """How many taps of each result along an axis lie on the data (with `include_pad`, on it and its padding)."""
+        total = np.zeros(out, np.int32)
+        first, behind = self.pads[number]
+        if include_pad:
+            extent, first = extent + first + behind, 0
+        for tap in range(self.size[number]):
+            low, high = _reach(tap * self.dilation[number], out, extent, self.stride[number], first)
+            total[low:high] += 1
+        return np.maximum(total, 1)
+
+
+def wide_type(dtype: str, mean: bool) -> str:
+    """The type in which a pool accumulates."""
+    if dtype == "float16":
+        return "float32"
+    return dtype if is_float(dtype) or not mean else "int64"
+
+
 def _pool(kind: str) -> Any:
     mean = kind == "avg"
-    reducer = "sum" if mean else "max"
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         attrs = call.attrs
         data = kernel.in_memory(args[0])
         axes, channel = spatial_axes(attrs.layout, call)
         rank, count = len(data.shape), len(axes)
-        size, stride = spread(attrs.pool_size, count), spread(attrs.strides, count)
-        dilation = spread(attrs.dilation, count)
-        first = [p for p, _ in pads_of(attrs.padding, count)]
+        window = Window(spread(attrs.pool_size, count), spread(attrs.strides, count), spread(attrs.dilation, count),
+                        pads_of(attrs.padding, count))  # fmt: skip
+        size, stride, dilation = window.size, window.stride, window.dilation
+        first = [p for p, _ in window.pads]
         out_shape = sink.anchor.shape
-        acc = "float32" if data.dtype == "float16" else data.dtype
-        ctype, combine, start = CTYPES[acc], _COMBINE[reducer], _start(reducer, acc)
+        acc = wide_type(data.dtype, mean)
+        combine = "{0} + {1}" if mean else "{1} > {0} ? {1} : {0}"
         steps = strides_of(data.shape)
         row = channel if channel == rank - 1 else axes[-1]
         width = out_shape[row]
-        extents = list(out_shape[:row])
-        lines, pad, units = open_loops(extents)
-        lines.append(f"{pad}{ctype} acc[{width}];")
-        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {start};")
-        lines.append(f"{pad}long n = 0;")
+        lines, pad, units = open_loops(out_shape[:row])
+        lines.append(f"{pad}{CTYPES[acc]} acc[{width}];")
+        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {_start('sum' if mean else 'max', acc)};")
         base = " + ".join([f"i{d}*{steps[d]}" for d in range(row) if d not in axes] or ["0"])
-        opened = 0
         looped = [n for n, d in enumerate(axes) if d < row]
         for n in looped:
             d = axes[n]
             lines.append(f"{pad}for (long k{n} = 0; k{n} < {size[n]}; k{n}++) {{")
             pad += "  "
-            opened += 1
             lines.append(f"{pad}const long y{n} = i{d}*{stride[n]} + k{n}*{dilation[n]} - {first[n]};")
             lines.append(f"{pad}if (y{n} < 0 || y{n} >= {data.shape[d]}) continue;")
-        lines.append(f"{pad}n++;")
         where = " + ".join([base, *[f"y{n}*{steps[axes[n]]}" for n in looped]])
         lines.append(f"{pad}const {CTYPES[data.dtype]}* x = {data.name} + {where};")
-        counts = np.zeros(width, np.int32)
         if row == channel:
             lines += self_row(pad, 0, width, combine, "x[w]")
-            counts += 1
         else:
             for tap in range(size[-1]):
                 low, high = _reach(tap * dilation[-1], width, data.shape[row], stride[-1], first[-1])
-                counts[low:high] += 1
                 at = f"w*{stride[-1]} + {tap * dilation[-1] - first[-1]}".replace("+ -", "- ")
                 lines += self_row(pad, low, high, combine, f"x[{at}]")
-        for _ in range(opened):
+        for _ in looped:
             pad = pad[:-2]
             lines.append(pad + "}")
         nest = Nest(out_shape)
         index = [variable(d) for d in range(rank)]
-        w = index[row]
-        rest = list(out_shape[row + 1 :])
-        assert all(e == 1 for e in rest) or row == rank - 1
-        value = nest.load(Buf("acc", (width,), acc), w)
+        value = nest.load(Buf("acc", (width,), acc), index[row])
         if mean:
-            if attrs.count_include_pad:
-                total = 1
-                for extent in size:
-                    total *= extent
-                divisor = nest.const(total, acc)
-            elif row != channel and len(set(counts.tolist())) > 1:
-                table = nest.load(kernel.constant(np.maximum(counts, 1), "int32"), w)
-                number = nest.op("({0} * {1})", [nest.variable("n", "int64", row), table], "int64")
-                divisor = convert(nest, nest.op("({0} > 0 ? {0} : 1)", [number], "int64"), acc)
-            else:
-                each = max(1, int(counts[0])) if row != channel else 1
-                number = nest.op(f"({{0}} > 0 ? {{0}} * {each} : 1)", [nest.variable("n", "int64", row)], "int64")
-                divisor = convert(nest, number, acc)
-            value = nest.op("({0} / {1})", [value, divisor], acc)
+            number = nest.const(1, "int32")
+            for n, d in enumerate(axes):
+                counts = window.counts(n, out_shape[d], data.shape[d], attrs.count_include_pad)
+                if len(set(counts.tolist())) == 1:
+                    part = nest.const(int(counts[0]), "int32")
+                else:
+                    part = nest.load(kernel.constant(counts, "int32"), index[d])
+                number = nest.op("({0} * {1})", [number, part], "int32")
+            value = nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc)
         sink.store(nest, index, convert(nest, value, data.dtype))
         lines += nest.emit(split=False, indent=pad, fixed=row)[0]
         kernel.stage(units).lines = lines + close_loops(row)
@@ -154,7 +167,7 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
              sink: Sink) -> None:  # fmt: skip
     """Windows of different sizes: result `o` of `O` covers `floor(o * I / O)` up to `ceil((o + 1) * I / O)`."""
     rank = len(out_shape)
-    acc = "float32" if data.dtype == "float16" else data.dtype
+    acc = wide_type(data.dtype, mean)
     lines, pad, units = open_loops(out_shape)
     steps = strides_of(data.shape)
     lines.append(f"{pad}{CTYPES[acc]} acc = {_start(reducer, acc)}; long n = 1;")

@@ -303,7 +303,7 @@ def _zero_text(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple
 
 
 def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    data, weight, _, in_zero, _, weight_zero = args
+    data, weight, in_zero, weight_zero, _, _ = args
     if sink.anchor.dtype != "int32":
         raise unsupported(f"qnn.conv2d to {sink.anchor.dtype} cannot be compiled", call)
     zero, _ = _zero_text(kernel, in_zero, call)
@@ -322,7 +322,7 @@ def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    data, weight, _, in_zero, _, weight_zero = args
+    data, weight, in_zero, weight_zero, _, _ = args
     if sink.anchor.dtype != "int32":
         raise unsupported(f"qnn.dense to {sink.anchor.dtype} cannot be compiled", call)
     inner = sink if nn_dense.fused_ready(sink, len(data.shape)) else nn_dense.through_buffer(kernel, sink)

@@ -368,7 +368,7 @@ def _depth_to_space(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
         y, by = nest.unravel(h, [height // b, b])
         x, bx = nest.unravel(w, [width // b, b])
-        if call.attrs.mode == "CRD":
+        if call.attrs.mode != "DCR":
             deep = nest.add(nest.add(nest.scale(c, b * b), nest.scale(by, b)), bx)
         else:
             deep = nest.add(nest.scale(nest.add(nest.scale(by, b), bx), channels), c)
