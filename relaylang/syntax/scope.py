@@ -279,7 +279,8 @@ class Scope:
         return var
 
     def unknown_type(self, name: str, at: int) -> None:
-        known = chain(self.type_vars, self.global_types, ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor"))
+        scalars = ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor")
+        known = chain(self.type_vars, self.global_types, scalars)
         self.unknown("R0207", "type", name, self.place(at), known)
 
     def close_type_vars(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:

@@ -434,7 +434,10 @@ def test_line_ends_and_byte_order_mark() -> None:
 
 
 def test_spans_are_places_in_the_text() -> None:
-    text = '#[version = "0.0.5"]\n// c\n/* d */ def @main(%x: Tensor[(3), float32]) {\n  %0 = nn.relu(%x) /* ty=x */;\n  add(%0, 1f)\n}\n'
+    text = (
+        '#[version = "0.0.5"]\n// c\n/* d */ def @main(%x: Tensor[(3), float32]) {\n'
+        "  %0 = nn.relu(%x) /* ty=x */;\n  add(%0, 1f)\n}\n"
+    )
     main = parse(text, "a.relay").module["main"]
     add = main.body
     assert str(add.span) == "a.relay:5:3" and add.span.text == "add(%0, 1f)"
