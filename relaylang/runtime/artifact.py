@@ -60,7 +60,7 @@ class TensorSpec:
         return f"Tensor[({', '.join(map(str, self.shape))}), {self.dtype}]" if self.shape else self.dtype
 
     def check(self, name: str, value: Any) -> np.ndarray:
-        """The value as a C-contiguous array of this type; itself where it is one. Raises `RelayError` (R0640).
+        """The value as a C-contiguous, aligned array of this type; itself where it is one. Raises `RelayError` (R0640).
 
         Python numbers and lists take the tensor's dtype where their kind allows it; arrays must have it.
         """
@@ -76,8 +76,10 @@ class TensorSpec:
         if array.shape != self.shape or array.dtype.name != self.dtype:
             given = TensorSpec(array.shape, array.dtype.name)
             raise RelayError(error("R0640", f"the input {name} is {given}, not {self}"))
+        if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
+            return array
         # `ascontiguousarray` would give a scalar an axis.
-        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        return np.array(array, np.dtype(self.dtype), order="C")
 
 
 def bind_arguments(names: list[str], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:

@@ -6,7 +6,7 @@ known. Evaluation runs on a stack of its own, whatever the program's depth.
 """
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from relaylang.backends.cpu.kernel import unsupported
@@ -72,6 +72,25 @@ def flatten(mod: IRModule, entry: str) -> Function:
     return _Flattener(mod).run(function)
 
 
+def _distinct(params: Sequence[Var]) -> list[Var]:
+    """The parameters, which are called by name, with a name each: x, x_2, x_3 where several are %x."""
+    taken = {p.name_hint for p in params}
+    seen: dict[str, int] = {}
+    out = []
+    for param in params:
+        own = param.name_hint
+        seen[own] = seen.get(own, 0) + 1
+        if seen[own] > 1:
+            while f"{own}_{seen[own]}" in taken:
+                seen[own] += 1
+            new = Var(f"{own}_{seen[own]}", param.type_annotation, param.span)
+            new.checked_type = param.checked_type
+            taken.add(new.name_hint)
+            param = new
+        out.append(param)
+    return out
+
+
 class _Flattener:
     def __init__(self, mod: IRModule) -> None:
         self.mod = mod
@@ -83,13 +102,12 @@ class _Flattener:
 
     def run(self, function: Function) -> Function:
         env = Env(None)
-        params = list(function.params)
-        for param in params:
-            env.values[param] = self._unpack(param, param.checked_type)
+        params = _distinct(function.params)
+        for param, new in zip(function.params, params):
+            env.values[param] = self._unpack(new, new.checked_type)
         self.active[id(function)] = 1
         body = self._expr(self._evaluate(function.body, env), function.body)
-        new = Function([*params, *self.holes.values()], body, None, (), {}, function.span)
-        return new
+        return Function([*params, *self.holes.values()], body, None, (), {}, function.span)
 
     def _evaluate(self, expr: Expr, env: Env) -> Value:
         """Run the steps on a stack of generators."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.interpreter.test_oracle import CASES, Case
+from tests.interpreter.cases import CASES, Case
 
 __all__ = ["CASES", "Case"]
