@@ -70,6 +70,8 @@ def values_for(
                 what = f"{name} in {args.params}"
                 array = file_values[name]
                 values[name] = fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
+            elif args.random_params is not None and (ty is None or is_incomplete(ty)):
+                wrong.append(_untyped(node))
             elif args.random_params is not None:
                 values.update(random_params(args.random_params, [node]))
             elif isinstance(node, MetaRef) or not open_ended:
@@ -82,6 +84,13 @@ def values_for(
         raise RelayError(wrong)
     unused = [name for name in file_values if name not in names]
     return values, [_unused(args.params, unused)] if unused else []
+
+
+def _untyped(node: Var | MetaRef) -> Diagnostic:
+    """The error for a random value of what has no type."""
+    name = node.name_hint
+    notes = [f"say it with --input '{name}=Tensor[(1, 3), float32]', or give a value with --input {name}=x.npy"]
+    return error("R0706", f"no random value for parameter {name}: its type is not known", node.span, notes=notes)
 
 
 def _unused(path: str, names: Sequence[str]) -> Diagnostic:

@@ -14,10 +14,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.cli.reporting import add_common_options, begin, end, report
+from relaylang.cli.usage import UsageError, in_words
+from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
+from relaylang.runtime.text import reason
 
-define_codes({"R0700": "wrong arguments", "R0900": "internal error of relaylang"})
+define_codes(
+    {"R0700": "wrong arguments", "R0900": "internal error of relaylang", "R0901": "there is not enough memory"}
+)
 
 #: Each verb, the module with its `add_arguments` and `run`, and one line of help.
 VERBS: dict[str, tuple[str, str]] = {
@@ -26,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
+    "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
 }
 
 EPILOG = """\
@@ -44,7 +49,17 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are diagnostics."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"{self.prog} --help")
+        raise UsageError(f"{self.prog}: {in_words(message)}", f"{self.prog} --help")
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
+        """As argparse does it; what a verb does not know is said by the verb, with the option that was meant."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and " " in self.prog:
+            name = unknown[0].partition("=")[0]
+            near = did_you_mean(name, self._option_string_actions) if name.startswith("-") else None
+            what = f"there is no option {name}" if name.startswith("-") else f"`{name}` is one argument too many"
+            self.error(what + (f"; did you mean {near}?" if near else ""))
+        return known, unknown
 
 
 def make_parser(verb: str | None) -> Parser:
@@ -66,6 +81,7 @@ def make_parser(verb: str | None) -> Parser:
             verb_module = importlib.import_module(module)
             sub.description = verb_module.__doc__
             verb_module.add_arguments(sub)
+            add_common_options(sub)
             sub.set_defaults(run=verb_module.run)
     return parser
 
@@ -73,6 +89,21 @@ def make_parser(verb: str | None) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status. Never raises but for what argparse's `--help` does (SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    begin(arguments)
+    status = 2
+    try:
+        status = _status(arguments)
+    finally:
+        try:
+            end(status)
+        except OSError as e:
+            begin(())
+            status = _say(RelayError(error("R0704", f"cannot write the report: {reason(e)}")))
+    return status
+
+
+def _status(arguments: list[str]) -> int:
+    """Run the command; everything that can go wrong is said."""
     try:
         status = _run(arguments)
         sys.stdout.flush()
@@ -93,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _close_stdout()
         return _say(RelayError(error("R0704", f"the system says: {e}")))
     except MemoryError:
-        return _say(RelayError(error("R0900", "out of memory")))
+        return _say(RelayError(error("R0901", "there is not enough memory to go on")))
     except Exception as ours:
         if os.environ.get("RELAY_TRACEBACK"):
             raise
@@ -106,6 +137,10 @@ def _close_stdout() -> None:
 
 def _run(arguments: list[str]) -> int:
     verb = next((a for a in arguments if not a.startswith("-")), None)
+    if verb is not None and verb not in VERBS:
+        near = did_you_mean(verb, VERBS)
+        hint = f"; did you mean `relay {near}`?" if near else f"; there are {', '.join(VERBS)}"
+        raise UsageError(f"relay has no verb `{verb}`{hint}", "relay --help")
     parser = make_parser(verb)
     args = parser.parse_args(arguments)
     if args.version:
@@ -119,7 +154,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _say(wrong: RelayError) -> int:
-    from relaylang.cli.common import exit_status, report
+    from relaylang.cli.common import exit_status
 
     report(wrong.diagnostics)
     return exit_status(wrong.diagnostics)
@@ -135,7 +170,7 @@ def _internal(ours: Exception) -> Diagnostic:
         "R0900",
         f"internal error of relaylang: {type(ours).__name__}: {says[:300]}{at}",
         notes=[
-            "the program may be right; please report this with the input that caused it",
-            "RELAY_TRACEBACK=1 shows the traceback",
+            "the program may be right; please report this, with the input, the call and `relay --version`",
+            "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs into the report",
         ],
     )

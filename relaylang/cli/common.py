@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error, render
+from relaylang.cli.reporting import report as report
+from relaylang.cli.reporting import use_color as use_color
+from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 
@@ -33,18 +34,6 @@ def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     if any(c in _CALL_CODES or c.startswith("R07") for c in codes):
         return 2
     return 1 if codes else 0
-
-
-def use_color(stream: TextIO) -> bool:
-    """Colour on a terminal that can show it, unless NO_COLOR is set."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def report(diagnostics: Iterable[Diagnostic]) -> None:
-    """Show diagnostics on stderr."""
-    color = use_color(sys.stderr)
-    for diagnostic in diagnostics:
-        print(render(diagnostic, color), file=sys.stderr)
 
 
 def write_text(path: str | None, text: str) -> None:
@@ -93,6 +82,9 @@ def add_print_options(parser: argparse.ArgumentParser) -> None:
         default="lossless",
         help="lossless (default): reads back bit for bit; tvm: what TVM 0.16 printed",
     )
-    group.add_argument("--anf", action="store_true", help="A-normal form: each value bound by let where it is computed")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--anf", action="store_true", help="A-normal form: each value bound by let where it is computed")
+    form.add_argument("--gnf", action="store_true", help="graph normal form: no lets but for recursion and effects")
+    form.add_argument("--bbnf", action="store_true", help="basic block normal form: lets for what several blocks share")
     group.add_argument("--no-types", action="store_true", help="leave the /* ty=... */ comments out")
     group.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")

@@ -16,12 +16,12 @@ from relaylang.backends.cpu import emit_c
 from relaylang.backends.target import BACKENDS, Target, parse_target
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
-from relaylang.cli.inputs import bad_value, entry_function
+from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.program import check, load
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
-from relaylang.ir import IRModule, MetaRef, Var, post_order
+from relaylang.ir import IRModule, MetaRef, Type, Var, post_order
 from relaylang.repl.session import Session
 
 EPILOG = """\
@@ -47,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to compile (default: main)")
     parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="NAME", help="a parameter that stays open"
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a parameter that stays open; NAME=TYPE for a fragment's untyped variable",
     )
     add_value_options(parser)
 
@@ -60,10 +65,11 @@ def run(args: argparse.Namespace) -> int:
     with Stages() as stages:
         with stages.stage("read"):
             program = load(args.file)
+        names, types = _inputs(args.input)
         with stages.stage("check"):
-            check(program)
+            check(program, stated_types(program.free_vars, types))
         report(program.notes)
-        mod, params = _bound(program.module, args)
+        mod, params = _bound(program.module, args, names)
         with stages.stage("compile"):
             if args.emit == "c":
                 text = emit_c(mod, params, args.entry.removeprefix("@"), targets[0].options)
@@ -85,11 +91,19 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     return [t.with_options({"cc": args.cc}) if "cc" in BACKENDS[t.name].options else t for t in targets]
 
 
-def _bound(mod: IRModule, args: argparse.Namespace) -> tuple[IRModule, dict[str, Any]]:
+def _inputs(items: Sequence[str]) -> tuple[list[str], dict[str, Type]]:
+    """The names of the inputs, and the types that were stated with them."""
+    stated = [item for item in items if "=" in item]
+    values, types = split_types(split_inputs(stated))
+    for name, text in values.items():
+        raise bad_value(f"--input {name}={text}: a compiled program gets its inputs when it runs", ["--input NAME alone"])
+    return [item.removeprefix("%") for item in items if item not in stated] + list(types), types
+
+
+def _bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tuple[IRModule, dict[str, Any]]:
     """The module with its missing constants filled in, and values for the parameters that are bound."""
     function = entry_function(mod, args.entry)
     names = [p.name_hint for p in function.params]
-    inputs = [name.removeprefix("%") for name in args.input]
     for name in inputs:
         if name not in names:
             near = did_you_mean(name, names)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
-from relaylang.ir import Function, IRModule, MetaRef, TensorType, Var, type_text
+from relaylang.ir import Function, IRModule, MetaRef, TensorType, Type, Var, type_text
 from relaylang.runtime.text import read_bytes
+from relaylang.syntax import parse_type
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<open>[\[(])|(?P<close>[\])])|(?P<comma>,)|(?P<bool>True|False|true|false)\b"
@@ -36,6 +37,31 @@ def split_inputs(items: Sequence[str]) -> dict[str, str]:
             raise bad_value(f"--input {name} is given twice")
         found[name] = value.strip()
     return found
+
+
+_TYPE = re.compile(r"Tensor\s*\[.*|(?:u?int|float|bfloat)\d+\w*|bool", re.S)
+
+
+def split_types(inputs: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Type]]:
+    """The values among the inputs, and the types: `x=Tensor[(1, 3), float32]` says of what type `%x` is."""
+    values: dict[str, str] = {}
+    types: dict[str, Type] = {}
+    for name, text in inputs.items():
+        if _TYPE.fullmatch(text):
+            types[name] = parse_type(text, f"<--input {name}>")
+        else:
+            values[name] = text
+    return values, types
+
+
+def stated_types(free_vars: Sequence[Var], types: Mapping[str, Type]) -> dict[Var, Type]:
+    """The types that the call states, by variable. Raises `RelayError` for what is no fragment's untyped variable."""
+    untyped = {v.name_hint: v for v in free_vars if v.type_annotation is None}
+    for name in types:
+        if name not in untyped:
+            notes = ["only a fragment's variable without a type takes one", f"those are: {', '.join(untyped) or 'none'}"]
+            raise bad_value(f"--input {name} gives a type where a value is wanted", notes)
+    return {untyped[name]: ty for name, ty in types.items()}
 
 
 def load_array(path: str) -> np.ndarray:

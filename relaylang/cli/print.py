@@ -1,4 +1,4 @@
-"""Print a program: with its types, in graph form or in A-normal form, without loss or as TVM printed it."""
+"""Print a program: with its types, as it stands or in a normal form, without loss or as TVM printed it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from relaylang.cli.common import add_print_options, check_writable, report, writ
 from relaylang.cli.program import check, load
 from relaylang.ir import Expr, IRModule
 from relaylang.passes.to_anf import to_anf
+from relaylang.passes.to_bbnf import to_bbnf
+from relaylang.passes.to_gnf import to_gnf
 from relaylang.syntax import astext
 
 EPILOG = """\
@@ -39,5 +41,9 @@ def printed(node: IRModule | Expr, args: argparse.Namespace) -> str:
     """The program as the printing options ask for it, with a line end."""
     if args.anf:
         node = to_anf(node)  # type: ignore[type-var]
+    elif args.gnf:
+        node = to_gnf(node)  # type: ignore[type-var]
+    elif args.bbnf:
+        node = to_bbnf(node)  # type: ignore[type-var]
     text = astext(node, style=args.style, show_types=not args.no_types)
     return text if text.endswith("\n") else text + "\n"

@@ -12,7 +12,7 @@ import sys
 from relaylang.backends import compile_module
 from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_bytes
-from relaylang.cli.inputs import entry_function, split_inputs
+from relaylang.cli.inputs import entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
@@ -31,7 +31,8 @@ examples:
   echo '1 + 2' | relay run -
 
 --input NAME=VALUE takes a .npy file, a number, nested lists of numbers such as [[1, 2], [3, 4]], or, where the
-parameter is no tensor, a Relay expression such as 'Cons(1, Nil)'.
+parameter is no tensor, a Relay expression such as 'Cons(1, Nil)'. --input 'NAME=Tensor[(1, 3), float32]' says of what
+type a fragment's variable is; its value is then one of --random-params.
 """
 
 
@@ -81,7 +82,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Val
     with stages.stage("parameters"):
         session = Session(program.node if isinstance(program.node, IRModule) else None)
         needed = needed_by(function.params, body)
-        values, notes = values_for(needed, args, split_inputs(args.input), session)
+        values, notes = values_for(needed, args, split_types(split_inputs(args.input))[0], session)
     report(notes)
     ty = function.body.checked_type
     names = {p.name_hint for p in function.params}
@@ -99,13 +100,15 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Val
 
 
 def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:
-    """Types of a fragment's free variables that have none, from the values that the call gives them."""
+    """Types of a fragment's free variables that have none: those that the call states, and those of its values."""
     untyped = {v.name_hint: v for v in program.free_vars if v.type_annotation is None}
-    inputs = {name: text for name, text in split_inputs(args.input).items() if name in untyped}
-    if not untyped or not (inputs or args.params):
-        return {}
-    values = free_inputs(args, inputs)
-    return {v: TensorType(values[n].shape, values[n].dtype.name) for n, v in untyped.items() if n in values}
+    texts, types = split_types(split_inputs(args.input))
+    inputs = {name: text for name, text in texts.items() if name in untyped}
+    known = stated_types(program.free_vars, types)
+    if inputs or (untyped and args.params):
+        values = free_inputs(args, inputs)
+        known.update({v: TensorType(values[n].shape, values[n].dtype.name) for n, v in untyped.items() if n in values})
+    return known
 
 
 def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
@@ -113,6 +116,6 @@ def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> V
     if not isinstance(program.node, IRModule):
         raise UsageError("relay run: -e wants a file with definitions", "relay run --help")
     session = Session(program.node)
-    given = free_inputs(args, split_inputs(args.input))
+    given = free_inputs(args, split_types(split_inputs(args.input))[0])
     with stages.stage("evaluate"):
         return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})

@@ -108,6 +108,30 @@ def test_missing_constants_take_their_types_from_comments(capsys: Caps) -> None:
     assert ran.out.endswith(": Tensor[(1, 32, 112, 112), uint8]\n")
 
 
+@needs_shared
+def test_a_fragment_whose_input_has_its_type_from_the_call(capsys: Caps, tmp_path: Path) -> None:
+    file, stated = FRAGMENTS / "qnn_conv_from_pytorch.relay", "input=Tensor[(1, 3, 224, 224), float32]"
+    ran = relay(capsys, "run", file, "--random-params", "0")
+    assert ran.status == 2 and "error[R0706]" in ran.err and "--input 'input=Tensor[" in ran.err
+    values = []
+    for executor in ("interpreter", "cpu"):
+        out = tmp_path / f"{executor}.npz"
+        ran = relay(capsys, "run", file, "--random-params", "0", "-i", stated, "--executor", executor, "-o", out)
+        assert ran.status == 0, ran.err
+        values.append(np.load(out)["output"])
+    assert values[0].dtype == np.uint8 and values[0].shape == (1, 32, 112, 112)
+    np.testing.assert_array_equal(*values)
+    ran = relay(capsys, "compile", file, "--random-params", "0", "-i", stated, "-o", tmp_path / "net.so")
+    assert ran.status == 0 and "inputs: %input," in ran.out, ran.err
+
+
+def test_a_type_for_what_has_one(capsys: Caps) -> None:
+    ran = relay(capsys, "run", MLP, "--random-params", "0", "-i", "data=float32")
+    assert ran.status == 2 and "gives a type where a value is wanted" in ran.err
+    ran = relay(capsys, "compile", MLP, "--random-params", "0", "-i", "data=3", "-o", "never.so")
+    assert ran.status == 2 and "gets its inputs when it runs" in ran.err and not Path("never.so").exists()
+
+
 def test_inputs_of_every_kind(capsys: Caps, tmp_path: Path) -> None:
     text = "def @main(%a: Tensor[(2, 2), float32], %b: float32, %c: (int32, bool)) { (%a + %b, %c.0, %c.1) }"
     (tmp_path / "f.relay").write_text(text)

@@ -1,0 +1,122 @@
+"""How every verb says what is wrong: on stderr as text, as JSON lines or as a SARIF log, or into a file.
+
+The command calls `begin` before a verb runs and `end` when it has; in between everything goes through `report`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import TextIO
+
+from relaylang.diagnostics import Diagnostic, render
+from relaylang.reports import json_lines, sarif_text
+from relaylang.runtime.files import atomic_write
+
+FORMATS = ("text", "json", "sarif")
+COLORS = ("auto", "always", "never")
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb."""
+    group = parser.add_argument_group("diagnostics")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="text",
+        help="how errors and notes are written to stderr: text (default), json (an object a line), sarif (one log)",
+    )
+    group.add_argument(
+        "--color",
+        choices=COLORS,
+        default="auto",
+        help="auto (default): on a terminal, unless NO_COLOR is set",
+    )
+    group.add_argument("--report", metavar="FILE", help="write errors and notes to FILE instead of stderr")
+
+
+def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
+    """The common options as far as they can be told from arguments that may be wrong otherwise."""
+    found: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
+    wanted = {"format": FORMATS, "color": COLORS, "report": None}
+    for i, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        name, equals, value = argument.partition("=")
+        key = name[2:] if name.startswith("--") else ""
+        if key not in wanted:
+            continue
+        if not equals:
+            value = arguments[i + 1] if i + 1 < len(arguments) else ""
+        allowed = wanted[key]
+        if value and (allowed is None or value in allowed):
+            found[key] = value
+    return found
+
+
+class Output:
+    """Where diagnostics go, and in which form."""
+
+    def __init__(self, format: str = "text", color: str = "auto", path: str | None = None) -> None:
+        self.format = format
+        self.color = color
+        self.path = path
+        self.kept: list[Diagnostic] = []
+        self.texts: list[str] = []
+
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        if self.format == "sarif":
+            self.kept += diagnostics
+        elif self.format == "json":
+            self._write(json_lines(diagnostics))
+        else:
+            color = self.path is None and use_color(sys.stderr)
+            self._write("".join(render(d, color) + "\n" for d in diagnostics))
+
+    def _write(self, text: str) -> None:
+        if self.path is not None:
+            self.texts.append(text)
+        elif text:
+            sys.stderr.write(text)
+
+    def close(self, status: int) -> None:
+        """Write what is written once. Raises `OSError` where the report's file cannot be written."""
+        if self.format == "sarif":
+            self._write(sarif_text(self.kept, version("relaylang"), status))
+        if self.path == "-":
+            sys.stdout.write("".join(self.texts))
+            sys.stdout.flush()
+        elif self.path is not None:
+            atomic_write(self.path, "".join(self.texts))
+
+
+_output = Output()
+
+
+def begin(arguments: Sequence[str]) -> None:
+    """Take the common options of a call, and forget those of the one before."""
+    global _output
+    early = given_early(arguments)
+    _output = Output(early["format"] or "text", early["color"] or "auto", early["report"])
+
+
+def end(status: int) -> None:
+    """Finish the report of a call that ends with this status. Raises `OSError` where its file cannot be written."""
+    global _output
+    output, _output = _output, Output()
+    output.close(status)
+
+
+def report(diagnostics: Iterable[Diagnostic]) -> None:
+    """Say diagnostics, as the call's options ask for it."""
+    _output.add(list(diagnostics))
+
+
+def use_color(stream: TextIO) -> bool:
+    """Whether to colour what goes to a stream: as --color says, else on a terminal that can show it without NO_COLOR."""
+    if _output.color != "auto":
+        return _output.color == "always"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
