@@ -3,7 +3,10 @@
 from relaylang.interpreter.kernels import (
     algorithm,
     annotation,
+    create,
     dyn,
+    indexing,
+    join,
     nn_conv,
     nn_dense,
     nn_norm,
@@ -16,7 +19,23 @@ from relaylang.interpreter.kernels import (
 )
 from relaylang.interpreter.kernels.common import Kernel, KernelError
 
-FAMILIES = (tensor, transform, reduce, nn_conv, nn_pool, nn_dense, nn_norm, qnn, algorithm, scatter, dyn, annotation)
+FAMILIES = (
+    tensor,
+    transform,
+    create,
+    join,
+    indexing,
+    reduce,
+    nn_conv,
+    nn_pool,
+    nn_dense,
+    nn_norm,
+    qnn,
+    algorithm,
+    scatter,
+    dyn,
+    annotation,
+)
 
 #: name -> kernel, of every family
 KERNELS: dict[str, Kernel] = {name: kernel for family in FAMILIES for name, kernel in family.KERNELS.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels import algorithm, nn_norm, transform
+from relaylang.interpreter.kernels import algorithm, create, indexing, nn_norm, transform
 from relaylang.interpreter.kernels.common import Kernel, np_dtype
 from relaylang.interpreter.kernels.scatter import dense
 
@@ -26,7 +26,7 @@ def reshape(attrs: Any, x: Any, shape: Any) -> Any:
 
 
 def full(attrs: Any, value: Any, shape: Any) -> Any:
-    return transform.full(_with(attrs, shape=_ints(shape)), value)
+    return create.full(_with(attrs, shape=_ints(shape)), value)
 
 
 def topk(attrs: Any, x: Any, k: Any) -> Any:
@@ -34,11 +34,11 @@ def topk(attrs: Any, x: Any, k: Any) -> Any:
 
 
 def one_hot(attrs: Any, indices: Any, on: Any, off: Any, depth: Any) -> Any:
-    return transform.one_hot(_with(attrs, depth=_ints(depth)[0]), indices, on, off)
+    return create.one_hot(_with(attrs, depth=_ints(depth)[0]), indices, on, off)
 
 
 def strided_slice(attrs: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
-    return transform.strided_slice(_with(attrs, begin=_ints(begin), end=_ints(end), strides=_ints(strides)), x)
+    return indexing.strided_slice(_with(attrs, begin=_ints(begin), end=_ints(end), strides=_ints(strides)), x)
 
 
 def expand_dims(attrs: Any, x: Any, axis: Any) -> Any:

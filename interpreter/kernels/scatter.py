@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, is_float, norm_axis, np_dtype
-from relaylang.interpreter.kernels.transform import check_range, collapse_sum
+from relaylang.interpreter.kernels.indexing import check_range
+from relaylang.interpreter.kernels.transform import collapse_sum
 
 
 def _scatter(x: Any, places: tuple[Any, ...], updates: Any, how: str) -> Any:

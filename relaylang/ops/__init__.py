@@ -5,18 +5,26 @@ from __future__ import annotations
 from relaylang.ops import (
     algorithm,
     annotation,
+    create,
+    device,
     dyn,
     image,
+    indexing,
+    join,
+    nn_bitserial,
+    nn_contrib,
     nn_conv,
     nn_dense,
     nn_norm,
     nn_pool,
+    nn_sparse,
     qnn,
     random,
     reduce,
     scatter,
     tensor,
     transform,
+    vision,
 )
 from relaylang.ops.record import Op, OpPattern, make_attrs
 
@@ -24,18 +32,26 @@ from relaylang.ops.record import Op, OpPattern, make_attrs
 FAMILIES: dict[str, tuple[Op, ...]] = {
     "tensor": tensor.OPS,
     "transform": transform.OPS,
+    "create": create.OPS,
+    "join": join.OPS,
+    "indexing": indexing.OPS,
     "reduce": reduce.OPS,
     "nn_conv": nn_conv.OPS,
     "nn_pool": nn_pool.OPS,
     "nn_dense": nn_dense.OPS,
+    "nn_sparse": nn_sparse.OPS,
+    "nn_bitserial": nn_bitserial.OPS,
+    "nn_contrib": nn_contrib.OPS,
     "nn_norm": nn_norm.OPS,
     "qnn": qnn.OPS,
     "algorithm": algorithm.OPS,
     "image": image.OPS,
+    "vision": vision.OPS,
     "dyn": dyn.OPS,
     "random": random.OPS,
     "scatter": scatter.OPS,
     "annotation": annotation.OPS,
+    "device": device.OPS,
 }
 
 OPS: dict[str, Op] = {op.name: op for family in FAMILIES.values() for op in family}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ops.create import given_dtype
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import tensor_identity
 from relaylang.ops.shapes import norm_axis, same_dim
-from relaylang.ops.transform import given_dtype
 
 OPAQUE = OpPattern.OPAQUE
 

@@ -7,16 +7,12 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.algorithm import TopkAttrs
+from relaylang.ops.create import InitOpAttrs, OneHotAttrs, given_dtype
 from relaylang.ops.image import Resize2DAttrs
+from relaylang.ops.indexing import StridedSliceAttrs
 from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import change_layout, need_rank, need_scalar, norm_axis
-from relaylang.ops.transform import (
-    InitOpAttrs,
-    OneHotAttrs,
-    SqueezeAttrs,
-    StridedSliceAttrs,
-    given_dtype,
-)
+from relaylang.ops.transform import SqueezeAttrs
 
 E, B, I = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
 OPAQUE = OpPattern.OPAQUE

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, IncompleteType, TensorType, TupleType, Type
+from relaylang.ops.join import ConcatenateAttrs, concatenate
 from relaylang.ops.nn_conv import Conv2DAttrs, Conv2DTransposeAttrs, conv2d, conv2d_transpose, conv2d_weight
 from relaylang.ops.nn_dense import BatchMatmulAttrs, DenseAttrs, batch_matmul, dense
 from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
@@ -13,7 +14,6 @@ from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
 from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar
-from relaylang.ops.transform import ConcatenateAttrs, concatenate
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
 OPAQUE = OpPattern.OPAQUE

@@ -30,7 +30,7 @@ from typing import Protocol
 from typing import TypeVar as _T
 
 from relaylang.ir.expr import Expr
-from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
+from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeVar
 
 Ints = tuple[int, ...]
 NestedInts = tuple[tuple[int, ...], ...]
@@ -203,6 +203,9 @@ class RelationContext(Protocol):
 
     def dtype_hint(self, arg: int) -> str | None:
         """The element type that the call which makes an unknown argument names (`out_dtype="int8"`), if any."""
+
+    def type_definition(self, name: str) -> GlobalTypeVar | None:
+        """The type that the module defines under a name, if it does."""
 
     def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> AnyValue:
         """The call is wrong. Never returns."""

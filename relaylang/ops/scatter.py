@@ -7,6 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relaylang.ops.dyn import check_sparse, length_of
+from relaylang.ops.indexing import index_depth
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import (
     add_dim,
@@ -18,7 +19,7 @@ from relaylang.ops.shapes import (
     product,
     same_dim,
 )
-from relaylang.ops.transform import index_depth, must_broadcast_to
+from relaylang.ops.transform import must_broadcast_to
 
 E, I, OPAQUE = OpPattern.ELEMWISE, OpPattern.INJECTIVE, OpPattern.OPAQUE
 

@@ -67,6 +67,9 @@ class Context:
         dtype = getattr(attrs, "out_dtype", None) or getattr(attrs, "dtype", None)
         return dtype if isinstance(dtype, str) else None
 
+    def type_definition(self, name: str) -> GlobalTypeVar | None:
+        return next((v for v in getattr(self.solver, "definitions", ()) if v.name_hint == name), None)
+
     def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> None:
         raise RelationError(message, arg, notes)
 

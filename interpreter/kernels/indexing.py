@@ -1,0 +1,109 @@
+"""Selecting from tensors: by index, by range, by condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.kernels.common import Kernel, KernelError, norm_axis, spread, windows
+
+
+def check_range(indices: Any, extent: int) -> None:
+    wrong = (indices < 0) | (indices >= extent)
+    if wrong.any():
+        first = np.asarray(indices)[wrong].ravel()[0]
+        raise KernelError(f"the index {first} is outside an axis of extent {extent}")
+
+
+def take(attrs: Any, x: Any, indices: Any) -> Any:
+    """Indices beyond the ends are moved to the end ("clip"), counted round ("wrap") or an error ("fast")."""
+    mode = attrs.mode
+    extent = x.size if attrs.axis is None else x.shape[attrs.axis]
+    if mode == "fast":
+        check_range(indices, extent)
+        mode = "clip"
+    if extent == 0 and indices.size:
+        raise KernelError("nothing can be taken from an axis of extent 0")
+    batch = attrs.batch_dims + (indices.ndim if attrs.batch_dims < 0 else 0)
+    if attrs.axis is None or not batch:
+        return np.take(x, indices, axis=attrs.axis, mode=mode)
+    axis = norm_axis(attrs.axis, x.ndim)
+    at = np.mod(indices, extent) if mode == "wrap" else np.clip(indices, 0, extent - 1)
+    lead, inner = x.shape[:batch], at.shape[batch:]
+    flat = at.reshape((*lead, *[1] * (axis - batch), -1, *[1] * (x.ndim - axis - 1)))
+    found = np.take_along_axis(x, flat.astype(np.intp), axis)
+    return found.reshape((*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
+
+
+def gather(attrs: Any, x: Any, indices: Any) -> Any:
+    axis = norm_axis(attrs.axis, x.ndim)
+    check_range(indices, x.shape[axis])
+    picks = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    picks[axis] = indices
+    return x[tuple(picks)]
+
+
+def gather_nd(attrs: Any, x: Any, indices: Any) -> Any:
+    """The first axis of `indices` runs over the axes of `x` behind the `batch_dims` leading ones."""
+    batch = attrs.batch_dims
+    for i, row in enumerate(indices):
+        check_range(row, x.shape[batch + i])
+    lead = [np.arange(x.shape[i]).reshape([-1 if j == i else 1 for j in range(indices.ndim - 1)]) for i in range(batch)]
+    places = (*lead, *indices)
+    return x[places]
+
+
+def strided_slice(attrs: Any, x: Any, *bounds: Any) -> Any:
+    begin, end, strides = ([int(n) for n in b] for b in bounds) if bounds else (attrs.begin, attrs.end, attrs.strides)
+    axes = attrs.axes if attrs.axes is not None else range(len(begin))
+    cuts: list[slice] = [slice(None)] * x.ndim
+    for i, axis in enumerate(axes):
+        step = strides[i] if strides and i < len(strides) else (strides[0] if strides and len(strides) == 1 else 1)
+        extent = x.shape[axis]
+        first = begin[i] if begin is not None else None
+        last = end[i] if end is not None and i < len(end) else None
+        if attrs.slice_mode == "size":
+            start = 0 if first is None else (first + extent if first < 0 else first)
+            cuts[axis] = slice(start, None if last is None or last < 0 else start + last)
+        else:
+            cuts[axis] = slice(first, last, step)
+    return np.ascontiguousarray(x[tuple(cuts)])
+
+
+def slice_like(attrs: Any, x: Any, like: Any) -> Any:
+    axes = {a % x.ndim for a in attrs.axes} if attrs.axes else range(min(x.ndim, like.ndim))
+    return x[tuple(slice(like.shape[i]) if i in axes else slice(None) for i in range(x.ndim))]
+
+
+def where(attrs: Any, condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y)
+
+
+def sequence_mask(attrs: Any, x: Any, lengths: Any) -> Any:
+    steps = np.arange(x.shape[attrs.axis])
+    inside = steps[:, None] < lengths[None, :] if attrs.axis == 0 else steps[None, :] < lengths[:, None]
+    inside = inside.reshape(inside.shape + (1,) * (x.ndim - 2))
+    return np.where(inside, x, x.dtype.type(attrs.mask_value))
+
+
+def sliding_window(attrs: Any, x: Any) -> Any:
+    """Windows over the axes from `axis` on: their places come first, then the windows."""
+    count = len(attrs.window_shape)
+    moved = windows(np.ascontiguousarray(x), attrs.window_shape, spread(attrs.strides, count), (1,) * count)
+    axis = norm_axis(attrs.axis, x.ndim)
+    order = [*range(axis), *range(axis + count, axis + 2 * count), *range(axis, axis + count)]
+    return np.ascontiguousarray(moved.transpose(order))
+
+
+KERNELS: dict[str, Kernel] = {
+    "take": take,
+    "gather": gather,
+    "gather_nd": gather_nd,
+    "strided_slice": strided_slice,
+    "slice_like": slice_like,
+    "where": where,
+    "argwhere": lambda attrs, x: np.argwhere(x).astype(np.int32),
+    "sequence_mask": sequence_mask,
+    "sliding_window": sliding_window,
+}

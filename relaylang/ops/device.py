@@ -1,0 +1,141 @@
+"""Where values live and how compiled code is called: devices, memory, the virtual machine's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.expr import Constant
+from relaylang.ir.types import Dim, FuncType, GlobalTypeVar, TensorType, TupleType, Type, TypeCall
+from relaylang.ops.create import ShapeOfAttrs, shape_of
+from relaylang.ops.record import AnyAttr, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.relations import identity
+from relaylang.ops.shapes import need_scalar
+
+OPAQUE = OpPattern.OPAQUE
+UNIT = TupleType(())
+STORAGE = "Storage"
+
+
+@attrs_class("relay.attrs.OnDeviceAttrs")
+class OnDeviceAttrs:
+    virtual_device: AnyAttr = None
+    constrain_result: bool = False
+    constrain_body: bool = True
+
+
+@attrs_class("relay.attrs.DeviceCopyAttrs")
+class DeviceCopyAttrs:
+    src_virtual_device: AnyAttr = None
+    dst_virtual_device: AnyAttr = None
+
+
+@attrs_class("relay.attrs.AllocStorageAttrs")
+class AllocStorageAttrs:
+    dtype: str = "float32"
+    virtual_device: AnyAttr = None
+
+
+@attrs_class("relay.attrs.AllocTensorAttrs")
+class AllocTensorAttrs:
+    dtype: str = "float32"
+    const_shape: AnyAttr = None
+    assert_shape: Ints | None = None
+
+
+@attrs_class("DictAttrs")
+class InvokeAttrs:
+    pass
+
+
+@attrs_class("relay.attrs.ReshapeTensorAttrs")
+class ReshapeTensorAttrs:
+    newshape: Ints
+
+
+@attrs_class("relay.attrs.CallLoweredAttrs")
+class CallLoweredAttrs:
+    metadata: AnyAttr = None
+
+
+@attrs_class("relay.attrs.DebugAttrs")
+class DebugAttrs:
+    debug_func: AnyAttr = None
+
+
+def alloc_storage(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The result is the module's type `Storage`."""
+    need_scalar(types, 0, "int64", ctx)
+    tensor(types, 1, ctx)
+    need_scalar(types, 2, "int64", ctx)
+    storage = ctx.type_definition(STORAGE)
+    if storage is None:
+        ctx.fail(f"the module must define the type {STORAGE}: `type {STORAGE} {{}}`")
+    assert storage is not None
+    return TypeCall(storage, ())
+
+
+def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The shape is a constant among the attributes, or what `assert_shape` says."""
+    storage, shape = types[0], tensor(types, 2, ctx)
+    name = storage.func if isinstance(storage, TypeCall) else storage
+    if not (isinstance(name, GlobalTypeVar) and name.name_hint == STORAGE):
+        ctx.fail(f"must be of the type {STORAGE}, not `{storage!r}`", 0)
+    tensor(types, 1, ctx)
+    if attrs.const_shape is None:
+        if attrs.assert_shape is None:
+            ctx.fail("one of the attributes const_shape and assert_shape must be given")
+        return TensorType(attrs.assert_shape, attrs.dtype)
+    known = attrs.const_shape.data if isinstance(attrs.const_shape, Constant) else None
+    if known is None or known.ndim != 1 or known.dtype.name not in ("int32", "int64"):
+        ctx.fail("const_shape must be a constant list of int32 or int64")
+    extents: list[Dim] = [int(d) for d in known]  # type: ignore[union-attr]
+    rank = shape.shape[0] if shape.shape else 0
+    if isinstance(rank, int) and rank != len(extents):
+        ctx.fail(f"says {rank} dimensions, but const_shape={extents}", 2)
+    return TensorType(extents, attrs.dtype)
+
+
+def nothing(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return UNIT
+
+
+def function_type(types: Sequence[Type], ctx: RelationContext) -> FuncType:
+    ty = types[0]
+    if not isinstance(ty, FuncType):
+        ctx.fail(f"must be a function, not `{ty!r}`", 0)
+    assert isinstance(ty, FuncType)
+    return ty
+
+
+def invoke(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """A function that writes its results into given tensors."""
+    function = function_type(types, ctx)
+    ctx.unify(1, TupleType(function.arg_types))
+    made = function.ret_type
+    ctx.unify(2, made if isinstance(made, TupleType) else TupleType((made,)))
+    return UNIT
+
+
+def call_lowered(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    function = function_type(types, ctx)
+    ctx.unify(1, TupleType(function.arg_types))
+    return function.ret_type
+
+
+def reshape_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return TensorType(attrs.newshape, tensor(types, 0, ctx).dtype)
+
+
+OPS = (
+    Op("on_device", ("body",), OnDeviceAttrs, identity, OPAQUE, 10, needs=()),
+    Op("device_copy", ("data",), DeviceCopyAttrs, identity, OPAQUE, 10, needs=()),
+    Op("memory.alloc_storage", ("size", "shape", "alignment"), AllocStorageAttrs, alloc_storage, OPAQUE, 10),
+    Op("memory.alloc_tensor", ("storage", "offset", "shape"), AllocTensorAttrs, alloc_tensor, OPAQUE, 10),
+    Op("memory.kill", ("to_free",), None, nothing, OPAQUE, 10, needs=(), stateful=True),
+    Op("vm.shape_of", ("tensor",), ShapeOfAttrs, shape_of, OPAQUE, 10),
+    Op("vm.reshape_tensor", ("data", "shape"), ReshapeTensorAttrs, reshape_tensor, OPAQUE, 10, needs=(0,)),
+    Op("vm.invoke_tvm_op", ("op", "ins", "outs"), InvokeAttrs, invoke, OPAQUE, 10, needs=(0,), stateful=True),
+    Op("call_lowered", ("func", "call_args"), CallLoweredAttrs, call_lowered, OPAQUE, 10, needs=(0,)),
+    Op("debug", ("program",), DebugAttrs, identity, OPAQUE, 1, needs=()),
+)

@@ -1,0 +1,246 @@
+"""Operators that select from tensors: by index, by range, by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, Dim, TensorType, Type
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
+
+B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
+
+
+INT64_MAX = 2**63 - 1
+
+
+@attrs_class("relay.attrs.TakeAttrs")
+class TakeAttrs:
+    batch_dims: int = 0
+    axis: int | None = None
+    mode: str = "clip"
+
+
+@attrs_class("relay.attrs.GatherAttrs")
+class GatherAttrs:
+    axis: int | None = None
+
+
+@attrs_class("relay.attrs.GatherNDAttrs")
+class GatherNDAttrs:
+    batch_dims: int = 0
+    index_rank: int | None = None
+
+
+@attrs_class("relay.attrs.StridedSliceAttrs")
+class StridedSliceAttrs:
+    begin: Ints | None
+    end: Ints | None
+    strides: Ints | None
+    slice_mode: str = "end"
+    axes: Ints | None
+
+
+@attrs_class("relay.attrs.SliceLikeAttrs")
+class SliceLikeAttrs:
+    axes: Ints | None
+
+
+@attrs_class("relay.attrs.SequenceMaskAttrs")
+class SequenceMaskAttrs:
+    mask_value: float = 0.0
+    axis: int = 0
+
+
+@attrs_class("relay.attrs.MatrixSetDiagAttrs")
+class MatrixSetDiagAttrs:
+    k1: int = 0
+    k2: int = 0
+    super_diag_right_align: bool = True
+    sub_diag_right_align: bool = False
+
+
+@attrs_class("relay.attrs.SlidingWindowAttrs")
+class SlidingWindowAttrs:
+    axis: int
+    window_shape: Ints
+    strides: Ints
+
+
+def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_int(indices, 1, ctx)
+    if attrs.axis is None:
+        return TensorType(indices.shape, data.dtype)
+    axis = norm_axis(attrs.axis, len(data.shape), ctx)
+    batch = attrs.batch_dims + len(indices.shape) if attrs.batch_dims < 0 else attrs.batch_dims
+    if batch > len(indices.shape) or batch > axis or batch < 0:
+        ctx.fail(f"batch_dims={attrs.batch_dims} must be at most axis={axis} and the indices' {len(indices.shape)}")
+    return TensorType((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]), data.dtype)
+
+
+def gather(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if not indices.dtype.startswith("int"):
+        ctx.fail(f"must be a tensor of signed whole numbers, not of {indices.dtype}", 1)
+    if attrs.axis is None:
+        ctx.fail("the attribute axis must be given")
+    need_rank(indices, len(data.shape), 1, ctx)
+    axis = norm_axis(attrs.axis, len(data.shape), ctx)
+    for i, (a, b) in enumerate(zip(data.shape, indices.shape)):
+        if i != axis and not same_dim(a, b):
+            ctx.fail(f"has the extent {b} along axis {i}, but the data `{data!r}` has {a}", 1)
+    if indices.shape[axis] == 0:
+        ctx.fail(f"must have at least one entry along axis {axis}", 1)
+    return TensorType(indices.shape, data.dtype)
+
+
+def index_depth(indices: TensorType, rank: int, ctx: RelationContext) -> int:
+    depth = indices.shape[0] if indices.shape else ANY
+    if not isinstance(depth, int):
+        ctx.fail(f"must have a known first extent, not `{indices!r}`", 1)
+    assert isinstance(depth, int)
+    if depth > rank:
+        ctx.fail(f"picks {depth} axes of a tensor that has {rank}", 1)
+    return depth
+
+
+def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    depth = index_depth(indices, len(data.shape), ctx)
+    for i in range(attrs.batch_dims):
+        if not same_dim(data.shape[i], indices.shape[i + 1]):
+            ctx.fail(f"has the batch extent {indices.shape[i + 1]}, but the data `{data!r}` has {data.shape[i]}", 1)
+    return TensorType((*indices.shape[1:], *data.shape[depth + attrs.batch_dims :]), data.dtype)
+
+
+def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    condition, x, y = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
+    if x.dtype != y.dtype:
+        ctx.fail(f"is of {y.dtype}, but x is of {x.dtype}", 2)
+    both = broadcast_shapes(x.shape, y.shape, ctx, 2)
+    return TensorType(broadcast_shapes(condition.shape, both, ctx, 0), x.dtype)
+
+
+def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if attrs.begin is None or attrs.end is None:
+        ctx.fail("the attributes begin and end must be given")
+    begin, end = list(attrs.begin), list(attrs.end)
+    strides = list(attrs.strides or ())
+    rank = len(data.shape)
+    if attrs.axes is not None:
+        axes = [norm_axis(a, rank, ctx, "axes: axis") for a in attrs.axes]
+        strides = strides if strides else [1] * len(axes)
+        if not len(begin) == len(end) == len(axes) == len(strides):
+            ctx.fail("begin, end, strides and axes must have as many numbers as each other")
+    else:
+        axes = list(range(rank))
+        if max(len(begin), len(end), len(strides)) > rank:
+            ctx.fail(f"begin, end and strides name more dimensions than `{data!r}` has")
+    strides += [1] * (len(axes) - len(strides))
+    if attrs.slice_mode == "size":
+        strides = [1] * len(axes)
+    if 0 in strides:
+        ctx.fail(f"strides={list(attrs.strides)} must not be 0")
+    for i in range(len(begin), len(axes)):
+        begin.append(0 if strides[i] > 0 else INT64_MAX)
+    if attrs.slice_mode == "size":
+        end = [b + e if e >= 0 else INT64_MAX for b, e in zip(begin, end)]
+    for i in range(len(end), len(axes)):
+        end.append(0 if strides[i] < 0 else INT64_MAX)
+    shape = list(data.shape)
+    for axis, first, last, stride in zip(axes, begin, end, strides):
+        size = shape[axis]
+        if not isinstance(size, int):
+            shape[axis] = ANY
+            continue
+        a, b = slice_bound(first, size, stride), slice_bound(last, size, stride)
+        if (b - a) * stride < 0:
+            ctx.fail(f"begin {first} and end {last} of axis {axis} (extent {size}) leave nothing by stride {stride}")
+        shape[axis] = (abs(b - a) + abs(stride) - 1) // abs(stride)
+    return TensorType(shape, data.dtype)
+
+
+def slice_bound(index: int, size: int, stride: int) -> int:
+    low, high = (-1, size - 1) if stride < 0 else (0, size)
+    return min(max(index + size if index < 0 else index, low), high)
+
+
+def slice_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, like = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    shape = list(data.shape)
+    rank = len(shape)
+    if attrs.axes is not None and not attrs.axes:
+        ctx.fail("axes must not be empty")
+    axes = range(min(rank, len(like.shape))) if attrs.axes is None else [norm_axis(a, rank, ctx) for a in attrs.axes]
+    for a in axes:
+        if a >= len(like.shape):
+            ctx.fail(f"has no axis {a}", 1)
+        small, large = like.shape[a], shape[a]
+        if isinstance(small, int) and isinstance(large, int) and small > large:
+            ctx.fail(f"axis {a} has {large} entries, from which {small} cannot be cut", 0)
+        shape[a] = small
+    return TensorType(shape, data.dtype)
+
+
+def argwhere(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    return TensorType((ANY, len(tensor(types, 0, ctx).shape)), "int32")
+
+
+def sequence_mask(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, lengths = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if attrs.axis not in (0, 1):
+        ctx.fail(f"axis={attrs.axis} must be 0 or 1")
+    if len(data.shape) < 2:
+        ctx.fail(f"must have at least 2 dimensions, not `{data!r}`", 0)
+    ctx.unify(1, TensorType((data.shape[1 - attrs.axis],), lengths.dtype))
+    return data
+
+
+def matrix_set_diag(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, diagonal = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    k1, k2 = attrs.k1, attrs.k2
+    if k2 < k1:
+        ctx.fail(f"k1={k1} must not be above k2={k2}")
+    if len(data.shape) < 2:
+        ctx.fail(f"must have at least 2 dimensions, not `{data!r}`", 0)
+    rows, columns = data.shape[-2:]
+    expected: list[Dim] = list(data.shape[:-2])
+    if k1 != k2:
+        expected.append(k2 - k1 + 1)
+    if isinstance(rows, int) and isinstance(columns, int):
+        if rows <= -k1 or columns <= k2:
+            ctx.fail(f"has no diagonals from {k1} to {k2}", 0)
+        expected.append(min(rows + min(k2, 0), columns - max(k1, 0)))
+    else:
+        expected.append(ANY)
+    ctx.unify(1, TensorType(expected, diagonal.dtype))
+    return data
+
+
+def sliding_window(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    axis = norm_axis(attrs.axis, len(data.shape), ctx)
+    window = attrs.window_shape
+    if len(window) != len(data.shape) - axis or len(attrs.strides) != len(window) or any(s < 1 for s in attrs.strides):
+        ctx.fail(f"window_shape and strides must have a positive number for each axis of `{data!r}` from {axis}")
+    moved = [div_dim(add_dim(d, -(w - 1) + s - 1), s) for d, w, s in zip(data.shape[axis:], window, attrs.strides)]
+    return TensorType((*data.shape[:axis], *moved, *window), data.dtype)
+
+
+DATA = ("data",)
+
+OPS = (
+    Op("take", ("data", "indices"), TakeAttrs, take, I, 3),
+    Op("gather", ("data", "indices"), GatherAttrs, gather, I, 3),
+    Op("gather_nd", ("data", "indices"), GatherNDAttrs, gather_nd, I, 3),
+    Op("strided_slice", DATA, StridedSliceAttrs, strided_slice, I, 4),
+    Op("slice_like", ("data", "shape_like"), SliceLikeAttrs, slice_like, I, 10),
+    Op("where", ("condition", "x", "y"), None, where, B, 4),
+    Op("argwhere", ("condition",), None, argwhere, OPAQUE, 10),
+    Op("sequence_mask", ("data", "valid_length"), SequenceMaskAttrs, sequence_mask, I, 10),
+    Op("matrix_set_diag", ("input", "diagonal"), MatrixSetDiagAttrs, matrix_set_diag, I, 10),
+    Op("sliding_window", DATA, SlidingWindowAttrs, sliding_window, OPAQUE, 10),
+)

@@ -1,0 +1,101 @@
+"""Products of numbers of a few bits, as counts of bits in packed words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import TensorType, Type
+from relaylang.ops.nn_conv import check_window, conv_window, total_padding
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import change_layout, div_dim
+
+F = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+@attrs_class("relay.attrs.BitPackAttrs")
+class BitPackAttrs:
+    bits: int = 1
+    pack_axis: int = 1
+    bit_axis: int = -1
+    pack_type: str | None = None
+    name: str = "BitPack"
+
+
+@attrs_class("relay.attrs.BinaryConv2DAttrs")
+class BinaryConv2DAttrs:
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    kernel_size: Ints = (3, 3)
+    channels: int | None = None
+    activation_bits: int = 1
+    weight_bits: int = 1
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    pack_dtype: str | None = None
+    out_dtype: str | None = None
+    unipolar: bool = True
+
+
+@attrs_class("relay.attrs.BinaryDenseAttrs")
+class BinaryDenseAttrs:
+    units: int | None
+    data_bits: int = 1
+    weight_bits: int = 1
+    pack_dtype: str | None = None
+    out_dtype: str | None = None
+    unipolar: bool = True
+
+
+def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """`pack_axis` is counted in words; the bits stand along an axis that is put in at `bit_axis`.
+
+    TVM has no axis put in, unless `bit_axis` is the number of dimensions: it writes the number of bits over the extent
+    that is there. Its kernel makes the other shape, so that only such programs ran as were well typed here too.
+    """
+    data = tensor(types, 0, ctx)
+    if attrs.pack_type is None:
+        ctx.fail("the attribute pack_type must be given")
+    width = int("".join(c for c in attrs.pack_type if c.isdigit()) or 0)
+    if not width:
+        ctx.fail(f"pack_type={attrs.pack_type!r} must be an unsigned integer type")
+    rank = len(data.shape)
+    shape = list(data.shape)
+    if 0 <= attrs.bit_axis < rank:
+        shape[attrs.bit_axis] = attrs.bits
+    if 0 <= attrs.pack_axis < rank:
+        shape[attrs.pack_axis] = div_dim(data.shape[attrs.pack_axis], width)
+    if attrs.bit_axis == rank:
+        shape.append(attrs.bits)
+    return TensorType(shape, attrs.pack_type)
+
+
+def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if attrs.channels is None:
+        ctx.fail("the attribute channels must be given")
+    if attrs.out_dtype is None:
+        ctx.fail("the attribute out_dtype must be given")
+    check_window(attrs, 2, ("strides", "kernel_size"), ctx)
+    shape = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)
+    pads = total_padding(attrs.padding, 2, ctx)
+    for i in range(2):
+        shape[2 + i] = conv_window(shape[2 + i], pads[i], attrs.kernel_size[i], attrs.strides[i], ctx)
+    shape[1] = attrs.channels
+    return TensorType(change_layout(shape, "NCHW", attrs.data_layout, ctx), attrs.out_dtype)
+
+
+def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = tensor(types, 0, ctx)
+    if not data.shape:
+        ctx.fail("must have at least one dimension", 0)
+    if attrs.units is None:
+        ctx.fail("the attribute units must be given")
+    return TensorType((*data.shape[:-1], attrs.units), attrs.out_dtype or data.dtype)
+
+
+OPS = (
+    Op("nn.bitpack", ("data",), BitPackAttrs, bitpack, OpPattern.INJECTIVE, 2),
+    Op("nn.bitserial_conv2d", ("data", "weight"), BinaryConv2DAttrs, bitserial_conv2d, F, 2, needs=(0,)),
+    Op("nn.bitserial_dense", ("data", "weight"), BinaryDenseAttrs, bitserial_dense, F, 1, needs=(0,)),
+)

@@ -1,0 +1,275 @@
+"""Convolutions and products whose weight was laid out beforehand (Winograd, matrix product, packed), and those of
+optical flow and deformable windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv_window, total_padding
+from relaylang.ops.nn_dense import DenseAttrs
+from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
+
+F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.Conv2DWinogradAttrs")
+class Conv2DWinogradAttrs:
+    tile_size: int
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.Conv3DWinogradAttrs")
+class Conv3DWinogradAttrs:
+    tile_size: int
+    strides: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    dilation: Ints = (1, 1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "OIDHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.ConvWinogradWeightTransformAttrs")
+class ConvWinogradWeightTransformAttrs:
+    tile_size: int
+
+
+@attrs_class("relay.attrs.Conv2DWinogradNNPACKWeightTransformAttrs")
+class Conv2DWinogradNNPACKWeightTransformAttrs:
+    convolution_algorithm: int
+    out_dtype: str | None = None
+
+
+@attrs_class("relay.attrs.ConvGemmWeightTransformAttrs")
+class ConvGemmWeightTransformAttrs:
+    tile_N: int
+    tile_K: int
+
+
+@attrs_class("relay.attrs.DensePackAttrs")
+class DensePackAttrs:
+    units: int | None
+    out_dtype: str | None = None
+    weight_layout: str = "NC"
+
+
+@attrs_class("relay.attrs.CorrelationAttrs")
+class CorrelationAttrs:
+    kernel_size: int = 1
+    max_displacement: int = 1
+    stride1: int = 1
+    stride2: int = 1
+    padding: Ints = (0, 0)
+    is_multiply: bool = True
+    layout: str = "NCHW"
+
+
+@attrs_class("relay.attrs.DeformableConv2DAttrs")
+class DeformableConv2DAttrs:
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1, 1)
+    deformable_groups: int = 1
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+def window_extents(shape: Sequence[Dim], kernel: Sequence[Dim], attrs: AnyValue, ctx: RelationContext) -> list[Dim]:
+    """What a convolution leaves of the spatial axes of a shape in the order N, C, space."""
+    rank = len(shape) - 2
+    pads = total_padding(attrs.padding, rank, ctx)
+    out: list[Dim] = []
+    for i in range(rank):
+        reach = add_dim(mul_dim(add_dim(kernel[i], -1), attrs.dilation[i]), 1)
+        out.append(conv_window(shape[2 + i], pads[i], reach, attrs.strides[i], ctx))
+    return out
+
+
+def prepared(rank: int) -> Relation:
+    """A convolution whose weight has a form of the backend's own, so that only the attributes tell the result."""
+    reference = "NC" + SPATIAL[rank]
+
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        data = tensor(types, 0, ctx)
+        if attrs.kernel_size is None or attrs.channels is None:
+            ctx.fail("the attributes channels and kernel_size must be given: the weight's type does not tell them")
+        check_window(attrs, rank, ("strides", "dilation", "kernel_size"), ctx)
+        shape = change_layout(data.shape, attrs.data_layout, reference, ctx)
+        change_layout([1] * (rank + 2), "OI" + SPATIAL[rank], attrs.kernel_layout, ctx, 1)
+        shape = [shape[0], attrs.channels, *window_extents(shape, attrs.kernel_size, attrs, ctx)]
+        out = change_layout(shape, reference, attrs.out_layout or attrs.data_layout, ctx)
+        return TensorType(out, attrs.out_dtype or data.dtype)
+
+    return rel
+
+
+def winograd_weight_2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    weight = tensor(types, 0, ctx)
+    need_rank(weight, 4, 0, ctx)
+    channels, depth, *kernel = weight.shape
+    return TensorType((*[add_dim(k, attrs.tile_size - 1) for k in kernel], channels, depth), weight.dtype)
+
+
+def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The axis of the kernel's depth is transformed too where it has 3 to 7 entries."""
+    weight = tensor(types, 0, ctx)
+    need_rank(weight, 5, 0, ctx)
+    channels, inputs, *kernel = weight.shape
+    if not isinstance(kernel[0], int):
+        ctx.fail(f"must have a known depth, not `{weight!r}`", 0)
+    tiles = [add_dim(k, attrs.tile_size - 1) for k in kernel]
+    assert isinstance(kernel[0], int)
+    shape = tiles if 2 < kernel[0] < 8 else [*tiles[1:], kernel[0]]
+    return TensorType((*shape, channels, inputs), weight.dtype)
+
+
+def winograd_weight_nnpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    weight = tensor(types, 0, ctx)
+    need_rank(weight, 4, 0, ctx)
+    return TensorType((*weight.shape[:2], 8, 8), attrs.out_dtype or weight.dtype)
+
+
+def gemm_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """The weight as a matrix of (sum, channels), in tiles, filled up with zeros."""
+    weight = tensor(types, 0, ctx)
+    need_rank(weight, 4, 0, ctx)
+    columns, rows = attrs.tile_N, attrs.tile_K
+    if columns <= 0 or rows <= 0:
+        ctx.fail(f"tile_N={columns} and tile_K={rows} must be positive")
+    total, channels = product(weight.shape[:3]), weight.shape[3]
+    down = div_dim(mul_dim(div_dim(add_dim(total, 4 * rows - 1), 4 * rows), 4 * rows), rows)
+    across = div_dim(add_dim(channels, columns - 1), columns)
+    inner = (columns, rows) if weight.dtype in ("int8", "uint8") else (rows, columns)
+    return TensorType((across, down, *inner), weight.dtype)
+
+
+def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
+    """A product with a weight of (units / tile, inputs, tile); `typed`: the result's element type must be given."""
+
+    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
+        need_rank(data, 2, 0, ctx)
+        if len(weight.shape) not in ranks:
+            ctx.fail(f"must have {' or '.join(map(str, ranks))} dimensions, not `{weight!r}`", 1)
+        if typed and attrs.out_dtype is None:
+            ctx.fail("the attribute out_dtype must be given")
+        units = mul_dim(weight.shape[0], weight.shape[2])
+        return TensorType((data.shape[0], units), attrs.out_dtype or data.dtype)
+
+    return rel
+
+
+def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """A channel for each displacement, a place for each patch of the first argument."""
+    first, second = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    need_rank(first, 4, 0, ctx)
+    need_rank(second, 4, 1, ctx)
+    if attrs.layout != "NCHW":
+        ctx.fail(f'layout={attrs.layout!r} must be "NCHW"')
+    if attrs.stride1 <= 0 or attrs.stride2 <= 0:
+        ctx.fail(f"stride1={attrs.stride1} and stride2={attrs.stride2} must be positive")
+    pads = total_padding(attrs.padding, 2, ctx)
+    border = attrs.max_displacement + (attrs.kernel_size - 1) // 2
+    around = 2 * (attrs.max_displacement // attrs.stride2) + 1
+    places = [
+        div_dim(add_dim(extent, pad - 2 * border + attrs.stride1 - 1), attrs.stride1)
+        for extent, pad in zip((first.shape[2], second.shape[3]), pads)
+    ]
+    return TensorType((first.shape[0], around * around, *places), first.dtype)
+
+
+def deformable_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    data = tensor(types, 0, ctx)
+    check_window(attrs, 2, ("strides", "dilation", "kernel_size"), ctx)
+    if attrs.groups < 1:
+        ctx.fail(f"groups={attrs.groups} must be positive")
+    shape = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)
+    depth = div_dim(shape[1], attrs.groups)
+    if attrs.kernel_size is not None and attrs.channels is not None:
+        weight: list[Dim] = [attrs.channels, depth, *attrs.kernel_size]
+        ctx.unify(2, TensorType(change_layout(weight, "OIHW", attrs.kernel_layout, ctx, 2), data.dtype))
+    else:
+        if not isinstance(types[2], TensorType):
+            return None
+        weight = change_layout(types[2].shape, attrs.kernel_layout, "OIHW", ctx, 2)
+        if not same_dim(depth, weight[1]):
+            ctx.fail(f"takes {weight[1]} input channels, but the data has {shape[1]} in {attrs.groups} groups", 2)
+        if attrs.channels is not None and not same_dim(attrs.channels, weight[0]):
+            ctx.fail(f"makes {weight[0]} output channels, but channels={attrs.channels}", 2)
+        if attrs.kernel_size is not None and not all(map(same_dim, attrs.kernel_size, weight[2:])):
+            ctx.fail(f"has a kernel of {weight[2:]}, but kernel_size={list(attrs.kernel_size)}", 2)
+    out = window_extents(shape, weight[2:], attrs, ctx)
+    moves = mul_dim(product(weight[2:]), 2 * attrs.deformable_groups)
+    ctx.unify(1, TensorType(change_layout([shape[0], moves, *out], "NCHW", attrs.data_layout, ctx, 1), data.dtype))
+    made = change_layout([shape[0], weight[0], *out], "NCHW", attrs.out_layout or attrs.data_layout, ctx)
+    return TensorType(made, attrs.out_dtype or data.dtype)
+
+
+ARGS = ("data", "weight")
+PREFIX = "nn.contrib_conv2d_"
+QUANTISED = ("input_zero_point", "weight_zero_point", "input_scale", "weight_scale")
+
+OPS = (
+    Op(PREFIX + "winograd_without_weight_transform", ARGS, Conv2DWinogradAttrs, prepared(2), F, 10, needs=(0,)),
+    Op(PREFIX + "winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs, winograd_weight_2d, F, 10),
+    Op(
+        PREFIX + "winograd_nnpack_weight_transform",
+        ARGS[1:],
+        Conv2DWinogradNNPACKWeightTransformAttrs,
+        winograd_weight_nnpack,
+        OPAQUE,
+        10,
+    ),
+    Op(PREFIX + "gemm_without_weight_transform", ARGS, Conv2DAttrs, prepared(2), F, 10, needs=(0,)),
+    Op(PREFIX + "gemm_weight_transform", ("weights",), ConvGemmWeightTransformAttrs, gemm_weight, F, 10),
+    Op(
+        "nn.contrib_conv3d_winograd_without_weight_transform",
+        ARGS,
+        Conv3DWinogradAttrs,
+        prepared(3),
+        F,
+        10,
+        needs=(0,),
+    ),
+    Op(
+        "nn.contrib_conv3d_winograd_weight_transform",
+        ARGS[1:],
+        ConvWinogradWeightTransformAttrs,
+        winograd_weight_3d,
+        F,
+        10,
+    ),
+    Op("nn.contrib_dense_pack", ARGS, DenseAttrs, packed_dense((3, 4), False), F, 10),
+    Op("qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1)),
+    Op("nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2),
+    Op(
+        "nn.deformable_conv2d",
+        ("data", "offset", "weight"),
+        DeformableConv2DAttrs,
+        deformable_conv2d,
+        F,
+        5,
+        needs=(0,),
+    ),
+)

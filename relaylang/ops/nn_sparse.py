@@ -1,0 +1,84 @@
+"""Products with sparse matrices: rows in CSR form, or blocks of rows in BSR form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import Dim, TensorType, TupleType, Type
+from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import add_dim, mul_dim, need_rank
+
+F = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+@attrs_class("relay.attrs.SparseDenseAttrs")
+class SparseDenseAttrs:
+    sparse_lhs: bool = False
+
+
+@attrs_class("relay.attrs.SparseTransposeAttrs")
+class SparseTransposeAttrs:
+    pass
+
+
+@attrs_class("relay.attrs.SparseConv2DAttrs")
+class SparseConv2DAttrs:
+    layout: str = "NHWC"
+    kernel_size: Ints = (1, 1)
+
+
+def rows_of(data: TensorType, indptr: TensorType, ctx: RelationContext) -> Dim:
+    """How many rows a sparse matrix has: one for each entry of `indptr` but the last, or a block of them."""
+    need_rank(indptr, 1, 3, ctx)
+    return mul_dim(add_dim(indptr.shape[0], -1), data.shape[1] if len(data.shape) > 1 else 1)
+
+
+def sparse_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    dense, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
+    if len(values.shape) not in (1, 3):
+        ctx.fail(f"must have 1 dimension (CSR) or 3 (BSR), not `{values!r}`", 1)
+    if not dense.shape:
+        ctx.fail("must have at least one dimension", 0)
+    rows = rows_of(values, indptr, ctx)
+    return TensorType((rows, dense.shape[0]) if attrs.sparse_lhs else (dense.shape[0], rows), dense.dtype)
+
+
+def sparse_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    for i in range(2):
+        need_rank(tensor(types, i, ctx), 1, i, ctx)
+    return TupleType([tensor(types, i, ctx) for i in range(3)])
+
+
+def sparse_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    dense, values, indices = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
+    if values.dtype != dense.dtype:
+        ctx.fail(f"is of {values.dtype}, but the dense matrix is of {dense.dtype}", 1)
+    need_rank(values, 1, 1, ctx)
+    need_rank(indices, 1, 2, ctx)
+    return dense
+
+
+def sparse_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
+    need_rank(data, 4, 0, ctx)
+    if len(values.shape) not in (2, 3):
+        ctx.fail(f"must have 2 or 3 dimensions (BSR), not `{values!r}`", 1)
+    channels = rows_of(values, indptr, ctx)
+    if attrs.layout == "NHWC":
+        return TensorType((*data.shape[:3], channels), data.dtype)
+    if attrs.layout != "NCHW":
+        ctx.fail(f'layout={attrs.layout!r} must be "NHWC" or "NCHW"')
+    return TensorType((data.shape[0], channels, *data.shape[2:]), data.dtype)
+
+
+SPARSE = ("sparse_data", "sparse_indices", "sparse_indptr")
+WEIGHT = ("weight_data", "weight_indices", "weight_indptr")
+
+OPS = (
+    Op("nn.sparse_dense", ("dense_data", *SPARSE), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3)),
+    Op("nn.internal.sparse_dense_padded", ("data", *WEIGHT), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3)),
+    Op("nn.sparse_transpose", SPARSE, SparseTransposeAttrs, sparse_transpose, F, 1),
+    Op("nn.sparse_add", ("dense_data", *SPARSE), None, sparse_add, OpPattern.OPAQUE, 1, needs=(0, 1, 2)),
+    Op("nn.sparse_conv2d", ("dense_data", *SPARSE), SparseConv2DAttrs, sparse_conv2d, F, 1, needs=(0, 1, 3)),
+)

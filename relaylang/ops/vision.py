@@ -1,0 +1,237 @@
+"""Operators of object detection: anchors, boxes, non-maximum suppression, regions of interest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relaylang.ir.types import ANY, TensorType, TupleType, Type
+from relaylang.ops.record import Floats, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import div_dim, mul_dim, need_rank, product, same_dim
+
+F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
+
+
+@attrs_class("relay.attrs.MultiBoxPriorAttrs")
+class MultiBoxPriorAttrs:
+    sizes: Floats = (1.0,)
+    ratios: Floats = (1.0,)
+    steps: Floats = (-1.0, -1.0)
+    offsets: Floats = (0.5, 0.5)
+    clip: bool = False
+
+
+@attrs_class("relay.attrs.MultiBoxTransformLocAttrs")
+class MultiBoxTransformLocAttrs:
+    clip: bool = True
+    threshold: float = 0.01
+    variances: Floats = (0.1, 0.1, 0.2, 0.2)
+    keep_background: bool = False
+
+
+@attrs_class("relay.attrs.GetValidCountsAttrs", in_metadata=True)
+class GetValidCountsAttrs:
+    score_threshold: float | None = None
+    id_index: int = 0
+    score_index: int = 1
+
+
+@attrs_class("relay.attrs.NonMaximumSuppressionAttrs", in_metadata=True)
+class NonMaximumSuppressionAttrs:
+    force_suppress: bool = False
+    top_k: int = -1
+    coord_start: int = 2
+    score_index: int = 1
+    id_index: int = 0
+    return_indices: bool = True
+    invalid_to_bottom: bool = False
+
+
+@attrs_class("relay.attrs.AllClassNonMaximumSuppressionAttrs", in_metadata=True)
+class AllClassNonMaximumSuppressionAttrs:
+    output_format: str = "onnx"
+
+
+@attrs_class("relay.attrs.RegularNonMaximumSuppressionAttrs", in_metadata=True)
+class RegularNonMaximumSuppressionAttrs:
+    max_detections_per_class: int
+    max_detections: int
+    num_classes: int
+    iou_threshold: float
+    score_threshold: float
+
+
+@attrs_class("relay.attrs.ROIAlignAttrs", in_metadata=True)
+class ROIAlignAttrs:
+    pooled_size: Ints
+    spatial_scale: float
+    sample_ratio: int = -1
+    layout: str = "NCHW"
+    mode: str = "avg"
+
+
+@attrs_class("relay.attrs.ROIPoolAttrs", in_metadata=True)
+class ROIPoolAttrs:
+    pooled_size: Ints
+    spatial_scale: float
+    layout: str = "NCHW"
+
+
+@attrs_class("relay.attrs.ProposalAttrs", in_metadata=True)
+class ProposalAttrs:
+    scales: Floats = (4.0, 8.0, 16.0, 32.0)
+    ratios: Floats = (0.5, 1.0, 2.0)
+    feature_stride: int = 16
+    threshold: float = 0.7
+    rpn_pre_nms_top_n: int = 6000
+    rpn_post_nms_top_n: int = 300
+    rpn_min_size: int = 16
+    iou_loss: bool = False
+
+
+@attrs_class("relay.attrs.YoloReorgAttrs")
+class YoloReorgAttrs:
+    stride: int = 1
+
+
+def ranked(types: Sequence[Type], arg: int, rank: int, ctx: RelationContext) -> TensorType:
+    """Argument `arg` as a tensor of a given number of dimensions."""
+    ty = tensor(types, arg, ctx)
+    need_rank(ty, rank, arg, ctx)
+    return ty
+
+
+def multibox_prior(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = ranked(types, 0, 4, ctx)
+    each = len(attrs.sizes) + len(attrs.ratios) - 1
+    return TensorType((1, mul_dim(product(data.shape[2:]), each), 4), data.dtype)
+
+
+def multibox_transform_loc(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    probability, location = ranked(types, 0, 3, ctx), ranked(types, 1, 2, ctx)
+    anchor = ranked(types, 2, 3, ctx)
+    anchors = anchor.shape[1]
+    if not same_dim(probability.shape[2], anchors):
+        ctx.fail(f"has {anchors} anchors, but the class probabilities have {probability.shape[2]}", 2)
+    if not same_dim(mul_dim(probability.shape[2], 4), location.shape[1]):
+        ctx.fail(f"has {location.shape[1]} numbers, which are not 4 for each of {probability.shape[2]} anchors", 1)
+    if anchors == 0 or not same_dim(anchor.shape[2], 4):
+        ctx.fail(f"must have the shape (1, anchors, 4), not `{anchor!r}`", 2)
+    batch = probability.shape[0]
+    return TupleType((TensorType((batch, anchors, 6), probability.dtype), TensorType((batch,), "int32")))
+
+
+def get_valid_counts(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = ranked(types, 0, 3, ctx)
+    counts, indices = TensorType(data.shape[:1], "int32"), TensorType(data.shape[:2], "int32")
+    return TupleType((counts, data, indices))
+
+
+def non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = ranked(types, 0, 3, ctx)
+    ranked(types, 1, 1, ctx)
+    if not attrs.return_indices:
+        return data
+    return TupleType((TensorType(data.shape[:2], "int32"), TensorType((data.shape[0], 1), "int32")))
+
+
+def all_class_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    boxes, scores = ranked(types, 0, 3, ctx), ranked(types, 1, 3, ctx)
+    batch, classes, per_class = boxes.shape[0], scores.shape[1], boxes.shape[1]
+    if attrs.output_format == "onnx":
+        rows = ANY if ANY in (batch, per_class) else mul_dim(mul_dim(batch, classes), per_class)
+        return TupleType((TensorType((rows, 3), "int64"), TensorType((1,), "int64")))
+    rows = mul_dim(classes, per_class)
+    indices, found = TensorType((batch, rows, 2), "int64"), TensorType((batch, rows), "float32")
+    return TupleType((indices, found, TensorType((batch,), "int64")))
+
+
+def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    boxes = ranked(types, 0, 3, ctx)
+    ranked(types, 1, 3, ctx)
+    if attrs.max_detections < 0:
+        ctx.fail(f"max_detections={attrs.max_detections} must not be negative")
+    rows = (boxes.shape[0], attrs.max_detections)
+    found = TensorType(rows, "float32")
+    return TupleType((TensorType((*rows, 4), "float32"), found, found, TensorType(rows[:1], "int32")))
+
+
+def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """A window of a fixed size out of each region of interest."""
+    data, rois = ranked(types, 0, 4, ctx), ranked(types, 1, 2, ctx)
+    if len(attrs.pooled_size) != 2:
+        ctx.fail(f"pooled_size={list(attrs.pooled_size)} must have 2 numbers")
+    if attrs.layout == "NCHW":
+        return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
+    if attrs.layout != "NHWC":
+        ctx.fail(f'layout={attrs.layout!r} must be "NCHW" or "NHWC"')
+    return TensorType((rois.shape[0], *attrs.pooled_size, data.shape[3]), data.dtype)
+
+
+def proposal(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    probability, info = ranked(types, 0, 4, ctx), ranked(types, 2, 2, ctx)
+    ranked(types, 1, 4, ctx)
+    if not same_dim(info.shape[1], 3):
+        ctx.fail(f"must have the shape (batch, 3), not `{info!r}`", 2)
+    return TensorType((mul_dim(probability.shape[0], attrs.rpn_post_nms_top_n), 5), probability.dtype)
+
+
+def yolo_reorg(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    data = ranked(types, 0, 4, ctx)
+    if attrs.stride == 0:
+        ctx.fail("stride=0 must be positive")
+    batch, channels, height, width = data.shape
+    channels = mul_dim(channels, attrs.stride**2)
+    return TensorType((batch, channels, div_dim(height, attrs.stride), div_dim(width, attrs.stride)), data.dtype)
+
+
+OPS = (
+    Op("vision.multibox_prior", ("data",), MultiBoxPriorAttrs, multibox_prior, OPAQUE, 5),
+    Op(
+        "vision.multibox_transform_loc",
+        ("cls_prob", "loc_pred", "anchor"),
+        MultiBoxTransformLocAttrs,
+        multibox_transform_loc,
+        OPAQUE,
+        5,
+    ),
+    Op(
+        "vision.get_valid_counts",
+        ("data", "score_threshold"),
+        GetValidCountsAttrs,
+        get_valid_counts,
+        OPAQUE,
+        5,
+        needs=(0,),
+    ),
+    Op(
+        "vision.non_max_suppression",
+        ("data", "valid_count", "indices", "max_output_size", "iou_threshold"),
+        NonMaximumSuppressionAttrs,
+        non_max_suppression,
+        OPAQUE,
+        5,
+        needs=(0, 1),
+    ),
+    Op(
+        "vision.all_class_non_max_suppression",
+        ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+        AllClassNonMaximumSuppressionAttrs,
+        all_class_non_max_suppression,
+        OPAQUE,
+        5,
+        needs=(0, 1),
+    ),
+    Op(
+        "vision.regular_non_max_suppression",
+        ("boxes", "scores"),
+        RegularNonMaximumSuppressionAttrs,
+        regular_non_max_suppression,
+        OPAQUE,
+        5,
+    ),
+    Op("vision.roi_align", ("data", "rois"), ROIAlignAttrs, region, F, 5),
+    Op("vision.roi_pool", ("data", "rois"), ROIPoolAttrs, region, F, 5),
+    Op("vision.proposal", ("cls_prob", "bbox_pred", "im_info"), ProposalAttrs, proposal, OPAQUE, 5),
+    Op("vision.yolo_reorg", ("data",), YoloReorgAttrs, yolo_reorg, OpPattern.INJECTIVE, 5),
+)
