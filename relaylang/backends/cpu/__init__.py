@@ -21,6 +21,8 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import flatten
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel, lower_function
+from relaylang.backends.cpu.legalise import legalise
+from relaylang.backends.cpu.lower import ALONE
 from relaylang.backends.cpu.schedule import Program, make_program
 from relaylang.backends.target import Target
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
@@ -43,6 +45,7 @@ _PATTERNS = {
     "qnn.mul": OpPattern.BROADCAST,
     "qnn.conv2d": OpPattern.OUT_ELEMWISE_FUSABLE,
     "qnn.dense": OpPattern.OUT_ELEMWISE_FUSABLE,
+    **dict.fromkeys(ALONE, OpPattern.OPAQUE),
 }
 
 
@@ -61,7 +64,7 @@ def describe(function: Function) -> str:
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
     check(mod)
-    graph = simplify_expr(flatten(mod, entry))
+    graph = legalise(simplify_expr(flatten(mod, entry)))
     assert isinstance(graph, Function)
     fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
     assert isinstance(fused, Function)

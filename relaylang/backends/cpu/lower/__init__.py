@@ -9,14 +9,27 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.backends.cpu.kernel import AnchorLowering, Kernel, Value
-from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_norm, nn_pool, qnn, reduce, tensor, transform
+from relaylang.backends.cpu.legalise import REWRITES
+from relaylang.backends.cpu.lower import algorithm, nn_conv, nn_dense, nn_norm, nn_pool, qnn, reduce, scatter, tensor, transform
 from relaylang.ir import Call
+
+#: What inference makes of other operators (`passes.simplify_inference`).
+SIMPLIFIED = frozenset({"nn.layer_norm", "nn.group_norm", "nn.instance_norm", "nn.l2_normalize"})
 
 Lowering = Callable[[Kernel, Call, list[Any]], Value]
 
-RECIPES: dict[str, Lowering] = {**tensor.RECIPES, **transform.RECIPES, **nn_norm.RECIPES, **qnn.RECIPES}
+RECIPES: dict[str, Lowering] = {
+    **tensor.RECIPES,
+    **transform.RECIPES,
+    **scatter.RECIPES,
+    **algorithm.RECIPES,
+    **nn_norm.RECIPES,
+    **qnn.RECIPES,
+}
 ANCHORS: dict[str, AnchorLowering] = {
     **reduce.ANCHORS,
+    **scatter.ANCHORS,
+    **algorithm.ANCHORS,
     **nn_norm.ANCHORS,
     **nn_pool.ANCHORS,
     **nn_dense.ANCHORS,
@@ -25,6 +38,25 @@ ANCHORS: dict[str, AnchorLowering] = {
 }
 
 
+#: Written by stages of their own that want finished operands: never fused with what is before them.
+ALONE = frozenset(scatter.ANCHORS) | frozenset(algorithm.ANCHORS) | frozenset(algorithm.RECIPES)
+#: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
+GAPS: dict[str, str] = {
+    "dyn.": "the result's shape is known only when the program runs",
+    "argwhere": "the result's shape is known only when the program runs",
+    "dft": "no code: a Fourier transform is no loop nest of this backend",
+    "sparse_reshape": "no code: coordinates of sparse tensors stay with the interpreter",
+}
+
+
 def lowered() -> frozenset[str]:
-    """The operators that have a lowering."""
-    return frozenset(RECIPES) | frozenset(ANCHORS)
+    """The operators that have a lowering, or are put together from those that have."""
+    return frozenset(RECIPES) | frozenset(ANCHORS) | frozenset(REWRITES) | SIMPLIFIED
+
+
+def gap(name: str) -> str | None:
+    """Why an operator cannot be compiled, None where it can."""
+    if name in lowered():
+        return None
+    family = name.partition(".")[0] + "."
+    return GAPS.get(name) or GAPS.get(family) or "no code yet"

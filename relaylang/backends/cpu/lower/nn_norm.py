@@ -1,6 +1,7 @@
 """Activations, biases, softmax and other small parts of networks."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,6 +179,33 @@ def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     kernel.loops(nest)
 
 
+def _nll_loss(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    """Minus each target's prediction times its class's weight; the mean is over the weights."""
+    predictions, targets, weights = (kernel.in_memory(a) for a in args)
+    reduction = call.attrs.reduction
+    dtype = sink.anchor.dtype
+    ctype = CTYPES[dtype]
+    batch, classes = predictions.shape[:2]
+    inner = math.prod(predictions.shape[2:])
+    each = kernel.buffer(targets.shape if reduction == "none" else (1,), dtype)
+    stage = kernel.stage()
+    stage.put(
+        f"{ctype} loss = 0, weight = 0;\n"
+        f"for (long i = 0; i < {batch * inner}; i++) {{\n"
+        f"  const long k = {targets.name}[i];\n"
+        f"  const int used = k != {call.attrs.ignore_index} && k >= 0 && k < {classes};\n"
+        f"  const {ctype} w = used ? {weights.name}[k] : 0;\n"
+        f"  const {ctype} v = used ? -{predictions.name}[(i / {max(inner, 1)} * {classes} + k) * {inner} + i % {max(inner, 1)}] * w : 0;\n"
+        + (f"  {each.name}[i] = v;\n}}" if reduction == "none" else "  loss += v; weight += w;\n}")
+    )  # fmt: skip
+    if reduction != "none":
+        stage.put(f"{each.name}[0] = loss{' / weight' if reduction == 'mean' else ''};")
+    nest = Nest(sink.anchor.shape)
+    index = [variable(d) for d in range(len(sink.anchor.shape))]
+    sink.store(nest, index, nest.load(each, nest.offset(index, sink.anchor.shape)))
+    kernel.loops(nest)
+
+
 RECIPES: dict[str, Any] = {
     "nn.bias_add": _bias_add,
     "nn.leaky_relu": _leaky_relu,
@@ -190,4 +218,5 @@ ANCHORS: dict[str, Any] = {
     "nn.fast_softmax": _softmax(log=False),
     "nn.log_softmax": _softmax(log=True),
     "nn.lrn": _lrn,
+    "nn.nll_loss": _nll_loss,
 }

@@ -194,6 +194,9 @@ def _arg(kind: str) -> Any:
         number = nest.index(nest.offset([place[d] for d in axes], [data.shape[d] for d in axes]))  # type: ignore[arg-type]
         sign = ">" if kind == "max" else "<"
         test = f"{sign}=" if call.attrs.select_last_index else sign
+        if is_float(data.dtype):
+            # A nan is never the one that is looked for.
+            value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(_start(kind, data.dtype), [], data.dtype)], data.dtype)
         nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
         lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
         lines = [line for line in lines if "ivdep" not in line]

@@ -37,7 +37,10 @@ UNARY: dict[str, str] = {
     "copy": "{0}",
     "identity": "{0}",
     "device_copy": "{0}",
-    "nn.relu": "{0} < 0 ? 0 : {0}",
+    **{f"annotation.{mark}": "{0}" for mark in ("bitpack_start", "bitpack_end", "cast_hint", "checkpoint",
+                                                "compiler_begin", "compiler_end", "stop_fusion")},
+    # A nan becomes zero.
+    "nn.relu": "{0} > 0 ? {0} : 0",
     "sign": "({0} > 0) - ({0} < 0)",
 }
 #: Functions of two numbers: (floats, integers).

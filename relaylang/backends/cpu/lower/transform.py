@@ -391,6 +391,58 @@ def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, at)
 
 
+def _reverse_sequence(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, lengths = args
+    shape, dtype = result_type(call)
+    seq, batch = axis_of(call.attrs.seq_axis, len(shape)), axis_of(call.attrs.batch_axis, len(shape))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        length = convert(nest, lengths.at(nest, [index[batch]]), "int64")
+        length = nest.op(f"r_clamp_index({{0}}, 0, {shape[seq]})", [length], "int64")
+        here = nest.as_scalar(index[seq])
+        where = nest.op("({0} < {1} ? {1} - 1 - {0} : {0})", [here, length], "int64")
+        return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
+
+    return Recipe(shape, dtype, at)
+
+
+def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    attrs = call.attrs
+    axis, count = axis_of(attrs.axis, len(data.shape)), len(attrs.window_shape)
+    strides = list(attrs.strides) * (count if len(attrs.strides) == 1 else 1)
+
+    def source(nest: Nest, index: list[Index]) -> list[Index]:
+        first, inside = index[axis : axis + count], index[axis + count :]
+        return [*index[:axis], *[nest.add(nest.scale(i, s), nest.as_scalar(w) if not isinstance(w, Affine) else w)
+                                 for i, s, w in zip(first, strides, inside)]]  # fmt: skip
+
+    return moved(call, data, source)
+
+
+def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data = args[0]
+    shape, dtype = result_type(call)
+    strides = list(call.attrs.strides)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        tests: list[Scalar] = []
+        where: list[Index] = []
+        for i, step in zip(index, strides):
+            if step == 1:
+                where.append(i)
+                continue
+            value = nest.as_scalar(i)
+            tests.append(nest.op(f"({{0}} % {step} == 0)", [value], "bool"))
+            where.append(nest.op(f"({{0}} / {step})", [value], "int64"))
+        out = data.at(nest, where)
+        for test in tests:
+            out = nest.op("({0} ? {1} : {2})", [test, out, nest.const(call.attrs.dilation_value, dtype)], dtype)
+        return out
+
+    return Recipe(shape, dtype, at)
+
+
 def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     return BufTensor(kernel.constant(np.array(args[0].shape, dtype).reshape(shape), dtype))
@@ -429,6 +481,9 @@ RECIPES: dict[str, Any] = {
     "nn.space_to_depth": _space_to_depth,
     "nn.depth_to_space": _depth_to_space,
     "sequence_mask": _sequence_mask,
+    "reverse_sequence": _reverse_sequence,
+    "sliding_window": _sliding_window,
+    "nn.dilate": _dilate,
     "shape_of": _shape_of,
     "ndarray_size": _ndarray_size,
 }

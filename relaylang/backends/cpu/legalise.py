@@ -1,0 +1,377 @@
+"""Operators that are others put together: transposed convolutions, blocks, layouts, losses, quantised products.
+
+Each is replaced by the operators that it means, before fusion, so that those are fused and scheduled as ever, and what
+depends on bound weights alone is computed once. Integers come out the same to the bit.
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
+from relaylang.ops.record import Op
+from relaylang.passes.build import op_call, scalar
+
+Rewrite = Callable[[Call, list[Expr]], "Expr | None"]
+
+
+def shape_of(x: Expr) -> tuple[int, ...] | None:
+    """The shape of a typed tensor, None where an extent is not known."""
+    ty = x.checked_type
+    if not isinstance(ty, TensorType) or not all(isinstance(d, int) for d in ty.shape):
+        return None
+    return tuple(ty.shape)  # type: ignore[arg-type]
+
+
+def dtype_of(x: Expr) -> str:
+    assert isinstance(x.checked_type, TensorType)
+    return x.checked_type.dtype
+
+
+def _known(x: Expr) -> tuple[int, ...]:
+    shape = shape_of(x)
+    assert shape is not None
+    return shape
+
+
+def _make(name: str, args: Sequence[Expr], shape: Sequence[int], dtype: str | None = None, /, **attrs: Any) -> Expr:
+    return op_call(name, list(args), TensorType(tuple(shape), dtype or dtype_of(args[0])), **attrs)
+
+
+def reshape(x: Expr, shape: Sequence[int]) -> Expr:
+    return _make("reshape", [x], shape, newshape=list(shape))
+
+
+def transpose(x: Expr, axes: Sequence[int]) -> Expr:
+    old = _known(x)
+    return _make("transpose", [x], [old[a] for a in axes], axes=list(axes))
+
+
+def cast(x: Expr, dtype: str) -> Expr:
+    return x if dtype_of(x) == dtype else _make("cast", [x], _known(x), dtype, dtype=dtype)
+
+
+def total(x: Expr, axes: Sequence[int], keepdims: bool = False, how: str = "sum") -> Expr:
+    left = [1 if d in axes else n for d, n in enumerate(_known(x)) if keepdims or d not in axes]
+    return _make(how, [x], left, axis=list(axes), keepdims=keepdims) if axes else x
+
+
+def two(name: str, a: Expr, b: Expr) -> Expr:
+    """A function of two tensors of one dtype that broadcast."""
+    left, right = _known(a), _known(b)
+    rank = max(len(left), len(right))
+    left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+    return _make(name, [a, b], [n if m == 1 else m for n, m in zip(left, right)])
+
+
+def _less(x: Expr, zero: Expr, axis: int) -> Expr:
+    """Quantised data less their zero point (a vector lies along `axis`), as int32."""
+    x, zero = cast(x, "int32"), cast(zero, "int32")
+    if isinstance(zero, Constant) and not zero.data.any():
+        return x
+    extents = _known(zero)
+    if extents and extents[0] > 1:
+        rank = len(_known(x))
+        zero = reshape(zero, [extents[0] if d == axis % rank else 1 for d in range(rank)])
+    elif extents:
+        zero = reshape(zero, [])
+    return two("subtract", x, zero)
+
+
+# Transposed convolutions
+
+
+def _pairs(values: Any, count: int) -> list[int]:
+    values = [values] if isinstance(values, int) else list(values)
+    return [int(v) for v in (values * count if len(values) == 1 else values)]
+
+
+def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
+    """Zeros between the data's elements, then a convolution at stride 1 with the kernel turned round."""
+    attrs = call.attrs
+    layout, kernel_layout = attrs.data_layout, attrs.kernel_layout
+    space = [c for c in layout if c in "DHW"]
+    count = len(space)
+    plain = "NC" + "".join(space)
+    if sorted(layout) != sorted(plain) or sorted(kernel_layout) != sorted("IO" + "".join(space)):
+        return None
+    if attrs.out_layout not in ("", layout):
+        return None
+    # TVM's IOHW names the data's channels first; weights come as (groups, in, out, ...) and leave as (out, in, ...).
+    order = [kernel_layout.index(c) for c in ("I", "O", *space)]
+    weight = transpose(weight, order) if order != sorted(order) else weight
+    inputs, outputs, *kernel = _known(weight)
+    groups = attrs.groups
+    split = reshape(weight, [groups, inputs // groups, outputs, *kernel])
+    turned = transpose(split, [0, 2, 1, *range(3, 3 + count)])
+    weight = reshape(turned, [groups * outputs, inputs // groups, *kernel])
+    for axis in range(2, 2 + count):
+        if kernel[axis - 2] > 1:
+            weight = _make("reverse", [weight], _known(weight), axis=axis)
+    strides, dilation = _pairs(attrs.strides, count), _pairs(attrs.dilation, count)
+    extra = _pairs(attrs.output_padding, count)
+    pads = _pairs(attrs.padding, count)
+    pads = pads * 2 if len(pads) == count else pads
+    if any(s > 1 for s in strides):
+        by = [strides[space.index(c)] if c in space else 1 for c in layout]
+        wide = [(n - 1) * s + 1 for n, s in zip(_known(data), by)]
+        data = _make("nn.dilate", [data], wide, strides=by, dilation_value=0.0)
+    widths = []
+    for number, (k, d) in enumerate(zip(kernel, dilation)):
+        reach = (k - 1) * d
+        widths.append((reach - pads[number], reach - pads[count + number] + extra[number]))
+    if any(a < 0 or b < 0 for a, b in widths):
+        begin, end = [0] * len(layout), list(_known(data))
+        for c, (a, b) in zip(space, widths):
+            begin[layout.index(c)] = max(-a, 0)
+            end[layout.index(c)] -= max(-b, 0)
+        left = [e - b for b, e in zip(begin, end)]
+        data = _make("strided_slice", [data], left, begin=begin, end=end, strides=[1])
+    padding = [max(a, 0) for a, _ in widths] + [max(b, 0) for _, b in widths]
+    assert isinstance(call.checked_type, TensorType)
+    return op_call(
+        f"nn.conv{count}d", [data, weight], call.checked_type, strides=[1] * count, padding=padding, dilation=dilation,
+        groups=groups, channels=groups * outputs, kernel_size=kernel, data_layout=layout,
+        kernel_layout="OI" + "".join(space), out_dtype=call.checked_type.dtype,
+    )  # fmt: skip
+
+
+def _conv_transpose(call: Call, args: list[Expr]) -> Expr | None:
+    return _transposed(call, *args)
+
+
+def _qnn_conv_transpose(call: Call, args: list[Expr]) -> Expr | None:
+    data, weight, in_zero, weight_zero = args[:4]
+    attrs = call.attrs
+    if "C" not in attrs.data_layout or "O" not in attrs.kernel_layout:
+        return None
+    return _transposed(call, _less(data, in_zero, attrs.data_layout.index("C")),
+                       _less(weight, weight_zero, attrs.kernel_layout.index("O")))  # fmt: skip
+
+
+def _qnn_batch_matmul(call: Call, args: list[Expr]) -> Expr | None:
+    x, y, x_zero, y_zero = args[:4]
+    assert isinstance(call.checked_type, TensorType)
+    if call.checked_type.dtype != "int32":
+        return None
+    return op_call("nn.batch_matmul", [_less(x, x_zero, 0), _less(y, y_zero, 0)], call.checked_type, out_dtype="int32",
+                   transpose_a=call.attrs.transpose_a, transpose_b=call.attrs.transpose_b)  # fmt: skip
+
+
+# Blocks and layouts
+
+
+def _space_to_batch(call: Call, args: list[Expr]) -> Expr | None:
+    data = args[0]
+    attrs = call.attrs
+    blocks = [int(b) for b in attrs.block_shape]
+    count = len(blocks)
+    old = _known(data)
+    widths = [(0, 0), *[(int(a), int(b)) for a, b in attrs.paddings]]
+    widths += [(0, 0)] * (len(old) - len(widths))
+    padded = [n + a + b for n, (a, b) in zip(old, widths)]
+    if padded != list(old):
+        data = _make("nn.pad", [data, scalar(attrs.pad_value, dtype_of(data))], padded,
+                     pad_width=[list(w) for w in widths], pad_mode="constant")  # fmt: skip
+    space, rest = padded[1 : 1 + count], padded[1 + count :]
+    cut = reshape(data, [old[0], *[m for n, b in zip(space, blocks) for m in (n // b, b)], *rest])
+    order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2), *range(2 * count + 1, 1 + 2 * count + len(rest))]
+    return reshape(transpose(cut, order), [old[0] * math.prod(blocks), *[n // b for n, b in zip(space, blocks)], *rest])
+
+
+def _batch_to_space(call: Call, args: list[Expr]) -> Expr | None:
+    data = args[0]
+    blocks = [int(b) for b in call.attrs.block_shape]
+    count = len(blocks)
+    old = _known(data)
+    batch, space, rest = old[0] // math.prod(blocks), old[1 : 1 + count], old[1 + count :]
+    cut = reshape(data, [*blocks, batch, *space, *rest])
+    order = [count, *[a for i in range(count) for a in (count + 1 + i, i)],
+             *range(2 * count + 1, 2 * count + 1 + len(rest))]  # fmt: skip
+    joined = [batch, *[n * b for n, b in zip(space, blocks)], *rest]
+    whole = reshape(transpose(cut, order), joined)
+    crops = [(0, 0), *[(int(a), int(b)) for a, b in call.attrs.crops]]
+    crops += [(0, 0)] * (len(joined) - len(crops))
+    if not any(a or b for a, b in crops):
+        return whole
+    end = [n - b for n, (_, b) in zip(joined, crops)]
+    left = [e - a for e, (a, _) in zip(end, crops)]
+    return _make("strided_slice", [whole], left, begin=[a for a, _ in crops], end=end, strides=[1])
+
+
+def _parts(layout: str) -> list[tuple[str, int]]:
+    """NCHW4c as N, C, H, W and (c, 4)."""
+    return [(letter, int(size or 0)) for size, letter in re.findall(r"(\d*)([A-Za-z])", layout)]
+
+
+def _layout_transform(call: Call, args: list[Expr]) -> Expr | None:
+    """Blocks are joined to their axes, the axes reordered, and cut into the new blocks."""
+    source, target = _parts(call.attrs.src_layout), _parts(call.attrs.dst_layout)
+    x = args[0]
+    order = [letter for letter, _ in source if letter.isupper()]
+    if sorted(order) != sorted(letter for letter, _ in target if letter.isupper()):
+        return None
+    where = [n for c in order for n, (letter, _) in enumerate(source) if letter.upper() == c]
+    if sorted(where) != list(range(len(source))):
+        return None
+    held = _known(x)
+    full = {c: math.prod(held[n] for n, (letter, _) in enumerate(source) if letter.upper() == c) for c in order}
+    x = reshape(transpose(x, where), [full[c] for c in order])
+    cut: list[tuple[str, int]] = []
+    for c in order:
+        blocks = [size for letter, size in target if letter == c.lower()]
+        if full[c] % math.prod(blocks):
+            return None
+        cut += [(c, full[c] // math.prod(blocks)), *[(c.lower(), size) for size in blocks]]
+    x = reshape(x, [n for _, n in cut])
+    letters = [c for c, _ in cut]
+    return transpose(x, [letters.index(letter) for letter, _ in target])
+
+
+def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
+    data, buffer = args
+    held, new = _known(buffer), _known(data)
+    axis = call.attrs.axis % len(held)
+    both = [n + m if d == axis else n for d, (n, m) in enumerate(zip(held, new))]
+    pair = Tuple([buffer, data])
+    pair.checked_type = TupleType([buffer.checked_type, data.checked_type])  # type: ignore[list-item]
+    whole = op_call("concatenate", [pair], TensorType(both, dtype_of(data)), axis=axis)
+    begin = [new[axis] if d == axis else 0 for d in range(len(held))]
+    return _make("strided_slice", [whole], held, begin=begin, end=both, strides=[1])
+
+
+def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
+    given = args[0]
+    ty = call.checked_type
+    if not isinstance(given, Tuple) or not isinstance(ty, TupleType):
+        return None
+    out = []
+    for number, (part, own) in enumerate(zip(given.fields, ty.fields)):
+        assert isinstance(own, TensorType)
+        rank = len(own.shape)
+        axis = 1 - number if call.attrs.indexing == "xy" and number < 2 and rank > 1 else number
+        length = math.prod(_known(part))
+        line = reshape(part, [length if d == axis else 1 for d in range(rank)])
+        out.append(_make("broadcast_to", [line], [int(n) for n in own.shape], shape=list(own.shape)))  # type: ignore[arg-type]
+    made = Tuple(out)
+    made.checked_type = ty
+    return made
+
+
+def _collapse_sum(call: Call, args: list[Expr]) -> Expr | None:
+    ty = call.checked_type
+    old = shape_of(args[0])
+    if not isinstance(ty, TensorType) or old is None or not all(isinstance(d, int) for d in ty.shape):
+        return None
+    behind = len(old) - len(ty.shape)
+    axes = [d for d, n in enumerate(old) if d < behind or (ty.shape[d - behind] == 1 and n != 1)]
+    return reshape(total(args[0], axes), ty.shape)  # type: ignore[arg-type]
+
+
+# Losses
+
+
+def _cross_entropy(logits: bool) -> Rewrite:
+    def rewrite(call: Call, args: list[Expr]) -> Expr | None:
+        x, y = args
+        dtype = dtype_of(x)
+        powers = x if logits else _make("log", [x], _known(x))
+        whole = total(two("multiply", powers, y), range(len(_known(x))))
+        return two("divide", _make("negative", [whole], []), scalar(_known(x)[0], dtype))
+
+    return rewrite
+
+
+# Quantised functions
+
+
+def _qnn_softmax(call: Call, args: list[Expr]) -> Expr | None:
+    """The integer softmax of the interpreter's kernel, operator by operator."""
+    x, in_scale, in_zero, scale, zero = args
+    axis = call.attrs.axis % len(_known(x))
+    if _known(in_scale) or _known(in_zero):
+        return None
+
+    def number(value: int) -> Expr:
+        return scalar(value, "int32")
+
+    unit = cast(_make("round", [two("divide", scalar(1.0, "float32"), in_scale)], []), "int32")
+    minus = _make("negative", [unit], [])
+    shifted = _less(x, in_zero, 0)
+    apart = two("subtract", shifted, total(shifted, [axis], True, "max"))
+    power = two("add", apart, two("right_shift", apart, number(1)))
+    power = two("subtract", power, two("right_shift", apart, number(4)))
+    whole = two("floor_divide", two("subtract", power, two("trunc_mod", power, minus)), minus)
+    whole = _make("clip", [whole], _known(whole), a_min=0.0, a_max=20.0)
+    rest = two("add", power, two("multiply", whole, unit))
+    left = two("subtract", total(whole, [axis], True, "max"), whole)
+    powers = two("left_shift", two("add", two("right_shift", rest, number(1)), unit), left)
+    sums = total(powers, [axis], True)
+    output = two("right_shift", two("multiply", two("floor_divide", number(1 << 30), sums), powers), number(23))
+    return op_call("qnn.requantize", [output, scalar(1 / 128, "float32"), number(0), scale, zero], call.checked_type,
+                   axis=0, out_dtype="int8", rounding="None", compute_dtype="None")  # fmt: skip
+
+
+def _qnn_hardswish(call: Call, args: list[Expr]) -> Expr | None:
+    x, in_scale, in_zero, scale, zero = args
+    shape = _known(x)
+    real = _make("qnn.dequantize", [x, in_scale, in_zero], shape, "float32", axis=-1, out_dtype="float32")
+    gate = _make("clip", [two("add", real, scalar(3.0, "float32"))], shape, a_min=0.0, a_max=6.0)
+    real = two("divide", two("multiply", real, gate), scalar(6.0, "float32"))
+    return _make("qnn.quantize", [real, scale, zero], shape, dtype_of(x), axis=-1, out_dtype=dtype_of(x))
+
+
+REWRITES: dict[str, Rewrite] = {
+    **{f"nn.conv{n}d_transpose": _conv_transpose for n in (1, 2, 3)},
+    "qnn.conv2d_transpose": _qnn_conv_transpose,
+    "qnn.batch_matmul": _qnn_batch_matmul,
+    "qnn.softmax": _qnn_softmax,
+    "qnn.hardswish": _qnn_hardswish,
+    "nn.space_to_batch_nd": _space_to_batch,
+    "nn.batch_to_space_nd": _batch_to_space,
+    "layout_transform": _layout_transform,
+    "nn.fifo_buffer": _fifo_buffer,
+    "meshgrid": _meshgrid,
+    "collapse_sum_like": _collapse_sum,
+    "collapse_sum_to": _collapse_sum,
+    "nn.cross_entropy": _cross_entropy(logits=False),
+    "nn.cross_entropy_with_logits": _cross_entropy(logits=True),
+}
+
+
+def legalise(expr: Expr) -> Expr:
+    """A typed expression without the operators of `REWRITES`, where their shapes and layouts allow it."""
+    done: dict[int, Expr] = {}
+    for old in post_order(expr):
+        new = rebuild(old, tuple([done[id(c)] for c in children(old)]))
+        if new is not old:
+            new.checked_type = old.checked_type
+        if isinstance(new, Call) and isinstance(new.op, Op):
+            rewrite = REWRITES.get(new.op.name)
+            if rewrite is not None and all(_static(a.checked_type) for a in (*new.args, new)):
+                found = rewrite(new, list(new.args))
+                if found is not None:
+                    new = _placed(found, old)
+        done[id(old)] = new
+    return done[id(expr)]
+
+
+def _placed(new: Expr, old: Expr) -> Expr:
+    """Give what was made the span of what it stands for."""
+    stack = [new]
+    while stack:
+        node = stack.pop()
+        if node.span is None and isinstance(node, (Call, Tuple)) and node is not old:
+            node.span = old.span
+            stack.extend(children(node))
+    return new
+
+
+def _static(ty: Any) -> bool:
+    fields = ty.fields if isinstance(ty, TupleType) else [ty]
+    return all(isinstance(f, TensorType) and all(isinstance(d, int) for d in f.shape) for f in fields)
+
+
+__all__ = ["REWRITES", "legalise"]

@@ -1,0 +1,283 @@
+"""Writing to places, running sums, and operators on coordinates.
+
+An index outside its tensor is an error to the interpreter; here what it would write is left out, and what it would read
+comes from the nearest element: compiled code never touches memory that is not its own.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type
+from relaylang.backends.cpu.lower.reduce import _COMBINE, _start
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.ir import Call
+
+
+def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
+    """Hand a finished buffer to what follows."""
+    if sink.direct is found:
+        return
+    nest = Nest(sink.anchor.shape)
+    index = [variable(d) for d in range(len(sink.anchor.shape))]
+    sink.store(nest, index, BufTensor(found))
+    kernel.loops(nest)
+
+
+def target_of(kernel: Kernel, sink: Sink) -> Buf:
+    """Where a result is put together: the kernel's output, or a buffer where something follows."""
+    return sink.direct or kernel.buffer(sink.anchor.shape, sink.anchor.dtype)
+
+
+def around(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+    """The extents before an axis, of it, and behind it."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _running(kind: str) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+        data = kernel.in_memory(args[0])
+        attrs = call.attrs
+        if attrs.axis is None:
+            outer, length, inner = 1, math.prod(data.shape), 1
+        else:
+            outer, length, inner = around(data.shape, axis_of(attrs.axis, len(data.shape)))
+        out = target_of(kernel, sink)
+        ctype = CTYPES[out.dtype]
+        step = f"s = ({ctype})(s {'+' if kind == 'sum' else '*'} ({ctype}){data.name}[at]);"
+        write = f"{out.name}[at] = s;"
+        stage = kernel.stage(outer * inner)
+        stage.put(
+            f"for (long u = lo; u < hi; u++) {{\n"
+            f"  {ctype} s = {_start(kind, out.dtype)};\n"
+            f"  long at = u / {max(inner, 1)} * {length * inner} + u % {max(inner, 1)};\n"
+            f"  for (long a = 0; a < {length}; a++, at += {inner}) "
+            f"{{ {f'{write} {step}' if attrs.exclusive else f'{step} {write}'} }}\n}}"
+        )
+        pass_on(kernel, sink, out)
+
+    return lower
+
+
+def _copied(kernel: Kernel, data: Buf, out: Buf) -> None:
+    kernel.stage().put(f"memcpy({out.name}, {data.name}, sizeof({CTYPES[out.dtype]}) * {max(1, data.size)});")
+
+
+def _update(how: str, out: Buf, at: str, value: str, counts: Buf | None) -> str:
+    """C that brings one value into its place."""
+    place = f"{out.name}[{at}]"
+    ctype = CTYPES[out.dtype]
+    if how == "update":
+        return f"{place} = {value};"
+    kind = {"add": "sum", "mul": "prod", "mean": "sum"}.get(how, how)
+    text = f"{{ const {ctype} v = {value}; {place} = ({ctype}){_COMBINE[kind].format(place, 'v')}; }}"
+    return text if counts is None else f"{text} {counts.name}[{at}] += 1;"
+
+
+def _counted(kernel: Kernel, how: str, out: Buf) -> Buf | None:
+    """For means: how many values went into each place, itself among them."""
+    if how != "mean":
+        return None
+    counts = kernel.buffer(out.shape, "float64")
+    kernel.stage().put(f"for (long i = 0; i < {out.size}; i++) {counts.name}[i] = 1;")
+    return counts
+
+
+def _averaged(kernel: Kernel, out: Buf, counts: Buf | None) -> None:
+    if counts is not None:
+        kernel.stage().put(f"for (long i = 0; i < {out.size}; i++) {out.name}[i] = {out.name}[i] / {counts.name}[i];")
+
+
+def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, indices, updates = (kernel.in_memory(a) for a in args)
+    axis = axis_of(call.attrs.axis, len(data.shape))
+    out = target_of(kernel, sink)
+    _copied(kernel, data, out)
+    counts = _counted(kernel, call.attrs.reduction, out)
+    steps, own, new = strides_of(data.shape), strides_of(indices.shape), strides_of(updates.shape)
+    stage = kernel.stage()
+    for d, extent in enumerate(indices.shape):
+        stage.put(f"for (long i{d} = 0; i{d} < {extent}; i{d}++)")
+    at = " + ".join([f"i{d} * {s}" for d, s in enumerate(own)] or ["0"])
+    place = " + ".join([f"i{d} * {s}" for d, s in enumerate(steps) if d != axis] + [f"k * {steps[axis]}"])
+    value = f"{updates.name}[{' + '.join(f'i{d} * {s}' for d, s in enumerate(new))}]"
+    stage.put(f"{{\n  long k = {indices.name}[{at}]; k += k < 0 ? {data.shape[axis]} : 0;\n"
+              f"  if (k < 0 || k >= {data.shape[axis]}) continue;\n"
+              f"  {_update(call.attrs.reduction, out, place, value, counts)}\n}}")  # fmt: skip
+    _averaged(kernel, out, counts)
+    pass_on(kernel, sink, out)
+
+
+def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, indices, updates = (kernel.in_memory(a) for a in args)
+    how = call.attrs.mode
+    out = target_of(kernel, sink)
+    _copied(kernel, data, out)
+    counts = _counted(kernel, how, out)
+    depth, places = indices.shape[0], math.prod(indices.shape[1:])
+    row = math.prod(data.shape[depth:])
+    steps = strides_of(data.shape)
+    stage = kernel.stage()
+    stage.put(f"for (long p = 0; p < {places}; p++) {{\n  long at = 0, k;")
+    for d in range(depth):
+        stage.put(f"  k = {indices.name}[{d * places} + p]; k += k < 0 ? {data.shape[d]} : 0;\n"
+                  f"  if (k < 0 || k >= {data.shape[d]}) continue;\n  at += k * {steps[d]};")  # fmt: skip
+    value = f"{updates.name}[p * {row} + i]"
+    stage.put(f"  for (long i = 0; i < {row}; i++) {{ {_update(how, out, 'at + i', value, counts)} }}\n}}")
+    _averaged(kernel, out, counts)
+    pass_on(kernel, sink, out)
+
+
+def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    indices, values = (kernel.in_memory(a) for a in args[:2])
+    out = target_of(kernel, sink)
+    nest = Nest(out.shape)
+    default = args[2].at(nest, [ZERO for _ in args[2].shape])
+    where = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
+    nest.store(out, where, convert(nest, default, out.dtype))
+    kernel.loops(nest)
+    count = max(1, math.prod(values.shape))
+    depth = indices.size // count if values.size else 0
+    stage = kernel.stage()
+    stage.put(f"for (long p = 0; p < {values.size}; p++) {{\n  long at = 0, k;")
+    for d, step in enumerate(strides_of(out.shape)[:depth]):
+        stage.put(f"  k = {indices.name}[p * {depth} + {d}]; k += k < 0 ? {out.shape[d]} : 0;\n"
+                  f"  if (k < 0 || k >= {out.shape[d]}) continue;\n  at += k * {step};")  # fmt: skip
+    stage.put(f"  {out.name}[at] = {values.name}[p];\n}}")
+    pass_on(kernel, sink, out)
+
+
+def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data, v, begin, _, strides = (kernel.in_memory(a) for a in args)
+    out = target_of(kernel, sink)
+    _copied(kernel, data, out)
+    rank = len(v.shape)
+    if rank != len(data.shape):
+        raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
+    stage = kernel.stage()
+    for d, extent in enumerate(data.shape):
+        if d < begin.size:
+            # A slice begins inside its axis; a backward one at its last element at most.
+            stage.put(f"const long s{d} = {strides.name}[{d}]; long b{d} = {begin.name}[{d}]; b{d} += b{d} < 0 ? {extent} : 0;\n"
+                      f"b{d} = b{d} < 0 ? 0 : b{d} > {extent} - (s{d} < 0) ? {extent} - (s{d} < 0) : b{d};")  # fmt: skip
+        else:
+            stage.put(f"const long s{d} = 1, b{d} = 0;")
+    own, steps = strides_of(v.shape), strides_of(data.shape)
+    for d, extent in enumerate(v.shape):
+        stage.put(f"for (long i{d} = 0; i{d} < {extent}; i{d}++)")
+    tests = " && ".join(f"b{d} + i{d} * s{d} >= 0 && b{d} + i{d} * s{d} < {data.shape[d]}" for d in range(rank)) or "1"
+    at = " + ".join(f"(b{d} + i{d} * s{d}) * {s}" for d, s in enumerate(steps)) or "0"
+    source = " + ".join(f"i{d} * {s}" for d, s in enumerate(own)) or "0"
+    stage.put(f"  if ({tests}) {out.name}[{at}] = {v.name}[{source}];")
+    pass_on(kernel, sink, out)
+
+
+def _invert_permutation(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    data = kernel.in_memory(args[0])
+    out = target_of(kernel, sink)
+    stage = kernel.stage()
+    stage.put(f"memset({out.name}, 0, sizeof({CTYPES[out.dtype]}) * {max(1, out.size)});\n"
+              f"for (long i = 0; i < {data.size}; i++) {{ long k = {data.name}[i]; k += k < 0 ? {data.size} : 0;"
+              f" if (k >= 0 && k < {data.size}) {out.name}[k] = i; }}")  # fmt: skip
+    pass_on(kernel, sink, out)
+
+
+def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, extents = args
+    shape, dtype = result_type(call)
+    rank = extents.shape[0]
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        left = convert(nest, data.at(nest, list(index[1:])), "int64")
+        out = left
+        for d in reversed(range(rank)):
+            extent = convert(nest, extents.at(nest, [Affine({}, d)]), "int64")
+            digit = nest.op("r_mod({0}, {1})", [left, extent], "int64") if d else left
+            left = nest.op("r_div({0}, {1})", [left, extent], "int64")
+            test = nest.op(f"({{0}} == {d})", [nest.as_scalar(index[0])], "bool")
+            out = digit if d == rank - 1 else nest.op("({0} ? {1} : {2})", [test, digit, out], "int64")
+        return convert(nest, out, dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _adv_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, *indices = args[0]
+    shape, dtype = result_type(call)
+    width = len(shape) - (len(data.shape) - len(indices))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        where: list[Index] = []
+        for part, extent in zip(indices, data.shape):
+            k = convert(nest, broadcast_at(part, nest, index[:width]), "int64")
+            k = nest.op(f"({{0}} < 0 ? {{0}} + {extent} : {{0}})", [k], "int64")
+            where.append(nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [k], "int64"))
+        return data.at(nest, [*where, *index[width:]])
+
+    return Recipe(shape, dtype, at)
+
+
+def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    data, k = args
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        row, column = (nest.as_scalar(i) for i in index[-2:])
+        first = convert(nest, k.at(nest, [ZERO for _ in k.shape]), "int64")
+        test = nest.op(f"({{0}} - {{1}} {'>=' if call.attrs.upper else '<='} {{2}})", [column, row, first], "bool")
+        return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), nest.const(0, dtype)], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    """Loops over the result's letters with those that are summed in front of the last of them."""
+    parts = args[0]
+    text = call.attrs.equation.replace(" ", "")
+    if "." in text:
+        raise unsupported("einsum with an ellipsis cannot be compiled", call)
+    given, _, result = text.partition("->")
+    terms = given.split(",")
+    if "->" not in text:
+        result = "".join(sorted(c for c in set(given) - {","} if given.count(c) == 1))
+    extents: dict[str, int] = {}
+    for term, part in zip(terms, parts):
+        for letter, extent in zip(term, part.shape):
+            extents[letter] = max(extent, extents.get(letter, 1))
+    summed = [c for c in extents if c not in result]
+    out = target_of(kernel, sink)
+    nest = Nest(out.shape)
+    place = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
+    nest.store(out, place, nest.const(0, out.dtype))
+    kernel.loops(nest)
+    order = [*result[:-1], *summed, *result[-1:]]
+    nest = Nest([extents[c] for c in order])
+    where = {c: variable(n) for n, c in enumerate(order)}
+    value: Scalar | None = None
+    for term, part in zip(terms, parts):
+        factor = part.at(nest, [ZERO if n == 1 else where[c] for c, n in zip(term, part.shape)])
+        factor = convert(nest, factor, out.dtype)
+        value = factor if value is None else nest.op(f"({CTYPES[out.dtype]})({{0}} * {{1}})", [value, factor], out.dtype)
+    assert value is not None
+    place = nest.offset([where[c] for c in result], out.shape)
+    nest.store(out, place, nest.op(f"({CTYPES[out.dtype]})({{0}} + {{1}})", [nest.load(out, place), value], out.dtype))
+    lines, _ = nest.emit(split=False)
+    kernel.stage().lines = [line for line in lines if "ivdep" not in line]
+    pass_on(kernel, sink, out)
+
+
+RECIPES: dict[str, Any] = {"unravel_index": _unravel_index, "adv_index": _adv_index, "trilu": _trilu}
+ANCHORS: dict[str, Any] = {
+    "cumsum": _running("sum"),
+    "cumprod": _running("prod"),
+    "scatter_elements": _scatter_elements,
+    "scatter_nd": _scatter_nd,
+    "sparse_to_dense": _sparse_to_dense,
+    "strided_set": _strided_set,
+    "invert_permutation": _invert_permutation,
+    "einsum": _einsum,
+}
