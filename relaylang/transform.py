@@ -12,6 +12,8 @@ from relaylang.ir import IRModule
 from relaylang.passes.fuse_ops import fuse_ops
 from relaylang.passes.simplify_inference import simplify_inference
 from relaylang.passes.to_anf import ToANormalForm
+from relaylang.passes.to_bbnf import ToBasicBlockNormalForm
+from relaylang.passes.to_gnf import ToGraphNormalForm
 from relaylang.typing import InferType
 
 define_codes({"R0501": "a pass has no such option"})
@@ -45,4 +47,7 @@ def Sequential(passes: Sequence[Pass]) -> Pass:
     return sequential
 
 
-__all__ = ["FuseOps", "InferType", "Pass", "Sequential", "SimplifyInference", "ToANormalForm"]
+__all__ = [
+    "FuseOps", "InferType", "Pass", "Sequential", "SimplifyInference", "ToANormalForm", "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
+]  # fmt: skip

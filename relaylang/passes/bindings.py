@@ -1,0 +1,310 @@
+"""What A-normal form and basic block normal form share: which scope a node belongs to, and binding it there.
+
+A node that several places share is bound in the innermost scope that holds all its uses. Branches, function bodies and
+match arms open scopes. Variables, globals, operators and constructors are atoms and stay in place. Primitive functions
+are values and are not looked into.
+
+Two walks do it. The first goes from users to operands and intersects the scopes of each node's uses; the second
+evaluates symbolically in program order and appends each node's binding to its scope's list. Both are linear (the
+intersection of two scopes takes the logarithm of their depth) and neither recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from relaylang.ir import (
+    Call,
+    Clause,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Var,
+    children,
+    pattern_vars,
+    rebuild,
+)
+from relaylang.ops.record import Op
+
+ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
+
+
+def is_primitive(expr: Expr) -> bool:
+    """Whether a function is one kernel, whose body is nobody else's business."""
+    return isinstance(expr, Function) and bool(expr.attrs.get("Primitive"))
+
+
+def inner_scopes(node: Expr) -> tuple[Expr, ...]:
+    """The children that stand in scopes of their own, one each (a let's value and body share one)."""
+    if isinstance(node, Function):
+        return () if node.body is None else (node.body,)
+    if isinstance(node, If):
+        return (node.true_branch, node.false_branch)
+    if isinstance(node, Match):
+        return tuple([c.rhs for c in node.clauses])
+    return ()
+
+
+class Scope:
+    """A place for bindings. `jump` is some ancestor far up, which makes finding common ancestors logarithmic."""
+
+    __slots__ = ("bindings", "depth", "jump", "parent")
+    depth: int
+
+    def __init__(self, parent: Scope | None) -> None:
+        #: (variable, value) pairs, or the lists of let scopes that are spliced in here.
+        self.bindings: list[Any] = []
+        self.parent: Scope = parent or self
+        self.depth = parent.depth + 1 if parent else 0
+        self.jump: Scope = self
+        if parent:
+            far = parent.jump
+            self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
+
+
+def _common(a: Scope, b: Scope) -> Scope:
+    """The innermost scope that encloses both."""
+    if a.depth < b.depth:
+        a, b = b, a
+    while a.depth > b.depth:
+        a = a.jump if a.jump.depth >= b.depth else a.parent
+    while a is not b:
+        if a.jump is b.jump:
+            a, b = a.parent, b.parent
+        else:
+            a, b = a.jump, b.jump
+    return a
+
+
+def _spliced(bindings: list[Any]) -> Iterator[tuple[Var, Expr]]:
+    stack = [iter(bindings)]
+    while stack:
+        for item in stack[-1]:
+            if isinstance(item, list):
+                stack.append(iter(item))
+                break
+            yield item
+        else:
+            stack.pop()
+
+
+def typed(new: Any, old: Expr) -> Any:
+    """The new node with the old one's type; a rebuilt node says the same as the one that it stands for."""
+    if new is not old and new.checked_type is None:
+        new.checked_type = old.checked_type
+    return new
+
+
+class Binder:
+    """Brings one expression into a normal form.
+
+    `flat` lets open no scopes: their bindings go, in order, to the list around them, and every compound node is bound.
+    Otherwise a let keeps its place, and only what stands in `chosen` (by id) is bound beside the lets' own values.
+    `let_results` gives the result of each let of the input a name of its own. `enter_primitive` looks into primitive
+    functions.
+    """
+
+    def __init__(
+        self, root: Expr, *, flat: bool = True, let_results: bool = True, enter_primitive: bool = False
+    ) -> None:
+        self.root = root
+        self.flat = flat
+        self.let_results = let_results
+        self.enter_primitive = enter_primitive
+        self.chosen: set[int] | None = None
+        #: nodes that are used in more than one scope
+        self.spread: set[int] = set()
+        self.names: set[str] = set()
+        self.counter = 0
+        self.scopes: dict[int, Scope] = {}
+        self.inner: dict[int, list[Scope]] = {}
+        #: what stands for a node that has been visited: the variable that it is bound to, or its copy
+        self.done: dict[int, Expr] = {}
+        self.work: list[tuple[Callable[..., None], Expr, Var | None]] = []
+
+    # First walk: where each node belongs.
+
+    def opaque(self, node: Expr) -> bool:
+        return not self.enter_primitive and node is not self.root and is_primitive(node)
+
+    def users_first(self, first_users: dict[int, Expr]) -> list[Expr]:
+        """Every node once, each before its operands; and which user each is first evaluated for."""
+        order: list[Expr] = []
+        stack: list[tuple[Expr, Expr | None]] = [(self.root, self.root)]
+        while stack:
+            node, user = stack.pop()
+            if user is None:
+                order.append(node)
+            elif id(node) not in first_users:
+                first_users[id(node)] = user
+                stack.append((node, None))
+                if not self.opaque(node):
+                    stack.extend([(c, node) for c in reversed(children(node)) if type(c) not in ATOMS])
+        order.reverse()
+        return order
+
+    def find_scopes(self) -> set[int]:
+        """Give each node its scope and open those inside it. Returns the nodes that are needed first further inside."""
+        scopes, inner = self.scopes, self.inner
+        first_users: dict[int, Expr] = {}
+        first_scopes: dict[int, Scope] = {}
+        scopes[id(self.root)] = Scope(None)
+        order = self.users_first(first_users)
+        for node in order:
+            here = scopes[id(node)]
+            places: list[tuple[Expr, Scope]]
+            if isinstance(node, Let):
+                self.names.add(node.variable.name_hint)
+                scope = here if self.flat else Scope(here)
+                inner[id(node)] = [scope]
+                places = [(node.value, scope), (node.body, scope)]
+            elif isinstance(node, (Function, If, Match)):
+                if self.opaque(node):
+                    continue
+                places = []
+                if isinstance(node, Function):
+                    self.names.update([p.name_hint for p in node.params])
+                elif isinstance(node, If):
+                    places = [(node.cond, here)]
+                else:
+                    places = [(node.data, here)]
+                    self.names.update([v.name_hint for c in node.clauses for v in pattern_vars(c.lhs)])
+                opened = inner[id(node)] = [Scope(here) for _ in inner_scopes(node)]
+                places += zip(inner_scopes(node), opened)
+            else:
+                places = [(c, here) for c in children(node)]
+            for child, where in places:
+                if type(child) not in ATOMS:
+                    key = id(child)
+                    known = scopes.get(key)
+                    if known is None or known is where:
+                        scopes[key] = where
+                    else:
+                        scopes[key] = _common(known, where)
+                        self.spread.add(key)
+                    if first_users[key] is node:
+                        first_scopes.setdefault(key, where)
+        return {key for key, where in first_scopes.items() if scopes[key] is not where}
+
+    # Second walk: bindings in program order. `work` holds (step, node, variable that the node is to be bound to).
+
+    def fresh(self, like: Expr) -> Var:
+        while True:
+            name = f"x_{self.counter}"
+            self.counter += 1
+            if name not in self.names:
+                break
+        new = Var(name, like.checked_type, like.span)
+        new.checked_type = like.checked_type
+        return new
+
+    def give(self, node: Expr, value: Expr, variable: Var | None) -> None:
+        """A node's copy: bound in the node's scope, if it is to be, so that the variable stands for it from here on."""
+        if variable is None and self.chosen is not None and id(node) not in self.chosen:
+            self.done[id(node)] = value
+            return
+        if variable is None:
+            variable = self.fresh(node)
+        self.scopes[id(node)].bindings.append((variable, value))
+        self.done[id(node)] = variable
+
+    def close(self, scope: Scope, body: Expr) -> Expr:
+        """The scope's bindings around what stands for its body."""
+        last = result = self.copy(body)
+        for variable, value in reversed(list(_spliced(scope.bindings))):
+            result = Let(variable, value, result, value.span)
+            result.checked_type = last.checked_type or body.checked_type
+        return result
+
+    def copy(self, node: Expr) -> Expr:
+        return node if type(node) in ATOMS else self.done[id(node)]
+
+    def visit(self, node: Expr, variable: Var | None) -> None:
+        if type(node) in ATOMS:
+            return
+        known = self.done.get(id(node))
+        if known is not None:
+            if variable is not None:
+                self.scopes[id(node)].bindings.append((variable, known))
+            return
+        work = self.work
+        if isinstance(node, Let):
+            work.append((self.leave_let, node, variable))
+            work.append((self.visit, node.body, None))
+            if type(node.value) in ATOMS:
+                work.append((self.bind_atom, node, None))
+            else:
+                work.append((self.visit, node.value, node.variable))
+        elif isinstance(node, (Function, If, Match)):
+            if self.opaque(node) or (isinstance(node, Function) and node.body is None):
+                self.give(node, node, variable)
+                return
+            work.append((self.leave_scoped, node, variable))
+            work.extend([(self.visit, body, None) for body in reversed(inner_scopes(node))])
+            if not isinstance(node, Function):
+                work.append((self.visit, node.cond if isinstance(node, If) else node.data, None))
+        else:
+            work.append((self.leave_plain, node, variable))
+            work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
+
+    def bind_atom(self, node: Expr, _: Var | None) -> None:
+        assert isinstance(node, Let)
+        self.inner[id(node)][0].bindings.append((node.variable, node.value))
+
+    def leave_let(self, node: Expr, variable: Var | None) -> None:
+        assert isinstance(node, Let)
+        scope = self.inner[id(node)][0]
+        if self.flat:
+            result = self.copy(node.body)
+        elif variable is None and self.chosen is not None and id(node) not in self.chosen:
+            result = self.close(scope, node.body)
+        else:
+            # A let whose value gets a name: its bindings stand before that name's.
+            self.scopes[id(node)].bindings.append(scope.bindings)
+            result = self.copy(node.body)
+        if variable is None and not self.let_results:
+            self.done[id(node)] = result
+        else:
+            self.give(node, result, variable)
+
+    def leave_plain(self, node: Expr, variable: Var | None) -> None:
+        done = self.done
+        if type(node) is Call:
+            args = tuple([a if type(a) in ATOMS else done[id(a)] for a in node.args])
+            op = node.op if type(node.op) in ATOMS else done[id(node.op)]
+            new: Expr = Call(op, args, node.attrs, node.type_args, node.span)
+        else:
+            new = rebuild(node, tuple([c if type(c) in ATOMS else done[id(c)] for c in children(node)]))
+        self.give(node, typed(new, node), variable)
+
+    def leave_scoped(self, node: Expr, variable: Var | None) -> None:
+        bodies = [self.close(s, b) for s, b in zip(self.inner[id(node)], inner_scopes(node))]
+        if isinstance(node, Function):
+            new: Expr = Function(node.params, bodies[0], node.ret_type, node.type_params, node.attrs, node.span)
+        elif isinstance(node, If):
+            new = If(self.copy(node.cond), bodies[0], bodies[1], node.span)
+        else:
+            assert isinstance(node, Match)
+            clauses = [Clause(c.lhs, rhs, c.span) for c, rhs in zip(node.clauses, bodies)]
+            new = Match(self.copy(node.data), clauses, node.complete, node.span)
+        typed(new, node)
+        if node is self.root and isinstance(node, Function):
+            self.done[id(node)] = new
+        else:
+            self.give(node, new, variable)
+
+    def run(self) -> Expr:
+        """The normal form, once the scopes are found."""
+        root = self.root
+        self.work.append((self.visit, root, None))
+        while self.work:
+            step, node, variable = self.work.pop()
+            step(node, variable)
+        if isinstance(root, Function):
+            return self.done[id(root)]
+        return self.close(self.scopes[id(root)], root)
