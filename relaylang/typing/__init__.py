@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import Type
@@ -35,10 +36,11 @@ def infer(
     while True:
         inference = Inference(program if isinstance(program, IRModule) else module, fragment, fresh, assume)
         try:
-            if isinstance(program, IRModule):
-                inference.run_module(program)
-            else:
-                inference.run_expr(program)
+            with gc_paused():
+                if isinstance(program, IRModule):
+                    inference.run_module(program)
+                else:
+                    inference.run_expr(program)
             wrong = any(d.severity == "error" for d in inference.diagnostics)
             if not wrong:
                 inference.report_unknown()

@@ -16,6 +16,7 @@ from relaylang.ir.types import (
     TensorType,
     Type,
     TypeCall,
+    TypeVar,
 )
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
@@ -92,6 +93,7 @@ class Calls(Solver):
         self.holes_by_type: dict[int, Unknown] = {}
         self.closed_types: dict[int, Type] = {}
         self.keep: list[object] = []
+        self.stuck: dict[int, tuple[Call, RelationError]] = {}  # calls on values of a type parameter
 
     # --- saying what is wrong ---
 
@@ -252,6 +254,10 @@ class Calls(Solver):
         try:
             made = op.rel(args, attrs, self.context)
         except RelationError as problem:
+            if any(type(a) is TypeVar for a in args):
+                # Whether it holds depends on what the type parameter stands for; an annotation may say the result.
+                self.stuck[id(node)] = (node, problem)
+                return None
             self.relation_failed(node, problem)
             return POISON
         if type(made) is TensorType:
@@ -282,6 +288,14 @@ class Calls(Solver):
             "R0301", f"{name_of(op)}: argument {arg + 1}{word} {problem.message}",
             argument_span(node, arg), also=also, notes=problem.notes,
         )  # fmt: skip
+
+    def report_stuck(self) -> None:
+        """Say which calls on values of a type parameter gave nothing that is known."""
+        for node, problem in self.stuck.values():
+            result = find(self.types[id(node)])
+            if type(result) is Unknown:
+                self.relation_failed(node, problem)
+                result.link = POISON
 
     def constructor_type(self, constructor: Constructor, span: Span | None) -> Type:
         made = self.constructors.get(id(constructor))
@@ -322,6 +336,12 @@ class Calls(Solver):
             return POISON
         if callee.type_params:
             mapping = self.fresh_for(callee.type_params, node)
+            if len(node.type_args) > len(callee.type_params):
+                self.say(
+                    "R0303",
+                    f"{name_of(node.op)} has {len(callee.type_params)} type parameters, not {len(node.type_args)}",
+                    node.span, also=[(self.callee_span(node.op), "it is defined here")],
+                )  # fmt: skip
             if node.type_args:
                 for param, given in zip(callee.type_params, node.type_args):
                     if id(param) in mapping:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from relaylang.diagnostics import define_codes
-from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, TupleGetItem, Var
+from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, Let, TupleGetItem, Var
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
 from relaylang.source import Span
@@ -28,6 +28,7 @@ define_codes(
         "R0313": "not a reference",
         "R0314": "a variable is used before it has a value",
         "R0315": "types that are left open",
+        "R0316": "a name is bound twice",
     }
 )
 
@@ -184,3 +185,16 @@ def argument_span(call: Call, index: int) -> Span | None:
             begin += piece.index(body)
             return Span(getattr(span.source, "plain", span.source), begin, begin + len(body))
     return span
+
+
+def note_of(expected: Type, found: Type) -> tuple[str, ...]:
+    """The difference of two types as notes."""
+    text = difference(expected, found)
+    return (text,) if text else ()
+
+
+def last_value(expr: Expr) -> Expr:
+    """Where the value of an expression is made: behind its lets."""
+    while isinstance(expr, Let):
+        expr = expr.body
+    return expr

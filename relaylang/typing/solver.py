@@ -25,12 +25,16 @@ from relaylang.ir.types import (
 
 
 class Unknown(IncompleteType):
-    """A type to be found. `origin` is the node that brought it in, `derived` says that it follows from others."""
+    """A type to be found. `origin` is the node that brought it in, `derived` says that it follows from others.
 
-    __slots__ = ("derived", "link", "origin", "waiters")
+    A `free` one stands for a type parameter where something polymorphic is used, and may stay open: `Nil` alone.
+    """
 
-    def __init__(self, origin: Expr | None = None, derived: bool = False) -> None:
+    __slots__ = ("derived", "free", "link", "origin", "waiters")
+
+    def __init__(self, origin: Expr | None = None, derived: bool = False, free: bool = False) -> None:
         super().__init__()
+        self.free = free
         self.link: Type | None = None
         self.waiters: list[object] | None = None
         self.origin = origin
@@ -76,6 +80,10 @@ def find(ty: Type) -> Type:
             ty.link = link.link
         ty = link
     return ty
+
+
+def _rank(unknown: Unknown) -> int:
+    return 2 if unknown.free else 1 if unknown.derived else 0
 
 
 def find_dim(dim: Dim) -> Dim:
@@ -249,22 +257,23 @@ class Solver:
 
     def fresh_for(self, params: Iterable[TypeVar], origin: Expr | None) -> dict[int, Type]:
         """An unknown for each type parameter."""
-        return {id(p): DimUnknown(p.name_hint) if p.kind == "ShapeVar" else Unknown(origin) for p in params}
+        return {id(p): DimUnknown(p.name_hint) if p.kind == "ShapeVar" else Unknown(origin, free=True) for p in params}
 
     # --- unification ---
 
     def unify(self, left: Type, right: Type) -> bool:
         """Make two types the same. False where they differ; `conflict` says in what. `?` agrees with every extent."""
-        left, right = find(left), find(right)
-        if left is right:
+        if find(left) is find(right):
             return True
         self.infinite = False
+        before, self.loosened = self.loosened, False
+        bound: list[tuple[Type, Type]] = []
         stack = [(left, right)]
         seen: set[tuple[int, int]] | None = None
         keep: list[Type] = []  # made on the way: an identity in `seen` must not be given out again
         while stack:
-            a, b = stack.pop()
-            a, b = find(a), find(b)
+            pair_left, pair_right = stack.pop()
+            a, b = find(pair_left), find(pair_right)
             if a is b:
                 continue
             kind = type(a)
@@ -276,6 +285,8 @@ class Solver:
                 continue
             if a is POISON or b is POISON:
                 continue
+            if a is not pair_left or b is not pair_right:
+                bound.append((pair_left, pair_right))
             if isinstance(a, TensorType):
                 if not isinstance(b, TensorType) or not self._unify_tensors(a, b):
                     self.conflict = (a, b)
@@ -306,13 +317,37 @@ class Solver:
                 self.conflict = (a, b)
                 return False
             stack.extend(zip(reversed(mine), reversed(theirs)))
+        if self.loosened:
+            for one, other in reversed(bound):
+                self._loosen(one, other)
+        else:
+            self.loosened = before
         return True
+
+    def _loosen(self, left: Type, right: Type) -> None:
+        """Have what is bound to either of two types that agree be what both can be: `?` where one extent is open."""
+        merged = self._merge(self.resolve(left), self.resolve(right))
+        for ty in (left, right):
+            if type(ty) is Unknown and find(ty) is not merged:
+                while type(ty.link) is Unknown:
+                    ty = ty.link
+                ty.link = merged
+
+    def agree(self, left: Type, right: Type) -> Type | None:
+        """Make two types the same and return what both are: `?` where one of two extents is open. None: they differ."""
+        before, self.loosened = self.loosened, False
+        if not self.unify(left, right):
+            return None
+        loosened, self.loosened = self.loosened, before
+        return self._merge(self.resolve(left), self.resolve(right)) if loosened else find(left)
 
     def _same_params(self, a: FuncType, b: FuncType) -> tuple[FuncType, FuncType]:
         """Two polymorphic function types over the same parameters; those that one has more of are instantiated."""
         if len(a.type_params) < len(b.type_params):
             b, a = self._same_params(b, a)
             return a, b
+        if len(a.type_params) > len(b.type_params):
+            self.loosened = True
         mapping: dict[int, Type] = {id(p): q for p, q in zip(a.type_params, b.type_params)}
         mapping.update(self.fresh_for(a.type_params[len(b.type_params) :], None))
         made = self.substitute(FuncType(a.arg_types, a.ret_type), mapping)
@@ -345,7 +380,7 @@ class Solver:
     def bind(self, unknown: Unknown, ty: Type) -> bool:
         """Say what an unknown is. False where it would contain itself."""
         if type(ty) is Unknown:
-            if ty.derived and not unknown.derived:
+            if _rank(ty) > _rank(unknown):  # who stays is who is told of, should it never be known
                 unknown, ty = ty, unknown
             if unknown.waiters:
                 ty.waiters = unknown.waiters if ty.waiters is None else ty.waiters + unknown.waiters
@@ -369,8 +404,8 @@ class Solver:
         self.loosened = False
         if not self.unify(left, right):
             return None
-        left = find(left)
         if not self.loosened:
+            left = find(left)
             return find(right) if left is POISON else left
         return self._merge(self.resolve(left), self.resolve(right))
 
@@ -389,8 +424,12 @@ class Solver:
                 stack.pop()
                 continue
             mine, theirs = parts(a), parts(b)
-            if a is b or type(a) is not type(b) or isinstance(a, (FuncType, RefType)) or not mine:
-                done[key] = a
+            if isinstance(a, FuncType) and isinstance(b, FuncType):  # the less polymorphic one
+                done[key] = b if len(b.type_params) < len(a.type_params) else a
+                stack.pop()
+                continue
+            if a is b or type(a) is not type(b) or isinstance(a, RefType) or not mine:
+                done[key] = find(b) if a is POISON or type(a) is Unknown else a
                 stack.pop()
                 continue
             missing = [pair for pair in zip(mine, theirs) if (id(pair[0]), id(pair[1])) not in done]

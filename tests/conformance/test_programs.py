@@ -1,0 +1,48 @@
+"""Small programs, one point of the type system each, with what TVM 0.16 says of them.
+
+programs.txt holds each program on a line, and below it, indented: `tvm:` the type that TVM gives `@main`, or `refused`,
+or `crashed` where TVM died of it; where we answer otherwise, `ours:` and `why:`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir import IRModule
+from relaylang.syntax import parse
+from relaylang.typing import infer
+
+FILE = Path(__file__).parent / "programs.txt"
+
+
+def programs() -> list[tuple[str, dict[str, str]]]:
+    made: list[tuple[str, dict[str, str]]] = []
+    for line in FILE.read_text().splitlines():
+        if line.startswith("  "):
+            who, _, what = line.strip().partition(":")
+            made[-1][1][who] = what.strip()
+        else:
+            made.append((line, {}))
+    return made
+
+
+def answer(program: str) -> str:
+    try:
+        module = parse('#[version = "0.0.5"]\n' + program).module
+        assert isinstance(module, IRModule)
+        if any(d.severity == "error" for d in infer(module)):
+            return "refused"
+    except RelayError as problem:
+        assert all(d.span is not None for d in problem.diagnostics)
+        return "refused"
+    return repr(module["main"].checked_type)
+
+
+@pytest.mark.parametrize(("program", "answers"), programs())
+def test_program(program: str, answers: dict[str, str]) -> None:
+    assert answer(program) == answers.get("ours", answers["tvm"])
+    assert ("ours" in answers) == ("why" in answers)
+    assert answers.get("ours") != answers["tvm"]
