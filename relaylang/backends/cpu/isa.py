@@ -13,6 +13,10 @@ class Isa:
     lanes: int
     registers: int
 
+    def of(self, dtype: str) -> Isa:
+        """The instruction set as it is for elements of a type: half as many of 64 bits fit a vector."""
+        return Isa(self.name, self.lanes // 2, self.registers) if dtype == "float64" else self
+
     def blocks(self, columns: int) -> tuple[int, int]:
         """Vectors a row and rows a block of the matrix kernel, for a product with `columns` columns.
 

@@ -330,4 +330,7 @@ class Nest:
         for _ in range(open_loops):
             pad = pad[:-2]
             out.append(pad + "}")
+        if fixed and any(body[: fixed + 1]):
+            # Names of its own: several nests may stand in the loops that the caller has opened.
+            out = [indent + "{", *out, indent + "}"]
         return out, units

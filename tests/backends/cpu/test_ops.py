@@ -70,8 +70,8 @@ def outcome() -> dict[int, Any]:
     out: dict[int, Any] = {}
     good = []
     for number, case in enumerate(USED):
-        mod, _ = program([(number, case)])
         try:
+            mod, _ = program([(number, case)])
             lower_module(mod, "main", (), GENERIC)
             good.append((number, case))
         except Exception as e:

@@ -6,6 +6,8 @@
 typedef float r_vf __attribute__((vector_size(4 * R_LANES)));
 typedef int32_t r_vi __attribute__((vector_size(4 * R_LANES)));
 typedef float r_vfu __attribute__((vector_size(4 * R_LANES), aligned(4)));
+typedef double r_vd __attribute__((vector_size(4 * R_LANES)));
+typedef double r_vdu __attribute__((vector_size(4 * R_LANES), aligned(8)));
 typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #if defined(__clang__)
 #define r_fma_vf(x, y, z) __builtin_elementwise_fma((x), (y), (z))
@@ -20,14 +22,22 @@ typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #define r_fma_vf(x, y, z) ((x) * (y) + (z))
 #endif
 #define r_fma_vi(x, y, z) ((x) * (y) + (z))
+#define r_fma_vd(x, y, z) ((x) * (y) + (z))
 #define r_splat_vf(x) ((x) - (r_vf){0})
 #define r_splat_vi(x) ((x) - (r_vi){0})
+#define r_splat_vd(x) ((x) - (r_vd){0})
 #if defined(__clang__) || __GNUC__ >= 12
 #define r_mix_vf(a, b, ...) __builtin_shufflevector((a), (b), __VA_ARGS__)
 #else
 #define r_mix_vf(a, b, ...) __builtin_shuffle((a), (b), (r_vi){__VA_ARGS__})
 #endif
 #define r_mix_vi r_mix_vf
+#if defined(__clang__) || __GNUC__ >= 12
+#define r_mix_vd r_mix_vf
+#else
+typedef int64_t r_vl __attribute__((vector_size(4 * R_LANES)));
+#define r_mix_vd(a, b, ...) __builtin_shuffle((a), (b), (r_vl){__VA_ARGS__})
+#endif
 
 //@ r_fma_f32
 #ifdef __FP_FAST_FMAF

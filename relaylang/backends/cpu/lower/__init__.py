@@ -10,7 +10,18 @@ from typing import Any
 
 from relaylang.backends.cpu.kernel import AnchorLowering, Kernel, Value
 from relaylang.backends.cpu.legalise import REWRITES
-from relaylang.backends.cpu.lower import algorithm, nn_conv, nn_dense, nn_norm, nn_pool, qnn, reduce, scatter, tensor, transform
+from relaylang.backends.cpu.lower import (
+    algorithm,
+    nn_conv,
+    nn_dense,
+    nn_norm,
+    nn_pool,
+    qnn,
+    reduce,
+    scatter,
+    tensor,
+    transform,
+)
 from relaylang.ir import Call
 
 #: What inference makes of other operators (`passes.simplify_inference`).

@@ -13,6 +13,7 @@ from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.gemm import block_kernel, tiles_of, turn_kernel, vector_types
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
+from relaylang.backends.cpu.lower.nn_dense import accumulator, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
@@ -188,6 +189,7 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
                    weight_zero: str) -> None:  # fmt: skip
     ctype, _, _ = vector_types(dtype)
     shape = sink.anchor.shape
+    isa = kernel.isa.of(dtype)
     count = len(conv.axes)
     # 1x1 at stride 1: all pixels are one line, if what follows can run through them as one.
     size, out, kern, stride, dil = conv.padded, conv.out, conv.kernel, conv.stride, conv.dilation
@@ -203,8 +205,8 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     o_steps = strides_of([conv.batch, *out, channels_out] if conv.last else [conv.batch, channels_out, *out])
     x_pixel, x_channel = (x_steps[1:-1], 1) if conv.last else (x_steps[2:], x_steps[1])
     o_pixel, _ = (o_steps[1:-1], 1) if conv.last else (o_steps[2:], o_steps[1])
-    vectors, most = kernel.isa.blocks(conv.outputs)
-    width = vectors * kernel.isa.lanes
+    vectors, most = isa.blocks(conv.outputs)
+    width = vectors * isa.lanes
     blocks = -(-conv.outputs // width)
     packed = _pack(kernel, call, conv, weight, dtype, width, weight_zero)
     panel = conv.inputs * conv.taps * width
@@ -233,11 +235,11 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
         outer *= extent
     block = f"{kernel.name}_block"
     offsets = [h * (stride[-2] * x_pixel[-2] if lines > 1 else 0) + i * step for h in range(lines) for i in range(rows)]
-    kernel.functions.append(block_kernel(block, kernel.isa, dtype, vectors, offsets, len(loops), taps))
-    lanes = kernel.isa.lanes
+    kernel.functions.append(block_kernel(block, isa, dtype, vectors, offsets, len(loops), taps))
+    lanes = isa.lanes
     if not conv.last:
         turn = f"{kernel.name}_turn"
-        kernel.functions.append(turn_kernel(turn, kernel.isa, dtype))
+        kernel.functions.append(turn_kernel(turn, isa, dtype))
 
     # The order: where the weights are many, each panel of them is kept in the cache while all rows pass.
     order = [("s", segments), ("y", outer), ("b", blocks), ("g", conv.groups), ("n", conv.batch)]
@@ -423,13 +425,10 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
 
 def _conv(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight = args
-    if sink.anchor.dtype == "float32" and data.dtype == "float32":
-        dtype = "float32"
-    elif sink.anchor.dtype == "int32":
-        dtype = "int32"
-    else:
-        raise unsupported(f"{call.op.name} from {data.dtype} to {sink.anchor.dtype} cannot be compiled", call)  # type: ignore[attr-defined]
-    lower_conv(kernel, call, kernel.in_memory(data), weight, sink, dtype)
+    dtype = accumulator(call, args, sink.anchor.dtype)
+    inner = sink if dtype == sink.anchor.dtype else through_buffer(kernel, sink, dtype)
+    lower_conv(kernel, call, kernel.in_memory(data), weight, inner, dtype)
+    finish(kernel, sink, inner)
 
 
 ANCHORS: dict[str, Any] = {"nn.conv1d": _conv, "nn.conv2d": _conv, "nn.conv3d": _conv}

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relaylang.backends.cpu.dtypes import is_float
 from relaylang.backends.cpu.gemm import block_kernel, tiles_of, vector_types
 from relaylang.backends.cpu.index import ZERO, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
+from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
@@ -50,14 +51,15 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
     `right_zero` is a C expression subtracted from each weight; it may use the column `j` and the buffers of `extra`.
     """
     data = kernel.in_memory(left)
+    isa = kernel.isa.of(dtype)
     if product.rows <= _FEW_ROWS and dtype == "float32" and right.dtype == dtype and product.right[2] == 1 \
             and product.left[2] == 1 and product.batch == 1:  # fmt: skip
         _dot_products(kernel, product, data, kernel.in_memory(right), sink)
         return
     ctype, _, _ = vector_types(dtype)
     rows, columns, depth = product.rows, product.columns, product.depth
-    vectors, most = kernel.isa.blocks(columns)
-    width = vectors * kernel.isa.lanes
+    vectors, most = isa.blocks(columns)
+    width = vectors * isa.lanes
     blocks = -(-columns // width)
     panel = depth * width
     batches = product.batch if product.right[0] else 1
@@ -83,7 +85,7 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
     block = f"{kernel.name}_block"
     offsets = [r * product.left[1] for r in range(size)]
     taps = [n * step for n in range(unroll)]
-    kernel.functions.append(block_kernel(block, kernel.isa, dtype, vectors, offsets, 1, taps))
+    kernel.functions.append(block_kernel(block, isa, dtype, vectors, offsets, 1, taps))
     stage = kernel.stage(product.batch * segments * blocks)
     put = stage.put
     put("for (long u = lo; u < hi; u++) {")
@@ -179,12 +181,14 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
     put("}")
 
 
-def _accumulator(kernel: Kernel, call: Call, data: Tensor, sink: Sink) -> str:
-    if sink.anchor.dtype == "int32":
+def accumulator(call: Call, operands: Sequence[Tensor], dtype: str) -> str:
+    """The type in which a product is summed: that of its result, short floats in float32."""
+    if dtype == "int32" and not any(is_float(x.dtype) for x in operands):
         return "int32"
-    if sink.anchor.dtype == "float32" and data.dtype == "float32":
-        return "float32"
-    raise unsupported(f"{call.op.name} from {data.dtype} to {sink.anchor.dtype} cannot be compiled", call)  # type: ignore[attr-defined]
+    if is_float(dtype) and all(is_float(x.dtype) for x in operands):
+        return "float64" if dtype == "float64" else "float32"
+    given = " and ".join(dict.fromkeys(x.dtype for x in operands))
+    raise unsupported(f"{call.op.name} from {given} to {dtype} cannot be compiled", call)  # type: ignore[attr-defined]
 
 
 def dense_product(data: Tensor, columns: int) -> Product:
@@ -200,10 +204,12 @@ def fused_ready(sink: Sink, rank: int) -> bool:
     return rank <= 2 or sink.direct is not None or sink.mergeable(0, rank - 2)
 
 
-def through_buffer(kernel: Kernel, sink: Sink) -> Sink:
-    """A sink into a buffer; `finish` then passes the buffer on."""
-    buf = kernel.buffer(sink.anchor.shape, sink.anchor.dtype)
-    return Sink(kernel, sink.anchor, sink.anchor, buf)
+def through_buffer(kernel: Kernel, sink: Sink, dtype: str | None = None) -> Sink:
+    """A sink into a buffer, of another type than the result where one is given; `finish` then passes the buffer on."""
+    anchor = sink.anchor
+    if dtype is not None and dtype != anchor.dtype:
+        anchor = Anchored(anchor.shape, dtype)
+    return Sink(kernel, anchor, anchor, kernel.buffer(anchor.shape, anchor.dtype))
 
 
 def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
@@ -212,14 +218,16 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
         return
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
-    sink.store(nest, index, BufTensor(inner.out))
+    value = BufTensor(inner.out).at(nest, index)
+    sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
     kernel.loops(nest)
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight = args
-    dtype = _accumulator(kernel, call, data, sink)
-    inner = sink if fused_ready(sink, len(data.shape)) else through_buffer(kernel, sink)
+    dtype = accumulator(call, args, sink.anchor.dtype)
+    plain = fused_ready(sink, len(data.shape)) and dtype == sink.anchor.dtype
+    inner = sink if plain else through_buffer(kernel, sink, dtype)
     lower_product(kernel, dense_product(data, weight.shape[0]), converted(kernel, data, dtype, None), weight, inner, dtype)
     finish(kernel, sink, inner)
 
@@ -227,7 +235,7 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
 def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     left, right = args
     attrs = call.attrs
-    dtype = _accumulator(kernel, call, left, sink)
+    dtype = accumulator(call, args, sink.anchor.dtype)
     batched = len(left.shape) == 3
     if not batched and len(left.shape) != 2:
         raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
@@ -242,7 +250,9 @@ def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         (rows * depth if batched and left.shape[0] > 1 else 0, *one),
         (columns * depth if batched and right.shape[0] > 1 else 0, *two),
     )  # fmt: skip
-    lower_product(kernel, product, converted(kernel, left, dtype, None), right, sink, dtype)
+    inner = sink if dtype == sink.anchor.dtype else through_buffer(kernel, sink, dtype)
+    lower_product(kernel, product, converted(kernel, left, dtype, None), right, inner, dtype)
+    finish(kernel, sink, inner)
 
 
 ANCHORS: dict[str, Any] = {"nn.dense": _dense, "nn.matmul": _matmul, "nn.batch_matmul": _matmul}

@@ -164,7 +164,7 @@ def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     index: list[Index] = [variable(d) for d in range(len(shape))]
     total = nest.const(0, data.dtype)
     source = BufTensor(data)
-    for shift in range(-half, half + 1):
+    for shift in range(-half, attrs.size - half):
         test, inner = nest.inside(nest.add(index[axis], shift), 0, shape[axis])
         x = source.at(nest, [*index[:axis], inner, *index[axis + 1 :]])
         square = nest.op("({0} * {0})", [x], data.dtype)
@@ -188,6 +188,7 @@ def _nll_loss(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     batch, classes = predictions.shape[:2]
     inner = math.prod(predictions.shape[2:])
     each = kernel.buffer(targets.shape if reduction == "none" else (1,), dtype)
+    at = f"(i / {max(inner, 1)} * {classes} + k) * {inner} + i % {max(inner, 1)}"
     stage = kernel.stage()
     stage.put(
         f"{ctype} loss = 0, weight = 0;\n"
@@ -195,7 +196,7 @@ def _nll_loss(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         f"  const long k = {targets.name}[i];\n"
         f"  const int used = k != {call.attrs.ignore_index} && k >= 0 && k < {classes};\n"
         f"  const {ctype} w = used ? {weights.name}[k] : 0;\n"
-        f"  const {ctype} v = used ? -{predictions.name}[(i / {max(inner, 1)} * {classes} + k) * {inner} + i % {max(inner, 1)}] * w : 0;\n"
+        f"  const {ctype} v = used ? -{predictions.name}[{at}] * w : 0;\n"
         + (f"  {each.name}[i] = v;\n}}" if reduction == "none" else "  loss += v; weight += w;\n}")
     )  # fmt: skip
     if reduction != "none":

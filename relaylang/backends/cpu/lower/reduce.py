@@ -110,6 +110,9 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
     rank = len(data.shape)
     dtype = data.dtype
     acc = "float32" if dtype == "float16" else dtype
+    if scale is not None and not is_float(dtype):
+        # The mean of whole numbers: summed exactly, divided towards zero.
+        acc = "int64"
     kept = [d for d in range(rank) if d not in axes]
 
     def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:

@@ -263,8 +263,9 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         factor = convert(nest, factor, out.dtype)
         value = factor if value is None else nest.op(f"({CTYPES[out.dtype]})({{0}} * {{1}})", [value, factor], out.dtype)
     assert value is not None
-    place = nest.offset([where[c] for c in result], out.shape)
-    nest.store(out, place, nest.op(f"({CTYPES[out.dtype]})({{0}} + {{1}})", [nest.load(out, place), value], out.dtype))
+    place = nest.as_scalar(nest.offset([where[c] for c in result], out.shape))
+    element = f"{out.name}[{{0}}]"
+    nest.statement(f"{element} = ({CTYPES[out.dtype]})({element} + {{1}});", [place, value])
     lines, _ = nest.emit(split=False)
     kernel.stage().lines = [line for line in lines if "ivdep" not in line]
     pass_on(kernel, sink, out)

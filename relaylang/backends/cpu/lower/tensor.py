@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import int_range, is_float
+from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import broadcast_at, convert, result_type, typed
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
@@ -236,7 +236,10 @@ def _reinterpret(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return args[0]  # type: ignore[no-any-return]
     helper = {("float32", "int32"): "r_bits_f32({0})", ("int32", "float32"): "r_f32_bits({0})",
               ("float32", "uint32"): "(uint32_t)r_bits_f32({0})",
-              ("uint32", "float32"): "r_f32_bits((int32_t){0})"}.get((source, dtype), "({0})")  # fmt: skip
+              ("uint32", "float32"): "r_f32_bits((int32_t){0})"}.get((source, dtype))  # fmt: skip
+    if helper is None:
+        held = f"{CTYPES[dtype]} to_; const {CTYPES[source]} from_ = {{0}}; memcpy(&to_, &from_, sizeof to_);"
+        helper = f"({{{{ {held} to_; }}}})"
     return elementwise(shape, dtype, args, lambda nest, xs: nest.op(helper, xs, dtype))
 
 

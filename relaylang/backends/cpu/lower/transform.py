@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.index import ZERO, Affine
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value, unsupported
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Call
@@ -275,9 +275,13 @@ def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     width = [tuple(w) for w in call.attrs.pad_width]
     mode = call.attrs.pad_mode
+    if any(a < 0 or b < 0 for a, b in width):
+        # Negative widths cut.
+        cut, held = [max(-a, 0) for a, _ in width], data
+        extents = [n - c - max(-b, 0) for n, c, (_, b) in zip(held.shape, cut, width)]
+        data = Recipe(extents, dtype, lambda nest, index: held.at(nest, [nest.add(i, c) for i, c in zip(index, cut)]))
+        width = [(max(a, 0), max(b, 0)) for a, b in width]
     if mode == "constant":
-        if any(a < 0 or b < 0 for a, b in width):
-            raise unsupported("nn.pad with a negative width cannot be compiled", call)
         border = args[1] if len(args) > 1 else Number(0, dtype)
         return Padded(shape, dtype, data, [a for a, _ in width], border)
 
