@@ -30,7 +30,7 @@ lint: setup
 	@cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p relaylang
 
 bench-text: setup
-	@$(BIN)/python benchmarks/text.py
+	@$(BIN)/python benchmarks/text.py $(if $(WRITE),--write)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

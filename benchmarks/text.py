@@ -1,17 +1,18 @@
-"""How fast Relay text is read, beside TVM 0.16's C++ parser, both in one run.
+"""How fast Relay text is read, checked and printed, beside TVM 0.16, both in one run.
 
     RELAY_ORACLE=/path/to/python python benchmarks/text.py [--rounds N] [--write]
 
-RELAY_ORACLE is a Python that has TVM 0.16 (the wheel `hhb-tvm` 3.2.3 holds one). Without it our own figures are shown alone.
-The programs come from TVM's model zoo and from loops below. Each round times both sides one after the other; the least of all
-rounds counts. TVM's parser alone is `relay.parser.ParseExpr` on the same text with `fn` in place of `def @main`, which builds
-the same IR and does not check types; `parse + check` is `relay.parse`, which cannot be told to leave the check out.
-`--write` puts the table into benchmarks/results/text.md.
+RELAY_ORACLE is a Python that has TVM 0.16 (the wheel `hhb-tvm` 3.2.3 holds one), which makes the programs, too. Without
+it our own figures are shown, on the programs that are at hand. Each round times both
+sides one after the other; the least of all rounds counts. TVM's parser alone is `relay.parser.ParseExpr` on the same text
+with `fn` in place of `def @main`, which builds the same IR and does not check types. `--write` puts the tables into
+benchmarks/results/text.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -22,167 +23,274 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results" / "text.md"
+import numpy as np
+from lark_bars import parser as lark_parser
 
-#: Runs in the other Python: prints the models' texts, then answers each line (a file's name) with two times.
-_PEER = r"""
-import gc, json, sys, time
-import tvm
-from tvm import relay
-from tvm.relay import testing
-texts = {}
-for name, (mod, _) in {
-    "resnet50": testing.resnet.get_workload(num_layers=50),
-    "resnet18": testing.resnet.get_workload(num_layers=18),
-    "mobilenet": testing.mobilenet.get_workload(),
-}.items():
-    texts[name] = relay.transform.InferType()(mod).astext()
-print(json.dumps(texts), flush=True)
-parse_expr = tvm.get_global_func("relay.parser.ParseExpr")
-def timed(f):
-    gc.collect()
-    start = time.perf_counter()
-    f()
-    return time.perf_counter() - start
-for line in sys.stdin:
-    text = open(line.strip()).read()
-    alone = text.replace("def @main", "fn ", 1)
-    print(json.dumps([timed(lambda: parse_expr("bench", alone)), timed(lambda: relay.parse(text))]), flush=True)
+from relaylang.ir import Call, Constant, Expr, IRModule, var
+from relaylang.ops import OPS
+from relaylang.syntax import astext, parse
+from relaylang.syntax.reader import tables
+from relaylang.typing import infer
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "text.md"
+
+SMALL = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 8), float32]) -> Tensor[(1, 4), float32] {
+  %0 = nn.dense(%x, %w, units=4);
+  %1 = nn.relu(%0);
+  %2 = add(%1, 1f);
+  %3 = multiply(%2, %1);
+  // the last one
+  %4 = nn.softmax(%3);
+  tanh(%4)
+}
 """
 
-
-def loops() -> dict[str, str]:
-    """Programs of many like lines."""
-    head = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(10), float32]) -> Tensor[(10), float32] {\n'
-    chain = "".join(f"  %{i + 1} = add(%{i}, %x);\n" for i in range(10_000)).replace("%0,", "%x,")
-    lets = {n: "".join(f"  let %v{i} = add(%x, %x);\n" for i in range(n)) for n in (1_000, 10_000)}
-    made = {"chain of 10 000 adds": f"{head}{chain}  %10000\n}}\n"}
-    for count, lines in lets.items():
-        made[f"{count} lets"] = f"{head}{lines}  %v0\n}}\n"
-    return made
+Row = list[str]
 
 
-def timed(f: Callable[[], object]) -> float:
+class Peer:
+    """TVM in a process of its own, with one program."""
+
+    def __init__(self, python: str, name: str) -> None:
+        self.process = subprocess.Popen(
+            [python, str(HERE / "text_peer.py"), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.text = str(self._answer())
+
+    def _answer(self) -> str | float:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("the Python in RELAY_ORACLE has no TVM with Relay, or ended before it answered")
+        answer: str | float = json.loads(line)
+        return answer
+
+    def timer(self, path: Path, what: str) -> Callable[[], float]:
+        """Measures TVM on a text in a file: `parse` alone, `check`, or `print`."""
+
+        def seconds() -> float:
+            assert self.process.stdin is not None
+            self.process.stdin.write(f"{path}\t{what}\n")
+            self.process.stdin.flush()
+            return float(self._answer())
+
+        return seconds
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def lets(count: int) -> str:
+    lines = "".join(f"  let %v{i} = add(%x, %x);\n" for i in range(count))
+    return f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(10), float32]) {{\n{lines}  %v0\n}}\n'
+
+
+def chain(count: int) -> str:
+    lines = "".join(f"  %{i} = add(%{i - 1}, %x);\n" for i in range(1, count)).replace("%0,", "%x,", 1)
+    return f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(10), float32]) {{\n{lines}  %{count - 1}\n}}\n'
+
+
+def programs() -> list[str]:
+    """The programs by name; the zoo's come from TVM, or, without it, from RELAY_SHARED."""
+    return ["resnet18", "mobilenet", "resnet50", "chain of 100 000 adds", "1 000 lets", "10 000 lets", "20 MB of constants"]
+
+
+def own_text(name: str) -> str | None:
+    """A program's text without TVM, or None."""
+    if name.endswith("lets"):
+        return lets(int(name.removesuffix("lets").replace(" ", "")))
+    if name.startswith("chain"):
+        return chain(100_000)
+    golden = Path(os.environ.get("RELAY_SHARED", HERE.parent.parent / "shared")) / "golden" / f"{name}.typed.relay"
+    if golden.exists():
+        return golden.read_text()
+    if name.endswith("constants"):
+        values = np.random.default_rng(0)
+        value: Expr = var("x", shape=(512, 512))
+        for _ in range(20):
+            value = Call(OPS["add"], [value, Constant(values.standard_normal((512, 512), "float32"))])
+        return astext(IRModule.from_expr(value))
+    return None
+
+
+def timed(call: Callable[[], object]) -> float:
+    gc.collect()
     start = time.perf_counter()
-    f()
-    return time.perf_counter() - start
+    kept = call()
+    seconds = time.perf_counter() - start
+    del kept
+    return seconds
 
 
-def fresh(code: str, **environment: str) -> float:
-    """The least time in ms that `code` says it took, of five new processes."""
-    runs = []
-    for _ in range(5):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, **environment}, check=True, capture_output=True, text=True
-        )
-        runs.append(float(done.stdout))
-    return min(runs)
+def both(
+    rounds: int, budget: float, ours: Callable[[], object], theirs: Callable[[], float] | None
+) -> tuple[float, float | None]:
+    """The least times of both sides in ms, of so many rounds as fit into the budget of seconds, two at least."""
+    mine: list[float] = []
+    other: list[float] = []
+    begun = time.perf_counter()
+    while len(mine) < 2 or (len(mine) < rounds and time.perf_counter() - begun < budget):
+        mine.append(timed(ours))
+        if theirs is not None:
+            other.append(theirs())
+    return min(mine) * 1e3, min(other) * 1e3 if other else None
 
 
-_TABLES = (
-    "import time, relaylang.syntax.reader as r; t = time.perf_counter(); r.tables(); print((time.perf_counter() - t) * 1e3)"
-)
-_IMPORT = "import time; t = time.perf_counter(); import relaylang.syntax; print((time.perf_counter() - t) * 1e3)"
+def number(ms: float | None) -> str:
+    return "-" if ms is None else f"{ms:.2f}" if ms < 10 else f"{ms:.1f}" if ms < 100 else f"{ms:,.0f}".replace(",", " ")
 
 
-def start_up() -> list[str]:
-    """What the first text costs a new process."""
-    with tempfile.TemporaryDirectory() as empty:
-        cached = fresh(_TABLES)
-        imported = fresh(_IMPORT)
-        built = []
-        for i in range(3):
-            built.append(
-                float(
-                    subprocess.run(
-                        [sys.executable, "-c", _TABLES],
-                        env={**os.environ, "RELAYLANG_CACHE": f"{empty}/{i}"},
-                        check=True,
-                        capture_output=True,
-                        text=True,
-                    ).stdout
-                )
-            )
-    return [
-        f"- import of `relaylang.syntax`: {imported:.0f} ms",
-        f"- the parser's tables from the cache: {cached:.1f} ms",
-        f"- the parser's tables built by Lark, once per machine: {min(built):.0f} ms",
-    ]
+def ratio(mine: float, other: float | None) -> str:
+    return "-" if other is None else f"{mine / other:.2f}"
 
 
-def measure(rounds: int) -> list[str]:
-    """The table's lines."""
-    from relaylang.syntax import parse
+def table(head: str, rows: list[Row]) -> list[str]:
+    columns = head.split(" | ")
+    return [f"| {head} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows), ""]
 
-    oracle = os.environ.get("RELAY_ORACLE")
-    texts: dict[str, str] = {}
-    peer = None
-    if oracle:
-        peer = subprocess.Popen(
-            [oracle, "-c", _PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert peer.stdin is not None and peer.stdout is not None
-        texts.update(json.loads(peer.stdout.readline()))
-    else:
-        print("RELAY_ORACLE names no Python with TVM 0.16: our own figures only, on the programs made here.")
-    texts.update(loops())
-    lines = [
-        "| program | kB | ours, parse (ms) | TVM 0.16, parse (ms) | ratio | TVM 0.16, parse + check (ms) |",
-        "|---|---|---|---|---|---|",
-    ]
+
+def read_and_checked(text: str) -> IRModule:
+    mod = parse(text).value
+    assert isinstance(mod, IRModule) and not any(d.severity == "error" for d in infer(mod))
+    return mod
+
+
+def reading_alone(text: str, path: Path, rounds: int, peer: Peer | None) -> list[Row]:
+    """Ours, Lark's own lexer and parser on coarse and on fine terminals, TVM's parser."""
+    mine, other = both(rounds, 10, lambda: parse(text), peer.timer(path, "parse") if peer else None)
+    rows = [["relaylang, the whole IR", number(mine), ratio(mine, other)]]
+    for coarse, what in ((True, "coarse terminals"), (False, "a terminal for each bracket")):
+        bar = lark_parser(coarse)
+        ms, _ = both(rounds, 5, lambda bar=bar: bar.parse(text), None)  # type: ignore[misc]
+        rows.append([f"Lark's contextual lexer and parser, {what}, a tree only", number(ms), ratio(ms, other)])
+    rows.append(["TVM 0.16's parser, the whole IR", number(other), "1" if other else "-"])
+    return rows
+
+
+def measure(rounds: int, oracle: str | None) -> list[str]:
+    """All tables."""
+    out: list[str] = []
+
+    def show(title: str, head: str, rows: list[Row]) -> None:
+        lines = ["## " + title, "", *table(head, rows)]
+        print("\n".join(lines), flush=True)
+        out.extend(lines)
+
+    rows, printed = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in texts.items():
-            path = Path(folder) / "text.relay"
+        path = Path(folder) / "text.relay"
+        for name in programs():
+            peer = Peer(oracle, name) if oracle else None
+            text = own_text(name) if peer is None or name.endswith(("lets", "adds")) else peer.text
+            if text is None:
+                continue
             path.write_text(text)
-            ours, alone, checked = [], [], []
-            for _ in range(rounds if len(text) < 100_000 else max(3, rounds // 5)):
-                ours.append(timed(lambda text=text: parse(text)))
-                if peer is not None:
-                    assert peer.stdin is not None and peer.stdout is not None
-                    peer.stdin.write(f"{path}\n")
-                    peer.stdin.flush()
-                    first, second = json.loads(peer.stdout.readline())
-                    alone.append(first)
-                    checked.append(second)
-            mine = min(ours) * 1e3
-            theirs = (
-                f"{min(alone) * 1e3:.2f} | {min(ours) / min(alone):.2f} | {min(checked) * 1e3:.1f}" if alone else "- | - | -"
+            if name == "resnet50":
+                alone = reading_alone(text, path, rounds, peer)
+                show("Reading alone, resnet50", f"{len(text) / 1000:.0f} kB of text | ms | to TVM", alone)
+            mine, other = both(
+                rounds,
+                12,
+                lambda text=text: read_and_checked(text),  # type: ignore[misc]
+                peer.timer(path, "check") if peer else None,
             )
-            lines.append(f"| {name} | {len(text) / 1000:.0f} | {mine:.2f} | {theirs} |")
-            print(lines[-1], flush=True)
-    if peer is not None:
-        assert peer.stdin is not None
-        peer.stdin.close()
-        peer.wait()
-    return lines
+            rows.append([name, f"{len(text) / 1000:.0f}", number(mine), number(other), ratio(mine, other)])
+            mod = read_and_checked(text)
+            mine, other = both(rounds, 8, lambda mod=mod: astext(mod), peer.timer(path, "print") if peer else None)  # type: ignore[misc]
+            plain, _ = both(rounds, 4, lambda mod=mod: astext(mod, style="tvm"), None)  # type: ignore[misc]
+            printed.append([name, number(mine), number(plain), number(other), ratio(mine, other)])
+            del mod, text
+            if peer is not None:
+                peer.close()
+    show("Parse and check", "program | kB | relaylang (ms) | TVM 0.16 (ms) | ratio", rows)
+    show("Print", "program | relaylang, lossless (ms) | in TVM's style | TVM 0.16 (ms) | ratio (lossless)", printed)
+
+    rows = []
+    texts = {count: lets(count) for count in (1_000, 10_000, 100_000)}
+    least = dict.fromkeys(texts, float("inf"))
+    for _ in range(5):
+        for count, text in texts.items():
+            for _ in range(min(20, 100_000 // count)):
+                tables().forget()  # as in a new process, which knows no name
+                least[count] = min(least[count], timed(lambda text=text: read_and_checked(text)))  # type: ignore[misc]
+    for count, seconds in least.items():
+        times = seconds / count / (least[1_000] / 1_000)
+        named = f"{count:,} lets".replace(",", " ")
+        rows.append([named, number(seconds * 1e3), f"{seconds * 1e6 / count:.1f}", f"{times:.2f}"])
+    show("Cost a line, parse and check", "program | ms | µs a line | to that at 1 000", rows)
+    show("A new process", "what | ms | to TVM", start_up(oracle))
+    return out
+
+
+def process(*command: str, environment: dict[str, str] | None = None) -> float:
+    """The wall time of a new process in ms. Bytecode is kept, as it is in an installed package."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    start = time.perf_counter()
+    subprocess.run(command, env={**kept, **(environment or {})}, check=True, stdout=subprocess.DEVNULL)
+    return (time.perf_counter() - start) * 1e3
+
+
+def start_up(oracle: str | None) -> list[Row]:
+    """What a new process takes, by the wall."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ten.relay"
+        path.write_text(SMALL)
+        check = (sys.executable, "-m", "relaylang", "check", str(path))
+        mine, bare, other = [], [], []
+        for _ in range(7):
+            mine.append(process(*check))
+            bare.append(process(sys.executable, "-c", "import numpy"))
+            if oracle:
+                other.append(process(oracle, "-c", "import tvm.relay"))
+        cold = min(process(*check, environment={"RELAYLANG_CACHE": f"{folder}/{i}"}) for i in range(2))
+    theirs = min(other) if other else None
+    return [
+        ["`relay check` on a file of 10 lines", number(min(mine)), ratio(min(mine), theirs)],
+        ["the first time on a machine, when Lark builds the tables", number(cold), ratio(cold, theirs)],
+        ["`import numpy` alone", number(min(bare)), ratio(min(bare), theirs)],
+        ["TVM 0.16: `import tvm.relay` alone", number(theirs), "1" if theirs else "-"],
+    ]
+
+
+def processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
-    options = parser.parse_args()
-    lines = measure(options.rounds)
-    begin = start_up()
-    print("\n".join(begin))
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    arguments.add_argument("--rounds", type=int, default=20)
+    arguments.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    options = arguments.parse_args()
+    oracle = os.environ.get("RELAY_ORACLE")
+    if not oracle:
+        print("RELAY_ORACLE names no Python with TVM 0.16: our own figures only.\n")
+    lines = measure(options.rounds, oracle)
     if options.write:
+        head = [
+            "# Reading, checking and printing Relay text",
+            "",
+            f"{processor()} ({platform.machine()}), {os.cpu_count()} processors, Python {platform.python_version()}; "
+            "the least of several rounds, both sides in turn in one run, one thread each.",
+            "`RELAY_ORACLE=/path/to/python/with/tvm make bench-text WRITE=1` measures it anew; "
+            "the head of `benchmarks/text.py` says what is timed.",
+            "",
+        ]
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(
-            "\n".join(
-                [
-                    "# Reading Relay text",
-                    "",
-                    *lines,
-                    "",
-                    *begin,
-                    "",
-                    "The least of several rounds, both sides in turn in one run. Reproduce with",
-                    "`RELAY_ORACLE=/path/to/python/with/tvm python benchmarks/text.py --write` (see the head of that file);",
-                    f"this table: Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores.",
-                    "",
-                ]
-            )
-        )
+        RESULTS.write_text("\n".join([*head, *lines]))
 
 
 if __name__ == "__main__":

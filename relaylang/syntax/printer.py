@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any as AnyValue
 
+from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import (
     Call,
     Constant,
@@ -572,11 +573,12 @@ def astext(
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
     section = show_meta_data or meta is not None
     printer = _Printer(node, style, show_types, section)
-    try:
-        text = _print(printer, node)
-    except _Crossing:
-        printer = _Printer(node, style, show_types, section, careful=True)
-        text = _print(printer, node)
+    with gc_paused():
+        try:
+            text = _print(printer, node)
+        except _Crossing:
+            printer = _Printer(node, style, show_types, section, careful=True)
+            text = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
         text = HEADER + text
     if meta is not None:

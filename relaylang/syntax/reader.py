@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
@@ -202,7 +203,8 @@ def read(
     while True:
         builder = _Reader(source, tokens, module, variables, meta)
         try:
-            value = _run(tab, tokens, builder, source, split)
+            with gc_paused():
+                value = _run(tab, tokens, builder, source, split)
             builder.finish()
             builder.said.raise_errors()
             return builder, value, source

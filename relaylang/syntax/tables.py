@@ -168,6 +168,7 @@ class Tables:
         names = [t[0] for t in data["terminals"]]
         self.numbers = {name: i for i, name in enumerate([*names, "ERROR", "$END", *SPECIAL])}
         self.names = list(self.numbers)
+        self._local = self.numbers["LOCAL"]
         for origin, _, _ in data["rules"]:
             self.numbers.setdefault(origin, len(self.numbers))
         self._make_patterns()
@@ -204,8 +205,12 @@ class Tables:
         """The number of the terminal that a token's text is, or of one of `SPECIAL`."""
         kind = self.kinds.get(text)
         if kind is None:
-            found = self._classes.fullmatch(text)
-            if found is not None:
+            # most of the texts that a long program has only once are names
+            plain = text[0] == "%" and (text[1:].isidentifier() or text[1:].isdecimal())
+            found = None if plain else self._classes.fullmatch(text)
+            if plain:
+                kind = self._local
+            elif found is not None:
                 kind = self.numbers[found.lastgroup]  # type: ignore[index]
                 if found.lastgroup == "LOCAL" and ("-" in text or "/" in text) and text[1] != '"':
                     kind = self.numbers["DASHED"]
