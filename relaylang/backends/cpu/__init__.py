@@ -97,8 +97,9 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     compiler = Compiler(target.options)
     program = lower_module(mod, entry, params, compiler.isa)
     threads = threads_of(target.options)
-    text = Emitter(compiler.isa, threads).file(program, f"@{entry}, made by relaylang")
-    library = compiler.compile(text, target.get("keep-c"))
+    emitter = Emitter(compiler.isa, threads)
+    text = emitter.file(program, f"@{entry}, made by relaylang")
+    library = compiler.compile(emitter.units(program), text, target.get("keep-c"))
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]

@@ -1,18 +1,22 @@
 """The C compiler: which one, what machine it compiles for, and what it says."""
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
 from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.runtime.files import atomic_write
 
 define_codes(
     {
@@ -56,6 +60,16 @@ def _macros(command: tuple[str, ...]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+@cache
+def _version(command: tuple[str, ...]) -> str:
+    """What the compiler says that it is."""
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
+
 class Compiler:
     """A compiler with its flags, and the instruction set that they give."""
 
@@ -69,34 +83,74 @@ class Compiler:
             machine = next((m for m in (["-march=native"], ["-mcpu=native"]) if _macros((*self.command, *m))), [])
         self.flags = [*FLAGS, *machine, *extra]
         macros = _macros((*self.command, *machine, *extra))
+        self.macros = macros
         self.isa: Isa = from_macros(macros) if macros else GENERIC
         if macros and "__clang__" not in macros:
             self.flags.insert(2, "-fvect-cost-model=dynamic")
 
-    def compile(self, text: str, keep: str | None = None) -> bytes:
-        """The shared library made of a C text. `keep` names a file to which the text is written."""
-        with tempfile.TemporaryDirectory(prefix="relay-") as folder:
-            source, target = Path(folder) / "model.c", Path(folder) / "model.so"
-            source.write_text(text, encoding="utf-8")
-            if keep:
-                Path(keep).write_text(text, encoding="utf-8")
-            command = [*self.command, *self.flags, "-shared", "-o", str(target), str(source), "-lm", "-lpthread"]
+    def compile(self, units: Sequence[str], text: str, keep: str | None = None) -> bytes:
+        """The shared library made of several C files, which are compiled side by side.
+
+        What was compiled before comes from the cache. `text` is the whole as one file: `keep` names a file to which it
+        is written, and it is kept where the compiler fails.
+        """
+        if keep:
             try:
-                done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+                atomic_write(keep, text)
             except OSError as e:
-                raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
-            if done.returncode != 0 or not target.exists():
-                raise RelayError(self._failed(text, done.stderr, done.returncode))
-            return target.read_bytes()
+                raise RelayError(error("R0001", f"cannot write {keep}: {(e.strerror or str(e)).lower()}")) from None
+        keys = [self._key(unit) for unit in units]
+        whole = self._key(*keys)
+        library = cached(whole)
+        if library is None:
+            with tempfile.TemporaryDirectory(prefix="relay-") as folder:
+                library = self._build(Path(folder), units, keys, text)
+            store(whole, library)
+        return library
+
+    def _key(self, *parts: str) -> str:
+        """A digest of what is compiled, by what and how."""
+        head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
+        return hashlib.sha256("\0".join(head).encode()).hexdigest()
+
+    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
+        def made(number: int) -> Path:
+            target = folder / f"part{number}.o"
+            known = cached(keys[number]) if len(units) > 1 else None
+            if known is not None:
+                target.write_bytes(known)
+                return target
+            source = folder / f"part{number}.c"
+            source.write_text(units[number], encoding="utf-8")
+            self._call(["-c", "-o", str(target), str(source)], target, text)
+            if len(units) > 1:
+                store(keys[number], target.read_bytes())
+            return target
+
+        with ThreadPoolExecutor(min(len(units), os.cpu_count() or 1)) as pool:
+            parts = [str(part) for part in pool.map(made, range(len(units)))]
+        library = folder / "model.so"
+        # Thousands of names do not fit a command line.
+        (folder / "parts").write_text("\n".join(parts), encoding="utf-8")
+        self._call(["-shared", "-o", str(library), f"@{folder / 'parts'}", "-lm", "-lpthread"], library, text)
+        return library.read_bytes()
+
+    def _call(self, arguments: Sequence[str], target: Path, text: str) -> None:
+        try:
+            done = subprocess.run([*self.command, *self.flags, *arguments], capture_output=True, text=True, errors="replace")
+        except OSError as e:
+            raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
+        if done.returncode != 0 or not target.exists():
+            raise RelayError(self._failed(text, done.stderr, done.returncode))
 
     def _failed(self, text: str, said: str, status: int) -> Any:
         handle, name = tempfile.mkstemp(prefix="relay-failed-", suffix=".c")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         lines = [line for line in said.splitlines() if "error" in line or "fatal" in line] or said.splitlines()
-        notes = [f"it said: {line.strip()}" for line in lines[:5]] or [f"it ended with status {status}"]
+        notes = [f"it said: {line.strip()[:300]}" for line in lines[:5]] or [f"it ended with status {status}"]
         notes.append(f"the C is kept in {name}")
-        if any("error:" in line and "model.c" in line for line in lines):
+        if any("error:" in line and "part" in line for line in lines):
             title = "the C compiler refuses our code; this is our mistake, please report it"
         else:
             title = f"the C compiler failed: {shlex.join(self.command)}"

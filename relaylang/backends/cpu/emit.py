@@ -1,8 +1,14 @@
-"""The C file: helpers, one function for each stage of each kernel, and the two that run them in order."""
+"""The C: helpers, one function for each stage of each kernel, and the two that run them in order.
+
+It is one file to read (`Emitter.file`), and several to compile side by side (`Emitter.units`). A function is named by a
+digest of its text, so that a kernel's C is the same wherever it occurs and its object file can be kept.
+"""
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -15,7 +21,8 @@ from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, P
 
 #: So many instructions go into one C function; compilers slow down on longer ones.
 CHUNK = 300
-#: A kernel with fewer units than this times the grain runs on the calling thread.
+#: A file of kernels to compile has so many characters at most: each costs the compiler's start and its helpers.
+UNIT = 48_000
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -55,6 +62,26 @@ def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
     return [name for name in every if name in wanted]
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+class Piece:
+    """A function of the C: its text without what makes it known elsewhere, and where it may be called from.
+
+    A `local` one is repeated in every file that calls it, any other stands in one and is declared in the others.
+    """
+
+    __slots__ = ("name", "text", "declaration", "local", "uses")
+
+    def __init__(self, name: str, text: str, declaration: str, local: bool, known: Mapping[str, Piece]) -> None:
+        self.name = name
+        self.text = text
+        self.declaration = declaration
+        self.local = local
+        self.uses = sorted(n for n in _names(text) if n in known and n != name)
+
+
 def _offset_text(slot: Slot) -> str:
     """The address of a slot in the run function."""
     if slot.kind == "input":
@@ -73,11 +100,15 @@ class Emitter:
         self.isa = isa
         self.threads = threads
         self.blocks: dict[str, str] = {}
-        self.functions: list[str] = []
+        self.pieces: dict[str, Piece] = {}
+        self.ends = ""
         self.stages: dict[str, str] = {}
         self.packs: dict[str, str] = {}
         self.comments: dict[str, str] = {}
         self.numbers: dict[int, list[tuple[str, Stage]]] = {}
+
+    def _add(self, name: str, text: str, arguments: str, local: bool = False) -> None:
+        self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, self.pieces)
 
     def _shared(self, kernel: Kernel) -> dict[str, str]:
         """The kernel's own functions, each given a name by its text, so that equal ones are one."""
@@ -88,8 +119,8 @@ class Emitter:
             canonical = text.replace(match[1], "BLOCK")
             name = self.blocks.get(canonical)
             if name is None:
-                name = self.blocks[canonical] = f"block{len(self.blocks)}"
-                self.functions.append(text.replace(match[1], name))
+                name = self.blocks[canonical] = f"block_{_digest(canonical)}"
+                self._add(name, text.replace(match[1], name), "", local=True)
             names[match[1]] = name
         return names
 
@@ -139,9 +170,9 @@ class Emitter:
             body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, text]) + "\n}"
             name = self.stages.get(body)
             if name is None:
-                name = self.stages[body] = f"kernel{len(self.stages)}"
+                name = self.stages[body] = f"kernel_{_digest(body)}"
                 note = f"// {comment}" + (f" (stage {number + 1} of {len(kernel.stages)})" if len(kernel.stages) > 1 else "")
-                self.functions.append(f"{note}\nstatic void {name}{body}")
+                self._add(name, f"{note}\nR_LOCAL void {name}{body}", "(void* const* b, long lo, long hi)")
             out.append((name, stage))
         self.numbers[id(kernel)] = out
         return out
@@ -161,8 +192,8 @@ class Emitter:
         text = "\n".join(body)
         name = self.packs.get(text)
         if name is None:
-            name = self.packs[text] = f"pack{len(self.packs)}"
-            self.functions.append(f"// weights into the kernel's layout\nstatic void {name}{text}")
+            name = self.packs[text] = f"pack_{_digest(text)}"
+            self._add(name, f"// weights into the kernel's layout\nR_LOCAL void {name}{text}", "(void* const* b)")
         return name
 
     def instruction(self, item: Instruction, pad: str) -> list[str]:
@@ -216,33 +247,77 @@ class Emitter:
                     lines += self.instruction(item, pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
-            self.functions.append("\n".join([f"static void {piece}{arguments} {{", unused, *lines, "}"]))
+            self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
         calls = [f"  {p}(in, out, params, fixed, arena);" for p in pieces]
         return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
 
-    def file(self, program: Program, title: str) -> str:
-        """The whole C text."""
-        ends = [self.sequence("prepare_all", program.prepare), self.sequence("run_all", program.run)]
-        ends.append(
+    def _ends(self, program: Program) -> str:
+        """The two functions that the library shows, and what they call first."""
+        if self.ends:
+            return self.ends
+        run = self.sequence("run_all", program.run)
+        prepare = self.sequence("prepare_all", program.prepare)
+        pool = f"  r_pool_size({self.threads});\n" if self.threads > 1 else ""
+        self.ends = "\n\n".join([
+            prepare,
+            run,
             "#if defined(_WIN32)\n#define R_EXPORT __declspec(dllexport)\n#else\n"
             '#define R_EXPORT __attribute__((visibility("default")))\n#endif\n'
             "R_EXPORT void relay_prepare(const void* const* params, char* fixed, char* arena) {\n"
-            "  prepare_all(NULL, NULL, params, fixed, arena);\n}\n"
-        )
-        pool = f"  r_pool_size({self.threads});\n" if self.threads > 1 else ""
-        ends.append(
+            "  prepare_all(NULL, NULL, params, fixed, arena);\n}\n",
             "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
-            f"                        char* arena) {{\n{pool}  run_all(in, out, params, fixed, arena);\n}}\n"
-        )
-        text = "\n\n".join([*self.functions, *ends])
-        extra = ["r_threads"] if self.threads > 1 else []
+            f"                        char* arena) {{\n{pool}  run_all(in, out, params, fixed, arena);\n}}\n",
+        ])  # fmt: skip
+        return self.ends
+
+    def _text(self, head: Sequence[str], body: Sequence[str], extra: Sequence[str] = ()) -> str:
+        text = "\n\n".join(body)
+        every = fragments()
+        return "\n".join([*head, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(
+            [*[every[n] for n in needed(text, extra)], text]
+        )  # fmt: skip
+
+    def file(self, program: Program, title: str) -> str:
+        """The whole C text."""
+        ends = self._ends(program)
         head = [
             f"// {title}",
             f"// instruction set: {self.isa.name}; arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes",
-            f"#define R_LANES {self.isa.lanes}",
+            "#define R_LOCAL static",
         ]
-        every = fragments()
-        return "\n".join(head) + "\n" + "\n\n".join([every[n] for n in needed(text, extra)] + [text])
+        extra = ["r_threads"] if self.threads > 1 else []
+        return self._text(head, [*[p.text for p in self.pieces.values()], ends], extra)
+
+    def units(self, program: Program) -> list[str]:
+        """The same as files that can be compiled side by side, the last with the functions that the library shows."""
+        ends = self._ends(program)
+        total = sum(len(p.text) for p in self.pieces.values())
+        size = max(UNIT // 3, min(UNIT, total // (os.cpu_count() or 1)))
+        groups: list[list[Piece]] = []
+        room, there = 0, set[str]()
+        for piece in self.pieces.values():
+            if piece.local:
+                continue
+            if not groups or room <= 0:
+                groups.append([])
+                room, there = size, set()
+            groups[-1].append(piece)
+            new = {n for n in piece.uses if self.pieces[n].local} - there
+            there |= new
+            room -= len(piece.text) + sum(len(self.pieces[n].text) for n in new)
+        out = [self._unit(group) for group in groups]
+        called = [self.pieces[n] for n in sorted(_names(ends)) if n in self.pieces]
+        body = [*[p.declaration for p in called], ends]
+        out.append(self._text(["#define R_LOCAL"], body, ["r_threads"] if self.threads > 1 else []))
+        return out
+
+    def _unit(self, group: Sequence[Piece]) -> str:
+        own = {p.name for p in group}
+        used = {n: self.pieces[n] for p in group for n in p.uses if n not in own}
+        body = [p.text if p.local else p.declaration for p in used.values()]
+        if self.threads > 1:
+            body.insert(0, "void r_parallel(void (*kernel)(void* const*, long, long), void* const* b, long units, long grain);")
+        return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]])
 
 
 def _exact(slot: Slot) -> int:

@@ -295,6 +295,9 @@ def convolutions() -> Iterator[Case]:
     for stride, dilation in ((1, 1), (2, 1), (1, 3), (3, 2)):
         yield conv((2, 3, 20), (7, 3, 4), strides=[stride], dilation=[dilation], padding=[3, 1])
     yield conv((1, 2, 20), (2, 1, 3), groups=2, padding=[1])
+    yield conv((1, 2, 90), (3, 2, 33), dilation=[2], strides=[2], padding=[4, 5])
+    yield conv((1, 2, 90), (2, 1, 40), groups=2, padding=[4, 5])
+    yield conv((1, 2, 4, 40), (3, 2, 2, 17))
     yield conv((1, 4, 4, 5, 6), (6, 2, 2, 3, 1), groups=2, strides=[1, 2, 1], padding=[1, 0, 1, 0, 1, 0])
     yield conv((1, 3, 4, 5, 6), (3, 1, 2, 3, 3), groups=3, padding=[1, 1, 1])
     nhwc = {"data_layout": "NHWC", "kernel_layout": "HWIO"}

@@ -59,7 +59,7 @@ static void r_pool_size(int count) {
 }
 
 // Run a kernel's units, `grain` at a time, on all threads; alone where the pool is taken by another caller.
-static void r_parallel(r_kernel kernel, void* const* buffers, long units, long grain) {
+R_LOCAL void r_parallel(r_kernel kernel, void* const* buffers, long units, long grain) {
   if (r_pool.alive == 0 || units <= grain || pthread_mutex_trylock(&r_pool.owner) != 0) {
     kernel(buffers, 0, units);
     return;

@@ -20,6 +20,8 @@ from relaylang.ir import Call
 
 #: A panel of weights above this is kept in the cache while all rows pass, instead of the other way round (bytes).
 _WEIGHTS_IN_CACHE = 600_000
+#: A longer last axis of the kernel is a loop.
+_UNROLLED = 16
 
 
 @dataclass
@@ -213,8 +215,9 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
 
     # The sum: input channels, then the outer kernel axes; the last kernel axis is unrolled.
     loops = [(conv.inputs, x_channel)]
-    loops += [(k, d * s) for k, d, s in zip(kern[:-1], dil[:-1], x_pixel[:-1]) if k > 1]
-    taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1])]
+    unrolled = len(kern) - (kern[-1] <= _UNROLLED)
+    loops += [(k, d * s) for k, d, s in zip(kern[:unrolled], dil, x_pixel) if k > 1]
+    taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1] if unrolled < len(kern) else 1)]
     arguments = "".join(f", {count}, {step}" for count, step in loops)
 
     # The rows of a block: pixels along the last axis, or several short lines together.
