@@ -28,6 +28,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "print": ("relaylang.cli.print", "print a program, with its types, in graph form or in A-normal form"),
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
+    "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
+    "match": ("relaylang.cli.match", "find a pattern in a program"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
 }

@@ -348,10 +348,13 @@ def _typed(new: Expr, old: Expr) -> Expr:
     return new
 
 
-def fuse_expr(expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> Expr:
+def fuse_expr(
+    expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None = None, merge: bool = True
+) -> Expr:
     """Fuse one typed expression; see `fuse_ops`."""
     graph = _Graph(expr, pattern_of or (lambda op: op.pattern))
-    _partition(graph, max_depth)
+    if merge:
+        _partition(graph, max_depth)
     groups: dict[int, _Group] = {}
     new: dict[int, Expr] = {}
 
@@ -414,17 +417,17 @@ def fuse_expr(expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None 
     return new[id(expr)]
 
 
-def fuse_ops(mod: Any, *, max_depth: int = 256, pattern_of: PatternOf | None = None) -> Any:
+def fuse_ops(mod: Any, *, max_depth: int = 256, pattern_of: PatternOf | None = None, merge: bool = True) -> Any:
     """Fuse every function of a typed module (also usable on a single expression).
 
-    A group holds at most `max_depth` nodes. `pattern_of` may give operators other patterns than their own. The result
-    is typed.
+    A group holds at most `max_depth` nodes. `pattern_of` may give operators other patterns than their own. Without
+    `merge` each operator becomes a function of its own. The result is typed.
     """
     if isinstance(mod, Expr):
-        return fuse_expr(mod, max_depth=max_depth, pattern_of=pattern_of)
+        return fuse_expr(mod, max_depth=max_depth, pattern_of=pattern_of, merge=merge)
     return mod.with_functions(
         {
-            gv: f if is_primitive(f) else fuse_expr(f, max_depth=max_depth, pattern_of=pattern_of)
+            gv: f if is_primitive(f) else fuse_expr(f, max_depth=max_depth, pattern_of=pattern_of, merge=merge)
             for gv, f in mod.functions.items()
         }
     )

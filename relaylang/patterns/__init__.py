@@ -1,4 +1,9 @@
 """Dataflow patterns: shapes of subgraphs that passes and backends look for."""
+from relaylang.ir import Expr
+from relaylang.patterns import language
+from relaylang.patterns.explain import Explanation, explain_match
+from relaylang.patterns.graph import Graph
+from relaylang.patterns.groups import Group, find_groups, partition, typed
 from relaylang.patterns.language import (
     AltPattern,
     AttrPattern,
@@ -6,8 +11,11 @@ from relaylang.patterns.language import (
     ConstantPattern,
     DataTypePattern,
     DFPattern,
+    DominatorPattern,
     ExprPattern,
-    Match,
+    FunctionPattern,
+    IfPattern,
+    LetPattern,
     OpNamePattern,
     ShapePattern,
     TupleGetItemPattern,
@@ -15,28 +23,43 @@ from relaylang.patterns.language import (
     TypePattern,
     VarPattern,
     WildcardPattern,
-    find_match,
+    dominates,
+    function_pattern,
     has_attr,
     has_dtype,
     has_shape,
     has_type,
     is_constant,
     is_expr,
+    is_if,
+    is_let,
     is_op,
     is_tuple,
     is_tuple_get_item,
     is_var,
+    needs_types,
     wildcard,
 )
+from relaylang.patterns.matcher import Match, Matcher, find_match
+from relaylang.patterns.rewrite import DFPatternCallback, callback_pass, rewrite, rewrite_module
+from relaylang.patterns.text import parse_pattern, pattern_text
 
 __all__ = [
-    "AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DataTypePattern", "ExprPattern",
-    "Match", "OpNamePattern", "ShapePattern", "TupleGetItemPattern", "TuplePattern", "TypePattern", "VarPattern",
-    "WildcardPattern", "find_match", "has_attr", "has_dtype", "has_shape", "has_type", "is_constant", "is_expr",
-    "is_op", "is_tuple", "is_tuple_get_item", "is_var", "match", "wildcard",
+    "AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DFPatternCallback", "DataTypePattern",
+    "DominatorPattern", "Explanation", "ExprPattern", "FunctionPattern", "Graph", "Group", "IfPattern", "LetPattern",
+    "Match", "Matcher", "OpNamePattern", "ShapePattern", "TupleGetItemPattern", "TuplePattern", "TypePattern",
+    "VarPattern", "WildcardPattern", "callback_pass", "dominates", "explain_match", "find_groups", "find_match",
+    "function_pattern", "has_attr", "has_dtype", "has_shape", "has_type", "is_constant", "is_expr", "is_if", "is_let",
+    "is_op", "is_tuple", "is_tuple_get_item", "is_var", "match", "parse_pattern", "partition", "pattern_text",
+    "rewrite", "rewrite_module", "wildcard",
 ]  # fmt: skip
 
 
-def match(pattern: DFPattern, expr: object) -> bool:
-    """Whether the expression matches the pattern."""
-    return pattern.match(expr)  # type: ignore[arg-type]
+def match(pattern: DFPattern, expr: Expr) -> bool:
+    """Whether the expression matches the pattern. Types are found where the pattern asks for them."""
+    if needs_types(pattern):
+        typed(expr)
+    return find_match(pattern, expr) is not None
+
+
+language._ABOVE.update(match=match, partition=partition, pattern_text=pattern_text)

@@ -10,19 +10,31 @@ an expression from its root downwards. Recursion follows the pattern, whose dept
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from relaylang.ir import Expr, Type
 
-from relaylang.ir import Call, Constant, Expr, Function, TensorType, Tuple, TupleGetItem, Type, Var
-from relaylang.ops.record import Op
+if TYPE_CHECKING:
+    from relaylang.source import Span
+
+
+#: Set by `relaylang.patterns`: what finds matches and divides programs stands above the language.
+_ABOVE: dict[str, Callable[..., Any]] = {}
 
 
 class DFPattern:
-    """A pattern. Calling one makes the pattern of a call with that callee."""
+    """A pattern. Calling one makes the pattern of a call with that callee.
 
-    __slots__ = ()
+    `span` is its place in a text where it was read from one. Patterns joined by `+ - * /` are calls of those operators.
+    """
+
+    __slots__ = ("_order", "span")
+    span: Span | None
+
+    def __new__(cls, *_: Any, **__: Any) -> DFPattern:
+        made = super().__new__(cls)
+        made.span = None
+        return made
 
     def __call__(self, *args: DFPattern | Sequence[DFPattern] | None) -> CallPattern:
         """A call of what this pattern matches. A single None leaves the arguments open."""
@@ -34,6 +46,36 @@ class DFPattern:
 
     def __or__(self, other: DFPattern) -> AltPattern:
         return AltPattern(self, other)
+
+    def __add__(self, other: DFPattern) -> CallPattern:
+        return is_op("add")(self, other)
+
+    def __sub__(self, other: DFPattern) -> CallPattern:
+        return is_op("subtract")(self, other)
+
+    def __mul__(self, other: DFPattern) -> CallPattern:
+        return is_op("multiply")(self, other)
+
+    def __truediv__(self, other: DFPattern) -> CallPattern:
+        return is_op("divide")(self, other)
+
+    def dominates(self, parent: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
+        """This pattern, where every way from `parent` leads through nodes of the pattern `path` to it and nowhere else.
+        """
+        return DominatorPattern(parent, path if path is not None else wildcard(), self)
+
+    def partition(
+        self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda _: True
+    ) -> Expr:
+        """The expression with each match as a call of a function of its own; see `patterns.partition`."""
+        made: Expr = _ABOVE["partition"](self, expr, attrs, check)
+        return made
+
+    def __str__(self) -> str:
+        return str(_ABOVE["pattern_text"](self))
+
+    def __repr__(self) -> str:
+        return f"<pattern {self}>"
 
     def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> DFPattern:
         """This pattern, or what the function makes of it; the larger one is tried first."""
@@ -57,13 +99,20 @@ class DFPattern:
 
     def match(self, expr: Expr) -> bool:
         """Whether the expression matches. Types and attributes are those that the checker has found."""
-        return find_match(self, expr) is not None
+        return bool(_ABOVE["match"](self, expr))
 
 
 class WildcardPattern(DFPattern):
-    """Anything."""
+    """Anything; or, once redirected, another pattern, which may hold this one (a pattern for chains of any length)."""
 
-    __slots__ = ()
+    __slots__ = ("pattern",)
+
+    def __init__(self) -> None:
+        self.pattern: DFPattern | None = None
+
+    def redirect_to(self, pattern: DFPattern) -> None:
+        """Stand for another pattern from here on."""
+        self.pattern = pattern
 
 
 class ConstantPattern(DFPattern):
@@ -100,13 +149,61 @@ class OpNamePattern(DFPattern):
 
 
 class CallPattern(DFPattern):
-    """A call; `args` is None where any arguments will do. Arguments of `add` and `multiply` match in either order."""
+    """A call; `args` is None where any arguments will do. Arguments of `add` and `multiply` match in either order.
 
-    __slots__ = ("args", "op")
+    With `rest` there may be further arguments.
+    """
 
-    def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None) -> None:
+    __slots__ = ("args", "op", "rest")
+
+    def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None, rest: bool = False) -> None:
         self.op = op
         self.args = None if args is None else tuple(args)
+        self.rest = rest
+
+
+class FunctionPattern(DFPattern):
+    """A function; `params` is None where any parameters will do."""
+
+    __slots__ = ("body", "params")
+
+    def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern) -> None:
+        self.params = None if params is None else tuple(params)
+        self.body = body
+
+
+class IfPattern(DFPattern):
+    """A branch."""
+
+    __slots__ = ("cond", "false_branch", "true_branch")
+
+    def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> None:
+        self.cond = cond
+        self.true_branch = true_branch
+        self.false_branch = false_branch
+
+
+class LetPattern(DFPattern):
+    """A let."""
+
+    __slots__ = ("body", "value", "var")
+
+    def __init__(self, var: DFPattern, value: DFPattern, body: DFPattern) -> None:
+        self.var = var
+        self.value = value
+        self.body = body
+
+
+class DominatorPattern(DFPattern):
+    """`child`, where every way upwards from it leads through nodes of the pattern `path` to one node of the pattern
+    `parent`, and every way downwards from that node leads to the child."""
+
+    __slots__ = ("child", "parent", "path")
+
+    def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern) -> None:
+        self.parent = parent
+        self.path = path
+        self.child = child
 
 
 class TuplePattern(DFPattern):
@@ -225,159 +322,115 @@ def has_type(ttype: Type, pattern: DFPattern | None = None) -> DFPattern:
     return (pattern or wildcard()).has_type(ttype)
 
 
-# ---- matching
-
-_COMMUTATIVE = frozenset({"add", "multiply"})
-
-
-@dataclass(frozen=True)
-class Match:
-    """What a pattern met.
-
-    `nodes` are the calls, tuples and projections that the pattern names, the root last; `constants` the constants that
-    it names; `inputs` what its open ends (wildcards, variables) stand for, each once, in the pattern's order.
-    `bindings` has an expression for every part of the pattern that took part.
-    """
-
-    root: Expr
-    nodes: tuple[Expr, ...]
-    constants: tuple[Constant, ...]
-    inputs: tuple[Expr, ...]
-    bindings: dict[DFPattern, Expr]
+def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> DFPattern:
+    """A branch."""
+    return IfPattern(cond, true_branch, false_branch)
 
 
-def find_match(pattern: DFPattern, expr: Expr) -> Match | None:
-    """The match of a pattern at an expression, or None. A part that stands twice in a pattern meets one node."""
-    trail: list[tuple[DFPattern, Expr]] = []
-    bound: dict[DFPattern, Expr] = {}
-    if not _matches(pattern, expr, bound, trail):
-        return None
-    nodes: dict[int, Expr] = {}
-    inputs: dict[int, Expr] = {}
-    constants: dict[int, Constant] = {}
-    for part, node in trail:
-        match part:
-            case CallPattern() | TuplePattern() | TupleGetItemPattern():
-                nodes[id(node)] = node
-                for child in _open_ends(part, node):
-                    inputs[id(child)] = child
-            case ConstantPattern() if isinstance(node, Constant):
-                constants[id(node)] = node
-            case WildcardPattern() | VarPattern() | ExprPattern():
-                if isinstance(node, Op):
-                    continue
-                inputs[id(node)] = node
-    kept = tuple(n for n in inputs.values() if id(n) not in nodes and id(n) not in constants)
-    return Match(expr, tuple(nodes.values()), tuple(constants.values()), kept, bound)
+def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> DFPattern:
+    """A let."""
+    return LetPattern(var, value, body)
 
 
-def _matches(pattern: DFPattern, expr: Expr, bound: dict[Any, Expr], trail: list[tuple[DFPattern, Expr]]) -> bool:
-    if pattern in bound:
-        return bound[pattern] is expr
-    mark = len(trail)
-    if not _matches_part(pattern, expr, bound, trail):
-        for part, _ in trail[mark:]:
-            bound.pop(part, None)
-        del trail[mark:]
-        return False
-    bound[pattern] = expr
-    trail.append((pattern, expr))
-    return True
+def function_pattern(params: Sequence[DFPattern] | None, body: DFPattern) -> DFPattern:
+    """A function with these parameters, or any for None."""
+    return FunctionPattern(params, body)
 
 
-def _matches_part(
-    pattern: DFPattern, expr: Expr, bound: dict[Any, Expr], trail: list[tuple[DFPattern, Expr]]
-) -> bool:
+def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DFPattern:
+    """The child, dominated by the parent along the path; see `DominatorPattern`."""
+    return DominatorPattern(parent, path, child)
+
+
+# ---- what a pattern is made of
+
+
+def parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
+    """The patterns that stand directly inside one, in the order in which TVM lists them."""
     match pattern:
-        case WildcardPattern():
-            return True
-        case ConstantPattern():
-            return isinstance(expr, Constant)
-        case VarPattern():
-            return isinstance(expr, Var) and pattern.name in ("", expr.name_hint)
-        case OpNamePattern():
-            return isinstance(expr, Op) and expr.name == pattern.name
-        case ExprPattern():
-            return _same_expr(pattern.expr, expr)
-        case AltPattern():
-            return _matches(pattern.left, expr, bound, trail) or _matches(pattern.right, expr, bound, trail)
         case CallPattern():
-            return isinstance(expr, Call) and _matches_call(pattern, expr, bound, trail)
+            return (pattern.op, *(pattern.args or ()))
         case TuplePattern():
-            if not isinstance(expr, Tuple):
-                return False
-            return pattern.fields is None or _match_all(pattern.fields, expr.fields, bound, trail)
+            return pattern.fields or ()
         case TupleGetItemPattern():
-            if not isinstance(expr, TupleGetItem) or pattern.index not in (None, expr.index):
-                return False
-            return _matches(pattern.tuple, expr.tuple_value, bound, trail)
-        case AttrPattern():
-            return _has_attrs(pattern.attrs, expr) and _matches(pattern.pattern, expr, bound, trail)
-        case DataTypePattern():
-            ty = expr.checked_type
-            fits = isinstance(ty, TensorType) and ty.dtype == pattern.dtype
-            return fits and _matches(pattern.pattern, expr, bound, trail)
-        case ShapePattern():
-            ty = expr.checked_type
-            fits = isinstance(ty, TensorType) and ty.shape == pattern.shape
-            return fits and _matches(pattern.pattern, expr, bound, trail)
-        case TypePattern():
-            return expr.checked_type == pattern.type and _matches(pattern.pattern, expr, bound, trail)
-    raise AssertionError(f"{type(pattern).__name__} is no pattern")
-
-
-def _matches_call(pattern: CallPattern, call: Call, bound: dict[Any, Expr], trail: list) -> bool:
-    if not _matches(pattern.op, call.op, bound, trail):
-        return False
-    if pattern.args is None:
-        return True
-    if _match_all(pattern.args, call.args, bound, trail):
-        return True
-    if isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
-        return _match_all(pattern.args, call.args[::-1], bound, trail)
-    return False
-
-
-def _match_all(parts: tuple[DFPattern, ...], exprs: tuple[Expr, ...], bound: dict[Any, Expr], trail: list) -> bool:
-    if len(parts) != len(exprs):
-        return False
-    mark = len(trail)
-    for part, expr in zip(parts, exprs):
-        if not _matches(part, expr, bound, trail):
-            for done, _ in trail[mark:]:
-                bound.pop(done, None)
-            del trail[mark:]
-            return False
-    return True
-
-
-def _open_ends(part: DFPattern, node: Expr) -> tuple[Expr, ...]:
-    """What stands under a matched node where the pattern leaves it open."""
-    if isinstance(part, CallPattern) and part.args is None and isinstance(node, Call):
-        return node.args
-    if isinstance(part, TuplePattern) and part.fields is None and isinstance(node, Tuple):
-        return node.fields
+            return (pattern.tuple,)
+        case AltPattern():
+            return (pattern.left, pattern.right)
+        case FunctionPattern():
+            return (*(pattern.params or ()), pattern.body)
+        case IfPattern():
+            return (pattern.cond, pattern.true_branch, pattern.false_branch)
+        case LetPattern():
+            return (pattern.var, pattern.value, pattern.body)
+        case DominatorPattern():
+            return (pattern.parent, pattern.path, pattern.child)
+        case AttrPattern() | DataTypePattern() | ShapePattern() | TypePattern():
+            return (pattern.pattern,)
+        case WildcardPattern() if pattern.pattern is not None:
+            return (pattern.pattern,)
     return ()
 
 
-def _same_expr(wanted: Expr, expr: Expr) -> bool:
-    if wanted is expr:
-        return True
-    if isinstance(wanted, Constant) and isinstance(expr, Constant):
-        return wanted.dtype == expr.dtype and np.array_equal(wanted.data, expr.data)
-    return isinstance(wanted, Op) and isinstance(expr, Op) and wanted.name == expr.name
+def all_parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
+    """A pattern's parts, each once, inner ones first, itself last."""
+    known: tuple[DFPattern, ...] | None = getattr(pattern, "_order", None)
+    if known is not None:
+        return known
+    order: list[DFPattern] = []
+    seen: set[int] = set()
+    stack: list[tuple[DFPattern, bool]] = [(pattern, False)]
+    fixed = True
+    while stack:
+        part, ready = stack.pop()
+        if ready:
+            order.append(part)
+            continue
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        fixed = fixed and not isinstance(part, WildcardPattern)
+        stack.append((part, True))
+        stack.extend([(p, False) for p in reversed(parts(part))])
+    found = tuple(order)
+    if fixed:  # a wildcard may be redirected later
+        pattern._order = found
+    return found
 
 
-def _has_attrs(wanted: dict[str, Any], expr: Expr) -> bool:
-    if isinstance(expr, Function):
-        return all(key in expr.attrs and _same_value(expr.attrs[key], value) for key, value in wanted.items())
-    if not isinstance(expr, Call):
-        return False
-    attrs = expr.attrs
-    return all(hasattr(attrs, key) and _same_value(getattr(attrs, key), value) for key, value in wanted.items())
+def needs_types(pattern: DFPattern) -> bool:
+    """Whether a pattern looks at types."""
+    return any(isinstance(p, (DataTypePattern, ShapePattern, TypePattern)) for p in all_parts(pattern))
 
 
-def _same_value(have: Any, want: Any) -> bool:
-    if isinstance(have, (list, tuple)) and isinstance(want, (list, tuple)):
-        return len(have) == len(want) and all(_same_value(a, b) for a, b in zip(have, want))
-    return bool(have == want)
+def root_operators(pattern: DFPattern) -> frozenset[str] | None:
+    """The operators whose calls alone the pattern can match; None where it can match something else."""
+    names: set[str] = set()
+    stack = [pattern]
+    seen: set[int] = set()
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        match part:
+            case CallPattern():
+                callees = [part.op]
+                while callees:
+                    callee = callees.pop()
+                    if isinstance(callee, OpNamePattern):
+                        names.add(callee.name)
+                    elif isinstance(callee, AltPattern):
+                        callees += [callee.left, callee.right]
+                    else:
+                        return None
+                if names & {"multiply", "divide"}:
+                    names |= {"multiply", "divide"}
+            case AltPattern():
+                stack += [part.left, part.right]
+            case AttrPattern() | DataTypePattern() | ShapePattern() | TypePattern():
+                stack.append(part.pattern)
+            case DominatorPattern():
+                stack.append(part.child)
+            case _:
+                return None
+    return frozenset(names)

@@ -1,0 +1,86 @@
+"""Find a pattern in a program and show each match at its place.
+
+Patterns are written as the programs that they match: `_` is anything, `const` a constant, `...` any further arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from relaylang.cli.common import report, use_color
+from relaylang.cli.program import check, load
+from relaylang.diagnostics import define_codes, error, render
+from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem
+from relaylang.ops.record import Op
+from relaylang.patterns import DFPattern, Explanation, Graph, explain_match, find_match, parse_pattern
+from relaylang.patterns import text as pattern_language
+from relaylang.patterns.explain import describe, progress
+from relaylang.patterns.language import root_operators
+
+define_codes({"R0526": "a match"})
+
+EPILOG = (
+    """\
+examples:
+  relay match 'qnn.conv2d(_, const, ...)' net.relay
+  relay match 'nn.relu?(nn.bias_add(nn.conv2d(_, _, groups=1), _))' net.relay --explain
+  relay match 'clip(qnn.requantize(...))' net.relay --count
+
+"""
+    + (pattern_language.__doc__ or "").split("\n\n", 2)[-1]
+    + """
+exit status: 0 something matches, 1 nothing does, 2 the pattern or the file is wrong
+"""
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG.replace("%", "%%")
+    parser.add_argument("pattern", metavar="PATTERN", help="what to look for")
+    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("--count", action="store_true", help="say how many matches there are and nothing else")
+    parser.add_argument("--explain", action="store_true", help="say where the nearest attempts failed, too")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="show so many matches (100)")
+
+
+def run(args: argparse.Namespace) -> int:
+    pattern = parse_pattern(args.pattern)
+    program = load(args.file)
+    check(program)
+    report(program.notes)
+    found: list[tuple[Expr, dict[DFPattern, Expr]]] = []
+    failed: list[Explanation] = []
+    operators = root_operators(pattern)
+    module = program.module
+    roots = [f for f in module.functions.values() if isinstance(f, Function) and f.body is not None]
+    for root in roots:
+        graph = Graph(root)
+        for node in graph.order:
+            if operators is not None and not isinstance(node, Call):
+                continue
+            match = find_match(pattern, node, graph)
+            if match is not None:
+                found.append((node, match.bindings))
+            elif args.explain and isinstance(node, (Call, Tuple, TupleGetItem, Function)):
+                failed.append(explain_match(pattern, node, graph))
+    if args.count:
+        print(len(found))
+        return 0 if found else 1
+    color = use_color(sys.stdout)
+    for node, bindings in found[: args.limit]:
+        others = {id(e): e for e in bindings.values() if e is not node and not isinstance(e, Op)}
+        labels = [(e.span, describe(e)) for e in others.values() if isinstance(e, (Call, Tuple, TupleGetItem))]
+        print(render(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"), color))
+    if len(found) > args.limit:
+        print(f"... and {len(found) - args.limit} more")
+    if args.explain:
+        failed = [e for e in failed if progress(e) or not found]
+        for explanation in sorted(failed, key=progress, reverse=True)[:3]:
+            said = explanation.diagnostic()
+            if said is not None:
+                print(render(said, color))
+    if not found:
+        print(f"nothing matches {pattern}")
+        return 1
+    return 0

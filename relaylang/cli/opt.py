@@ -1,0 +1,179 @@
+"""Run passes over a program and print the result.
+
+--passes is a list with commas: NAME or NAME(option=value). --list shows the passes that there are. What is said about
+passes (--print-changed, --time, --bisect) goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from typing import Any
+
+from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.bisect import first_difference
+from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.inputs import entry_function, split_inputs
+from relaylang.cli.print import printed
+from relaylang.cli.program import check, load
+from relaylang.cli.usage import UsageError
+from relaylang.dataflow_pattern import callback_pass
+from relaylang.ir import IRModule, post_order
+from relaylang.plugins import installed, load_file
+from relaylang.repl.session import Session
+from relaylang.transform import (
+    PASSES,
+    Pass,
+    PassContext,
+    PassInstrument,
+    PassTimingInstrument,
+    PrintChanged,
+    PrintIRAfter,
+    PrintIRBefore,
+    Sequential,
+    Verify,
+    parse_passes,
+)
+
+EPILOG = """\
+examples:
+  relay opt net.relay --passes SimplifyInference,FoldConstant,FuseOps
+  relay opt net.relay --passes "FoldConstant,FuseOps(fuse_opt_level=2)" --print-changed --time
+  relay opt net.relay --load my_passes.py --passes MyPass,DeadCodeElimination --verify
+  relay opt net.relay --passes "SimplifyInference,MyPass,FuseOps" --load my_passes.py --bisect
+  relay opt --list
+
+--bisect runs the program on random inputs (or --input, --params) after each pass, and names the first pass after which
+the result is another one.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", nargs="?", help="Relay text; - is the standard input")
+    parser.add_argument("--passes", metavar="LIST", help="what to run: NAME, or NAME(option=value), with commas")
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help="passes of your own")
+    parser.add_argument("--list", action="store_true", help="show every pass with its options")
+    parser.add_argument("--opt-level", type=int, default=4, metavar="N", help="leave passes of higher levels out")
+    parser.add_argument("--disable", action="append", default=[], metavar="NAME", help="leave a pass out")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="the pass context's options")
+    parser.add_argument("--verify", action="store_true", help="check types and variables after every pass")
+    parser.add_argument("--time", action="store_true", help="say what each pass took")
+    parser.add_argument("--print-before", action="store_true", help="print the program before every pass")
+    parser.add_argument("--print-after", action="store_true", help="print the program after every pass")
+    parser.add_argument("--print-changed", action="store_true", help="print what every pass changed")
+    parser.add_argument("--bisect", action="store_true", help="find the first pass that changes the result")
+    parser.add_argument("--entry", default="main", metavar="NAME", help="the function that --bisect runs (main)")
+    parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a value for --bisect")
+    add_value_options(parser)
+    add_print_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    more = registry(args.load)
+    if args.list:
+        print(listing(more))
+        return 0
+    if args.file is None or args.passes is None:
+        raise UsageError("relay opt: give FILE and --passes, or --list", "relay opt --help")
+    check_writable(args.output)
+    passes = parse_passes(args.passes, more)
+    program = load(args.file)
+    check(program)
+    report(program.notes)
+    if args.bisect:
+        return _bisect(program.module, passes, args)
+    timing = PassTimingInstrument()
+    with _context(args, timing):
+        mod = Sequential(passes)(program.module)
+        if args.time:
+            print(timing.render(), file=sys.stderr)
+    if not args.no_types:
+        check_types(mod)
+    write_text(args.output, printed(mod, args))
+    return 0
+
+
+def check_types(mod: IRModule) -> None:
+    Sequential([PASSES["InferType"]()])(mod)
+
+
+def registry(files: list[str]) -> dict[str, Any]:
+    """Passes beside the language's own: those of installed packages and of files."""
+    more = installed("relaylang.passes")
+    for path in files:
+        more.update(load_file(path))
+    return {name: _as_maker(value) for name, value in more.items()}
+
+
+def _as_maker(value: Any) -> Any:
+    if inspect.isclass(value) and getattr(value, "is_pattern_callback", False):
+        return lambda *args, **options: callback_pass(value(*args, **options))
+    return value
+
+
+def listing(more: dict[str, Any]) -> str:
+    """A line for each pass: its name and options, and what it does."""
+    lines = []
+    for name, maker in sorted({**PASSES, **more}.items()):
+        if isinstance(maker, Pass):
+            lines.append(name)
+            continue
+        signature = inspect.signature(maker)
+        shown = ", ".join(str(p).replace(" = ", "=").split(":")[0] if p.default is p.empty
+                          else f"{p.name}={p.default!r}" for p in signature.parameters.values())  # fmt: skip
+        doc = (inspect.getdoc(maker) or "").split("\n\n")[0].replace("\n", " ")
+        lines.append(f"{name}({shown})" if shown else name)
+        if doc:
+            lines.append(f"    {doc}")
+    return "\n".join(lines)
+
+
+def _context(args: argparse.Namespace, timing: PassTimingInstrument) -> PassContext:
+    def say(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    instruments: list[PassInstrument] = []
+    if args.print_before:
+        instruments.append(PrintIRBefore(write=say, show_types=not args.no_types))
+    if args.time:
+        instruments.append(timing)
+    if args.print_after:
+        instruments.append(PrintIRAfter(write=say, show_types=not args.no_types))
+    if args.print_changed:
+        instruments.append(PrintChanged(write=say, show_types=False))
+    if args.verify:
+        instruments.append(Verify())
+    return PassContext(args.opt_level, disabled_pass=args.disable, config=_config(args.config), instruments=instruments)
+
+
+def _config(items: list[str]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError(f"relay opt: --config wants KEY=VALUE, not {item}", "relay opt --help")
+        plain = {"True": True, "False": False, "true": True, "false": False}
+        config[key] = plain.get(value, int(value) if value.lstrip("-").isdigit() else value)
+    return config
+
+
+def _bisect(mod: IRModule, passes: list[Pass], args: argparse.Namespace) -> int:
+    entry = args.entry.removeprefix("@")
+    function = entry_function(mod, args.entry)
+    needed = needed_by(function.params, list(post_order(function.body)))
+    if args.random_params is None:
+        args.random_params = 0
+    values, _ = values_for(needed, args, split_inputs(args.input), Session(mod))
+    names = {p.name_hint for p in function.params}
+    mod = filled(mod, {n: v for n, v in values.items() if n not in names})
+    with PassContext(args.opt_level, disabled_pass=args.disable, config=_config(args.config)):
+        found = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
+    for line in found.lines:
+        print(line, file=sys.stderr)
+    if found.diagnostic is None:
+        print("no pass changes the result", file=sys.stderr)
+        return 0
+    report([found.diagnostic])
+    return 1

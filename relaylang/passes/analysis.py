@@ -1,0 +1,486 @@
+"""Questions about programs: variables, operators, features, work, and whether every variable is bound where it is used.
+
+Nothing here changes a program, and nothing recurses on its depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from math import prod
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    If,
+    IRModule,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    TypeVar,
+    Var,
+    children,
+    free_vars,
+    pattern_vars,
+    post_order,
+)
+from relaylang.ir.types import RefType, TypeCall, type_children
+from relaylang.ops.record import Op
+from relaylang.typing.exhaustive import missing_value
+
+define_codes({"R0509": "a variable is not bound as it should be", "R0510": "there is nothing to analyse"})
+
+Node = IRModule | Expr
+
+
+def _roots(node: Node) -> list[Expr]:
+    if isinstance(node, IRModule):
+        return [f for f in node.functions.values() if f.body is not None]
+    return [node]
+
+
+# ---- well-formedness
+
+
+def well_formed_problems(node: Node) -> list[Diagnostic]:
+    """What is wrong with the variables of a module or an expression: bound twice, or used where nothing binds them.
+
+    An expression's own free variables are wrong only in a module's function.
+    """
+    found: list[Diagnostic] = []
+    binders: dict[Var, Expr] = {}
+    for root in _roots(node):
+        _check_scopes(root, binders, found, closed=isinstance(node, IRModule))
+    return found
+
+
+def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic], closed: bool) -> None:
+    scope: set[Var] = set()
+    free: set[Var] = set()
+    seen: set[int] = set()
+    # (what to do, with what): visit a node, bind or unbind variables.
+    stack: list[tuple[str, Any]] = [("visit", root)]
+    while stack:
+        step, item = stack.pop()
+        if step == "bind":
+            owner, variables = item
+            for var in variables:
+                if var in binders:
+                    found.append(error("R0509", f"%{var.name_hint} is bound more than once", var.span or owner.span))
+                elif var in free:
+                    text = f"%{var.name_hint} is used outside of what binds it"
+                    found.append(error("R0509", text, var.span or owner.span))
+                binders[var] = owner
+                scope.add(var)
+            continue
+        if step == "unbind":
+            scope.difference_update(item)
+            continue
+        if isinstance(item, Var):
+            if item not in scope:
+                if item in binders:
+                    text = f"%{item.name_hint} is used outside of what binds it"
+                    found.append(error("R0509", text, item.span))
+                elif closed and item not in free:
+                    found.append(error("R0509", f"%{item.name_hint} is not bound", item.span))
+                free.add(item)
+            continue
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Function):
+            if item.body is not None:
+                stack += [("unbind", item.params), ("visit", item.body), ("bind", (item, item.params))]
+        elif isinstance(item, Let):
+            mine = (item.variable,)
+            stack += [("unbind", mine), ("visit", item.body), ("visit", item.value), ("bind", (item, mine))]
+        elif isinstance(item, Match):
+            for clause in reversed(item.clauses):
+                mine = tuple(pattern_vars(clause.lhs))
+                stack += [("unbind", mine), ("visit", clause.rhs), ("bind", (item, mine))]
+            stack.append(("visit", item.data))
+        else:
+            stack.extend([("visit", c) for c in reversed(children(item))])
+
+
+def well_formed(node: Node) -> bool:
+    """Whether every variable is bound once, where it is in scope."""
+    return not well_formed_problems(node)
+
+
+def check_basic_block_normal_form(expr: Expr) -> bool:
+    """Whether no node is shared between scopes but through a variable: each is used in the scope it belongs to."""
+    owner: dict[int, int] = {}
+    stack: list[tuple[Expr, int]] = [(expr, 0)]
+    scopes = 0
+    while stack:
+        node, scope = stack.pop()
+        if isinstance(node, (Var, GlobalVar, Op, Constructor, Constant)):
+            continue
+        known = owner.get(id(node))
+        if known is not None:
+            if known != scope:
+                return False
+            continue
+        owner[id(node)] = scope
+        if isinstance(node, Function) and (node.attrs.get("Primitive") or node.body is None):
+            continue
+        inner: tuple[Expr, ...] = ()
+        if isinstance(node, Function):
+            inner = (node.body,)
+        elif isinstance(node, If):
+            inner = (node.true_branch, node.false_branch)
+            stack.append((node.cond, scope))
+        elif isinstance(node, Match):
+            inner = tuple([c.rhs for c in node.clauses])
+            stack.append((node.data, scope))
+        else:
+            stack.extend([(c, scope) for c in children(node)])
+        for child in inner:
+            scopes += 1
+            stack.append((child, scopes))
+    return True
+
+
+# ---- types
+
+
+def _types_of(node: Node) -> Iterator[Type]:
+    """Every type that stands in a program: annotations, type arguments, found types."""
+    for root in _roots(node):
+        for item in post_order(root):
+            if item.checked_type is not None and not isinstance(item, Op):
+                yield item.checked_type
+            if isinstance(item, Function):
+                for param in item.params:
+                    yield from [t for t in (param.type_annotation, param.checked_type) if t is not None]
+                if item.ret_type is not None:
+                    yield item.ret_type
+            elif isinstance(item, Var) and item.type_annotation is not None:
+                yield item.type_annotation
+            elif isinstance(item, Call):
+                yield from item.type_args
+
+
+def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[TypeVar, None]]:
+    """All type variables, and those that function types bind."""
+    found: dict[TypeVar, None] = {}
+    bound: dict[TypeVar, None] = {}
+    seen: set[int] = set()
+    keep: list[Type] = []
+    for ty in types:
+        stack = [ty]
+        while stack:
+            t = stack.pop()
+            if id(t) in seen:
+                continue
+            seen.add(id(t))
+            keep.append(t)
+            if isinstance(t, TypeVar):
+                found[t] = None
+            elif isinstance(t, TensorType):
+                found.update({d: None for d in t.shape if isinstance(d, TypeVar)})
+            else:
+                if isinstance(t, FuncType):
+                    bound.update(dict.fromkeys(t.type_params))
+                stack.extend(reversed(type_children(t)))
+    return found, bound
+
+
+def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
+    """The type variables that functions (or function types) inside bind, each once."""
+    if isinstance(node, Type):
+        return list(_type_vars_in(iter([node]))[1])
+    found: dict[TypeVar, None] = {}
+    for root in _roots(node):
+        for item in post_order(root):
+            if isinstance(item, Function):
+                found.update(dict.fromkeys(item.type_params))
+    return list(found)
+
+
+def all_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
+    """Every type variable that occurs or is bound, each once."""
+    if isinstance(node, Type):
+        occurring, bound = _type_vars_in(iter([node]))
+    else:
+        occurring, bound = _type_vars_in(_types_of(node))
+        bound = {**bound, **dict.fromkeys(bound_type_vars(node))}
+    return list({**occurring, **bound})
+
+
+def free_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
+    """The type variables that occur and that nothing inside binds, each once."""
+    if isinstance(node, Type):
+        occurring, bound = _type_vars_in(iter([node]))
+    else:
+        occurring, bound = _type_vars_in(_types_of(node))
+        bound = {**bound, **dict.fromkeys(bound_type_vars(node))}
+    return [t for t in occurring if t not in bound]
+
+
+def all_dtypes(node: Node) -> set[str]:
+    """The element types of the tensors in a typed program."""
+    return {t.dtype for ty in _types_of(node) for t in flat_types(ty) if isinstance(t, TensorType)}
+
+
+def flat_types(ty: Type) -> Iterator[Type]:
+    """A type and those inside it."""
+    stack = [ty]
+    while stack:
+        t = stack.pop()
+        yield t
+        if isinstance(t, (TupleType, FuncType, RefType, TypeCall)):
+            stack.extend(reversed(type_children(t)))
+
+
+def check_constant(expr: Expr) -> bool:
+    """Whether an expression is a constant, or tuples of constants."""
+    return all(isinstance(n, (Constant, Tuple)) for n in post_order(expr))
+
+
+def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[str]:
+    """The text of a value that a match does not cover, in a list; an empty list where it covers everything."""
+    missed = missing_value(match.clauses, mod.type_definitions if mod is not None else {})
+    return [] if missed is None else [missed]
+
+
+# ---- operators and functions
+
+
+def extract_operators(mod: Node) -> dict[str, int]:
+    """How often each operator is called, by name, in fused functions and composites too."""
+    counts: dict[str, int] = {}
+    for root in _roots(mod):
+        for node in post_order(root):
+            if isinstance(node, Call) and isinstance(node.op, Op):
+                counts[node.op.name] = counts.get(node.op.name, 0) + 1
+    return counts
+
+
+list_op_freqs = extract_operators
+
+
+def call_graph(mod: IRModule) -> dict[GlobalVar, dict[GlobalVar, int]]:
+    """For each function of a module the functions that it names, with how many nodes name each."""
+    graph: dict[GlobalVar, dict[GlobalVar, int]] = {}
+    for gv, func in mod.functions.items():
+        calls: dict[GlobalVar, int] = {}
+        if func.body is not None:
+            for node in post_order(func.body):
+                for child in children(node):
+                    if isinstance(child, GlobalVar):
+                        calls[child] = calls.get(child, 0) + 1
+            if isinstance(func.body, GlobalVar):
+                calls[func.body] = calls.get(func.body, 0) + 1
+        graph[gv] = calls
+    return graph
+
+
+def reachable(mod: IRModule, entries: list[GlobalVar]) -> list[GlobalVar]:
+    """The functions that some may call, directly or not, themselves among them, in the module's order."""
+    graph = call_graph(mod)
+    by_name = {gv.name_hint: gv for gv in graph}
+    seen = set(entries)
+    stack = list(entries)
+    while stack:
+        for callee in graph.get(stack.pop(), {}):
+            known = callee if callee in graph else by_name.get(callee.name_hint, callee)
+            if known not in seen:
+                seen.add(known)
+                stack.append(known)
+    return [gv for gv in graph if gv in seen]
+
+
+def recursive_functions(mod: IRModule) -> set[GlobalVar]:
+    """The functions that may call themselves, directly or through others."""
+    graph = call_graph(mod)
+    number: dict[GlobalVar, int] = {}
+    low: dict[GlobalVar, int] = {}
+    path: list[GlobalVar] = []
+    on_path: set[GlobalVar] = set()
+    found: set[GlobalVar] = set()
+    for start in graph:
+        if start in number:
+            continue
+        number[start] = low[start] = len(number)
+        path.append(start)
+        on_path.add(start)
+        work: list[tuple[GlobalVar, Iterator[GlobalVar]]] = [(start, iter(graph[start]))]
+        while work:
+            gv, rest = work[-1]
+            for callee in rest:
+                if callee not in graph:
+                    continue
+                if callee == gv:
+                    found.add(gv)
+                if callee not in number:
+                    number[callee] = low[callee] = len(number)
+                    path.append(callee)
+                    on_path.add(callee)
+                    work.append((callee, iter(graph[callee])))
+                    break
+                if callee in on_path:
+                    low[gv] = min(low[gv], number[callee])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[gv])
+                if low[gv] == number[gv]:
+                    group = []
+                    while True:
+                        member = path.pop()
+                        on_path.discard(member)
+                        group.append(member)
+                        if member is gv:
+                            break
+                    if len(group) > 1:
+                        found.update(group)
+    return found
+
+
+def _static(ty: Type | None) -> tuple[int, ...] | None:
+    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
+        return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
+    return None
+
+
+def _conv_macs(call: Call) -> int:
+    data, weight, out = _static(call.args[0].checked_type), _static(call.args[1].checked_type), _static(call.checked_type)
+    if data is None or weight is None or out is None:
+        return 0
+    layout = call.attrs.data_layout
+    channels = prod(d for d, axis in zip(data, [c for c in layout if c.isalpha()]) if axis in "Cc")
+    kernel = call.attrs.kernel_size
+    if kernel is None:
+        kernel_layout = [c for c in call.attrs.kernel_layout if c.isalpha()]
+        kernel = [d for d, axis in zip(weight, kernel_layout) if axis in "DHW"]
+    return prod(out) * prod(kernel) * (channels // call.attrs.groups)
+
+
+def _dense_macs(call: Call) -> int:
+    data, out = _static(call.args[0].checked_type), _static(call.checked_type)
+    return 0 if data is None or out is None else prod(out) * data[-1]
+
+
+def _matmul_macs(call: Call) -> int:
+    data, out = _static(call.args[0].checked_type), _static(call.checked_type)
+    if data is None or out is None:
+        return 0
+    return prod(out) * data[-2 if getattr(call.attrs, "transpose_a", False) else -1]
+
+
+#: Operators whose multiply-accumulates are counted. TVM's list, and the other convolutions, matmul and qnn's forms.
+MAC_COUNTS: dict[str, Callable[[Call], int]] = {
+    **dict.fromkeys(
+        ["nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "qnn.conv2d", "nn.contrib_conv2d_NCHWc",
+         "nn.contrib_depthwise_conv2d_NCHWc"],
+        _conv_macs,
+    ),
+    **dict.fromkeys(["nn.dense", "qnn.dense"], _dense_macs),
+    **dict.fromkeys(["nn.batch_matmul", "nn.matmul", "qnn.batch_matmul"], _matmul_macs),
+}  # fmt: skip
+
+
+def get_total_mac_number(expr: Node) -> int:
+    """Multiply-accumulates of a typed program's convolutions and matrix products; open shapes count 0."""
+    total = 0
+    for root in _roots(expr):
+        for node in post_order(root):
+            if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in MAC_COUNTS:
+                total += MAC_COUNTS[node.op.name](node)
+    return total
+
+
+class Feature(IntEnum):
+    """What a program uses, numbered as TVM does. `fGraph`: some compound node is shared; `fLetRec`: a recursive let."""
+
+    fVar = 0
+    fGlobalVar = 1
+    fConstant = 2
+    fTuple = 3
+    fTupleGetItem = 4
+    fFunction = 5
+    fOp = 6
+    fCall = 7
+    fLet = 8
+    fIf = 9
+    fRefCreate = 10
+    fRefRead = 11
+    fRefWrite = 12
+    fConstructor = 13
+    fMatch = 14
+    fGraph = 15
+    fLetRec = 16
+
+
+_KIND: dict[type, Feature] = {
+    Var: Feature.fVar, GlobalVar: Feature.fGlobalVar, Constant: Feature.fConstant, Tuple: Feature.fTuple,
+    TupleGetItem: Feature.fTupleGetItem, Function: Feature.fFunction, Op: Feature.fOp, Call: Feature.fCall,
+    Let: Feature.fLet, If: Feature.fIf, RefCreate: Feature.fRefCreate, RefRead: Feature.fRefRead,
+    RefWrite: Feature.fRefWrite, Constructor: Feature.fConstructor, Match: Feature.fMatch,
+}  # fmt: skip
+_ATOMS = (Var, GlobalVar, Op, Constructor, Constant)
+
+
+def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
+    """The features of an expression or a module (with `b`, an expression and its module). Primitive functions are not
+    looked into."""
+    found: set[Feature] = set()
+    seen: set[int] = set()
+    roots = _roots(a) + (_roots(b) if b is not None else [])
+    stack: list[Expr] = list(reversed(roots))
+    lets: list[Let] = []
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            if not isinstance(node, _ATOMS):
+                found.add(Feature.fGraph)
+            continue
+        seen.add(id(node))
+        kind = _KIND.get(type(node))
+        if kind is not None:
+            found.add(kind)
+        if isinstance(node, Function):
+            if node.attrs.get("Primitive"):
+                continue
+            if node.params:
+                found.add(Feature.fVar)
+        if isinstance(node, Let):
+            found.add(Feature.fVar)
+            if isinstance(node.value, Function):
+                lets.append(node)
+        stack.extend(reversed(children(node)))
+    if any(let.variable in free_vars(let.value) for let in lets):
+        found.add(Feature.fLetRec)
+    return found
+
+
+def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
+    """Call, tuple or projection number `expr_id` of @main as a module (TVM's spelling). Counted from 0 as printed with
+    `%0`, `%1`, ...: operands first. Raises `RelayError` where there is none of that number."""
+    count = 0
+    if "main" in mod:
+        for node in post_order(mod["main"]):
+            if isinstance(node, (Call, Tuple, TupleGetItem)):
+                if count == expr_id:
+                    return IRModule.from_expr(node)
+                count += 1
+    raise RelayError(error("R0510", f"@main has no expression {expr_id}; there are {count}, counted from 0"))
+
+
+extract_intermediate_expr = extract_intermdeiate_expr

@@ -1,0 +1,294 @@
+"""The pass manager: passes as objects that are called with a module, one after the other, each one watched.
+
+    @function_pass(opt_level=1)
+    def my_pass(func, mod, ctx):
+        return func
+
+    mod = Sequential([SimplifyInference(), my_pass, FuseOps()])(mod)
+
+A pass never changes the module that it is given: it gets a copy of its tables, and nodes are never changed at all. What
+a pass raises is reported with the pass's name and the place in its file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, Label, RelayError, did_you_mean, error
+from relaylang.ir import Function, IRModule
+from relaylang.passes.context import PassContext, PassInfo
+from relaylang.source import SourceFile, Span
+from relaylang.typing import infer
+
+#: A module to a module.
+Transform = Callable[[IRModule], IRModule]
+
+
+class Pass:
+    """A pass: call it with a module for a new one. `info` says what it is."""
+
+    def __init__(self, info: PassInfo) -> None:
+        self.info = info
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        """The transformed module; the one that was given stays as it is. Raises `RelayError`."""
+        if not isinstance(mod, IRModule):
+            raise RelayError(
+                error(
+                    "R0503",
+                    f"the pass {self.info.name} takes a module, not {_what(mod)}",
+                    notes=["IRModule.from_expr makes one of an expression"],
+                )
+            )
+        ctx = PassContext.current()
+        if self.info.sequence:
+            return self.transform(mod, ctx)
+        if not all([i.should_run(mod, self.info) for i in ctx.instruments]):
+            return mod
+        for instrument in ctx.instruments:
+            instrument.run_before_pass(mod, self.info)
+        new = self._guarded(mod, ctx)
+        for instrument in ctx.instruments:
+            instrument.run_after_pass(new, self.info)
+        return new
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """What the pass does; the subclass's own."""
+        raise AssertionError(f"{type(self).__name__} does not say what it does")
+
+    def _guarded(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        name = self.info.name
+        # A user's pass may write into the module that it gets: that one is a copy.
+        given = mod if self.info.builtin else IRModule(mod.functions, mod.type_definitions, mod.attrs)
+        try:
+            new = self.transform(given, ctx)
+        except RelayError as wrong:
+            if self.info.builtin:
+                raise
+            noted = [
+                Diagnostic(d.code, d.title, d.labels, (*d.notes, f"in the pass {name}"), d.fix, d.severity)
+                for d in wrong.diagnostics
+            ]
+            raise RelayError(noted) from wrong
+        except (KeyboardInterrupt, MemoryError, SystemExit):
+            raise
+        except Exception as problem:
+            if self.info.builtin:
+                raise
+            raise RelayError(raised_in(name, problem)) from problem
+        if not isinstance(new, IRModule):
+            raise RelayError(error("R0503", f"the pass {name} returned {_what(new)}, not a module"))
+        return new
+
+    def __repr__(self) -> str:
+        return f"<pass {self.info.name}>"
+
+
+def _what(value: object) -> str:
+    return "nothing (None)" if value is None else f"a value of type {type(value).__name__}"
+
+
+def raised_in(name: str, problem: BaseException, what: str = "the pass") -> Diagnostic:
+    """What a user's code raised, at the innermost line of that code."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    ours = str(SourceFile.__module__.split(".")[0])
+    mine = [f for f in frames if f"/{ours}/" not in f.filename.replace("\\", "/") and f.lineno]
+    says = " ".join(str(problem).split())[:300]
+    title = f"{what} {name} raised {type(problem).__name__}" + (f": {says}" if says else "")
+    if not mine:
+        return error("R0502", title)
+    at = mine[-1]
+    label = place_in_file(at.filename, at.lineno or 1)
+    if label is None:
+        return error("R0502", title, notes=[f"at {at.filename}, line {at.lineno}"])
+    return Diagnostic("R0502", title, (label,))
+
+
+def place_in_file(filename: str, line: int) -> Label | None:
+    """A label at a line of a Python file, where its text is to be had."""
+    lines = linecache.getlines(filename)
+    if not 0 < line <= len(lines):
+        return None
+    source = SourceFile(filename, "".join(lines))
+    text = lines[line - 1]
+    begin = source.line_starts()[line - 1] + len(text) - len(text.lstrip())
+    return Label(Span(source, begin, source.line_starts()[line - 1] + len(text.rstrip())))
+
+
+class ModulePass(Pass):
+    """A pass from a function `(module, context) -> module`."""
+
+    def __init__(self, pass_func: Callable[[IRModule, PassContext], IRModule], info: PassInfo) -> None:
+        super().__init__(info)
+        self.pass_func = pass_func
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        return self.pass_func(mod, ctx)
+
+
+class FunctionPass(Pass):
+    """A pass from a function `(function, module, context) -> function`, called for each function of a module.
+
+    Functions of other compilers and functions marked `SkipOptimization` stay as they are.
+    """
+
+    def __init__(self, pass_func: Callable[[Function, IRModule, PassContext], Function], info: PassInfo) -> None:
+        super().__init__(info)
+        self.pass_func = pass_func
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        check_module(mod, self.info.name, before=True)
+        new: dict[Any, Function] = {}
+        for gv, func in mod.functions.items():
+            skip = func.body is None or "Compiler" in func.attrs or func.attrs.get("SkipOptimization")
+            made = func if skip else self.pass_func(func, mod, ctx)
+            if not isinstance(made, Function):
+                raise RelayError(
+                    error(
+                        "R0503",
+                        f"the pass {self.info.name} returned {_what(made)} for @{gv.name_hint}, not a function",
+                        func.span,
+                    )
+                )
+            new[gv] = made
+        if all(new[gv] is func for gv, func in mod.functions.items()):
+            return mod
+        result = mod.with_functions(new)
+        check_module(result, self.info.name)
+        return result
+
+
+class BuiltinPass(Pass):
+    """One of the language's own passes, from a function of a typed module."""
+
+    def __init__(self, name: str, run: Transform, opt_level: int = 0, *, typed: bool = True) -> None:
+        super().__init__(PassInfo(opt_level, name, ["InferType"] if typed else [], builtin=True))
+        self.run = run
+        self.typed = typed
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        if self.typed:
+            check_module(mod, self.info.name, before=True)
+        return self.run(mod)
+
+
+class Sequential(Pass):
+    """Passes one after the other, with the types found before each. Passes may be any functions of a module.
+
+    Which of them run says the `PassContext`: those of its level and below, and those that it requires.
+    """
+
+    def __init__(
+        self,
+        passes: Sequence[Pass | Transform] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
+        traceable: bool = False,
+    ) -> None:
+        super().__init__(PassInfo(opt_level, name, required or (), traceable, builtin=True, sequence=True))
+        self.passes = [as_pass(p) for p in passes or ()]
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        for item in self.passes:
+            if not item.info.sequence and not ctx.pass_enabled(item.info):
+                continue
+            if item.info.sequence and item.info.name in ctx.disabled_pass:
+                continue
+            check_module(mod, item.info.name, before=True)
+            mod = item(mod)
+        return mod
+
+
+def as_pass(item: Any) -> Pass:
+    """A pass, or a plain function of a module as one. Raises `RelayError`."""
+    if isinstance(item, Pass):
+        return item
+    if callable(item) and not inspect.isclass(item):
+        name = getattr(item, "__name__", type(item).__name__)
+
+        def run(mod: IRModule, ctx: PassContext) -> IRModule:
+            made = item(mod)
+            if isinstance(made, Pass):
+                raise RelayError(error("R0507", f"{name} makes a pass and is none itself", notes=[f"call it: {name}()"]))
+            return made  # type: ignore[no-any-return]
+
+        return ModulePass(run, PassInfo(0, name))
+    hint = getattr(item, "__name__", None)
+    notes = [f"call it: {hint}()"] if hint else []
+    raise RelayError(error("R0507", f"{item!r:.60} is no pass", notes=notes))
+
+
+def check_module(mod: IRModule, name: str, before: bool = False) -> None:
+    """Find the types of a module that a pass gets (`before`) or made. Raises `RelayError`."""
+    found = infer(mod)
+    wrong = [d for d in found if d.severity == "error"]
+    if not wrong:
+        return
+    if before:
+        raise RelayError(found)
+    first = error("R0504", f"the pass {name} made a program that is not well-typed")
+    raise RelayError([first, *found])
+
+
+def _decorator(
+    kind: type, pass_func: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None
+) -> Any:
+    if opt_level is None:
+        raise ValueError("Please provide opt_level for the pass.")
+    method = "transform_module" if kind is ModulePass else "transform_function"
+
+    def create(arg: Any) -> Any:
+        info = PassInfo(opt_level, name or arg.__name__, required or ())
+        if not inspect.isclass(arg):
+            return kind(arg, info)
+        if not hasattr(arg, method):
+            raise ValueError(f"the class {arg.__name__} has no method {method}")
+
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            self._inst = arg(*args, **kwargs)
+            base = getattr(self._inst, method)
+            kind.__init__(self, base, info)  # type: ignore[misc]
+
+        def getattr_(self: Any, attr: str) -> Any:
+            return getattr(self.__dict__["_inst"], attr)
+
+        return type(
+            arg.__name__,
+            (kind,),
+            {"__init__": init, "__getattr__": getattr_, "__doc__": arg.__doc__, "__module__": arg.__module__},
+        )
+
+    return create(pass_func) if pass_func is not None else create
+
+
+def module_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """Make a pass of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module(self, mod, ctx)`."""
+    return _decorator(ModulePass, pass_func, opt_level, name, required)
+
+
+def function_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """Make a pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function(self, func, mod, ctx)`.
+    """
+    return _decorator(FunctionPass, pass_func, opt_level, name, required)
+
+
+def suggest(name: str, known: Sequence[str]) -> list[str]:
+    near = did_you_mean(name, known)
+    return [f"did you mean {near}?"] if near else []

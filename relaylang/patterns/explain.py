@@ -1,0 +1,199 @@
+"""Why a pattern does not match: how far it came, and at which node it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relaylang.diagnostics import Diagnostic, define_codes, error
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    type_text,
+)
+from relaylang.ops.record import Op
+from relaylang.patterns.graph import Graph
+from relaylang.patterns.groups import typed
+from relaylang.patterns.language import (
+    AttrPattern,
+    CallPattern,
+    ConstantPattern,
+    DataTypePattern,
+    DFPattern,
+    DominatorPattern,
+    ExprPattern,
+    FunctionPattern,
+    IfPattern,
+    LetPattern,
+    OpNamePattern,
+    ShapePattern,
+    TupleGetItemPattern,
+    TuplePattern,
+    TypePattern,
+    VarPattern,
+    all_parts,
+    needs_types,
+)
+from relaylang.patterns.matcher import Furthest, Match, Matcher, same_value, to_match
+
+define_codes({"R0524": "a pattern does not match"})
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of matching one pattern at one node.
+
+    `match` is the match, or None. Otherwise `failed_at` is the node at which the attempt that came furthest ended,
+    `wanted` the part of the pattern that it should have met, `reason` a sentence, and `met` the nodes that the attempt
+    had met until then, of `parts` in the whole pattern.
+    """
+
+    match: Match | None
+    failed_at: Expr | None = None
+    wanted: DFPattern | None = None
+    reason: str = ""
+    met: tuple[Expr, ...] = ()
+    parts: int = 0
+
+    def __bool__(self) -> bool:
+        return self.match is not None
+
+    def __str__(self) -> str:
+        return "it matches" if self.match is not None else self.reason
+
+    def diagnostic(self) -> Diagnostic | None:
+        """The failure with its place in the program and the nodes met before it; None for a match."""
+        if self.match is not None:
+            return None
+        span = self.failed_at.span if self.failed_at is not None else None
+        shown = [(n.span, "met") for n in self.met if isinstance(n, Call) and n is not self.failed_at][:8]
+        wants = f"`{self.wanted}` is wanted here" if self.wanted is not None else ""
+        return error("R0524", f"the pattern does not match: {self.reason}", span, wants, also=shown)
+
+
+def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> Explanation:
+    """Match a pattern at an expression, and say how far it came where it does not match.
+
+    Of several alternatives, that which met the most of the program is told.
+    """
+    if needs_types(pattern):
+        typed(expr)
+    furthest = Furthest()
+    matcher = Matcher(graph, furthest)
+    if matcher.match(pattern, expr):
+        return Explanation(to_match(pattern, expr, matcher))
+    assert furthest.pattern is not None and furthest.expr is not None
+    met = {id(n): n for _, n in furthest.trail if not isinstance(n, Op)}
+    return Explanation(
+        None,
+        furthest.expr,
+        furthest.pattern,
+        reason_of(furthest.pattern, furthest.expr),
+        tuple(met.values()),
+        len(all_parts(pattern)),
+    )
+
+
+def progress(explanation: Explanation) -> int:
+    """How much of the program a failed attempt had met: to tell which of several patterns came nearest."""
+    return sum(1 for n in explanation.met if isinstance(n, (Call, Tuple, TupleGetItem)))
+
+
+def describe(expr: Expr) -> str:
+    """A node in a few words."""
+    match expr:
+        case Call(op=Op(name)):
+            return f"a call of {name}"
+        case Call(op=GlobalVar(name)):
+            return f"a call of @{name}"
+        case Call():
+            return "a call of a function"
+        case Op(name):
+            return name
+        case Var(name):
+            return f"the variable %{name}"
+        case Constant():
+            return "a constant"
+        case Tuple(fields):
+            return f"a tuple of {len(fields)}"
+        case TupleGetItem():
+            return f"field {expr.index} of a tuple"
+        case Function():
+            return "a function"
+        case If():
+            return "a branch"
+        case Let():
+            return "a let"
+    return f"a {type(expr).__name__}"
+
+
+def _typed(expr: Expr) -> str:
+    ty = expr.checked_type
+    return "of unknown type" if ty is None else f"`{type_text(ty)}`"
+
+
+def reason_of(pattern: DFPattern, expr: Expr) -> str:
+    """Why a part of a pattern did not meet a node."""
+    it = describe(expr)
+    match pattern:
+        case OpNamePattern():
+            return f"{pattern.name} is wanted, and it is {it}"
+        case CallPattern():
+            wanted = pattern.op.name if isinstance(pattern.op, OpNamePattern) else "something"
+            same = not isinstance(pattern.op, OpNamePattern) or (
+                isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == wanted
+            )
+            if isinstance(expr, Call) and pattern.args is not None and same:
+                return f"a call with {len(pattern.args)} arguments is wanted, and it has {len(expr.args)}"
+            return f"a call of {wanted} is wanted, and it is {it}"
+        case ConstantPattern():
+            return f"a constant is wanted, and it is {it}"
+        case VarPattern():
+            return f"the variable {'%' + pattern.name if pattern.name else ''} is wanted, and it is {it}".replace("  ", " ")
+        case ExprPattern():
+            return f"{describe(pattern.expr)} is wanted, and it is {'another' if type(expr) is type(pattern.expr) else it}"
+        case TuplePattern():
+            size = "" if pattern.fields is None else f" of {len(pattern.fields)}"
+            return f"a tuple{size} is wanted, and it is {it}"
+        case TupleGetItemPattern():
+            index = "a field" if pattern.index is None else f"field {pattern.index}"
+            return f"{index} of a tuple is wanted, and it is {it}"
+        case AttrPattern():
+            return _attr_reason(pattern, expr, it)
+        case DataTypePattern():
+            ty = expr.checked_type
+            have = ty.dtype if isinstance(ty, TensorType) else _typed(expr)
+            return f"{pattern.dtype} is wanted, and {it} is {have}"
+        case ShapePattern():
+            return f"the shape {tuple(pattern.shape)} is wanted, and {it} is {_typed(expr)}"
+        case TypePattern():
+            return f"the type {type_text(pattern.type)} is wanted, and {it} is {_typed(expr)}"
+        case FunctionPattern():
+            return f"a function is wanted, and it is {it}"
+        case IfPattern():
+            return f"a branch is wanted, and it is {it}"
+        case LetPattern():
+            return f"a let is wanted, and it is {it}"
+        case DominatorPattern():
+            return f"{it} is not on a path from the parent, or is used beside the path"
+    return f"{it} is another node than the one that this part met before"
+
+
+def _attr_reason(pattern: AttrPattern, expr: Expr, it: str) -> str:
+    have = expr.attrs if isinstance(expr, (Call, Function)) else None
+    for key, value in pattern.attrs.items():
+        known = have.get(key) if isinstance(have, dict) else getattr(have, key, None)
+        missing = key not in have if isinstance(have, dict) else not hasattr(have, key)
+        if missing:
+            return f"{it} has no attribute {key}"
+        if not same_value(known, value):
+            return f"{key}={value!r} is wanted, and {it} has {key}={known!r}"
+    return f"the attributes of {it} are others"

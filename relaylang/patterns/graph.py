@@ -1,0 +1,87 @@
+"""What matching needs to know of the program around a node: who uses it, and what every way from it leads through."""
+
+from __future__ import annotations
+
+from relaylang.ir import Expr, children, post_order
+
+
+class Graph:
+    """The data flow of an expression. `order` has every node once, operands first; users are found when asked for."""
+
+    def __init__(self, root: Expr) -> None:
+        self.root = root
+        self.order = list(post_order(root))
+        self._users: dict[int, list[Expr]] | None = None
+        self._tree: dict[int, tuple[int, int]] | None = None
+
+    @property
+    def users(self) -> dict[int, list[Expr]]:
+        """For each node, by identity, the nodes that refer to it."""
+        if self._users is None:
+            users: dict[int, list[Expr]] = {id(node): [] for node in self.order}
+            for node in self.order:
+                for child in children(node):
+                    users[id(child)].append(node)
+            self._users = users
+        return self._users
+
+    def dominates(self, upper: Expr, node: Expr) -> bool:
+        """Whether every way from a node to the expression's result leads through `upper`."""
+        if self._tree is None:
+            self._tree = self._intervals()
+        mine, theirs = self._tree.get(id(upper)), self._tree.get(id(node))
+        return mine is not None and theirs is not None and mine[0] <= theirs[0] and theirs[1] <= mine[1]
+
+    def _intervals(self) -> dict[int, tuple[int, int]]:
+        """Each node's place in the tree of immediate post-dominators, as the interval of a walk over it."""
+        users = self.users
+        depth: dict[int, int] = {}
+        parent: dict[int, int | None] = {}
+        jump: dict[int, int] = {}
+
+        def common(a: int, b: int) -> int:
+            if depth[a] < depth[b]:
+                a, b = b, a
+            while depth[a] > depth[b]:
+                far = jump[a]
+                up = parent[a]
+                assert up is not None
+                a = far if depth[far] >= depth[b] else up
+            while a != b:
+                if jump[a] == jump[b]:
+                    up, other = parent[a], parent[b]
+                    assert up is not None and other is not None
+                    a, b = up, other
+                else:
+                    a, b = jump[a], jump[b]
+            return a
+
+        below: dict[int, list[int]] = {}
+        for node in reversed(self.order):
+            key = id(node)
+            mine = users[key]
+            if node is self.root or not mine:
+                depth[key], parent[key], jump[key] = 0, None, key
+                continue
+            found = id(mine[0])
+            for user in mine[1:]:
+                found = common(found, id(user))
+            parent[key] = found
+            depth[key] = depth[found] + 1
+            far = jump[found]
+            jump[key] = jump[far] if depth[found] - depth[far] == depth[far] - depth[jump[far]] else found
+            below.setdefault(found, []).append(key)
+        intervals: dict[int, tuple[int, int]] = {}
+        clock = 0
+        entered: dict[int, int] = {}
+        stack: list[tuple[int, bool]] = [(id(self.root), False)]
+        while stack:
+            key, done = stack.pop()
+            if done:
+                intervals[key] = (entered[key], clock)
+                continue
+            clock += 1
+            entered[key] = clock
+            stack.append((key, True))
+            stack.extend([(k, False) for k in below.get(key, ())])
+        return intervals

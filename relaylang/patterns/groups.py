@@ -1,0 +1,258 @@
+"""Groups: all matches of a pattern in a program that do not overlap, each of which can become a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    Tuple,
+    TupleGetItem,
+    Var,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylang.ir.bulk import gc_paused
+from relaylang.ops.record import Op
+from relaylang.patterns.graph import Graph
+from relaylang.patterns.language import (
+    AltPattern,
+    CallPattern,
+    ConstantPattern,
+    DFPattern,
+    DominatorPattern,
+    ExprPattern,
+    FunctionPattern,
+    TuplePattern,
+    all_parts,
+    parts,
+    root_operators,
+)
+from relaylang.patterns.matcher import Matcher, has_attrs, same_expr
+from relaylang.typing import infer
+
+
+@dataclass
+class Group:
+    """One match: its root, what stands for which part, the nodes between root and inputs, and what comes in."""
+
+    root: Expr
+    node_map: dict[DFPattern, list[Expr]]
+    inputs: list[Expr]
+    body: list[Expr]  # operands first, the root last; constants and operators included
+
+    @property
+    def name(self) -> str:
+        """The operators' names in order, each with a `_` behind it, as TVM names a partition."""
+        return "".join(_part_name(node) for node in self.body)
+
+    def function(self, number: int, attrs: Mapping[str, Any] | None = None) -> Function:
+        """The group as a function of its inputs. Nodes that stand for others keep their types."""
+        new: dict[int, Expr] = {}
+        params = []
+        for i, node in enumerate(self.inputs):
+            param = Var(f"FunctionVar_{number}_{i}", node.checked_type, node.span)
+            param.checked_type = node.checked_type
+            params.append(param)
+            new[id(node)] = param
+        for node in self.body:
+            made = rebuild(node, tuple([new.get(id(c), c) for c in children(node)]))
+            if made is not node:
+                made.checked_type = node.checked_type
+            new[id(node)] = made
+        given = {"PartitionedFromPattern": self.name, **(attrs or {})}
+        return Function(params, new[id(self.root)], self.root.checked_type, (), given, self.root.span)
+
+
+def _part_name(node: Expr) -> str:
+    match node:
+        case Call(op=Op(name)):
+            return name + "_"
+        case Call():
+            return "Call_"
+        case Tuple():
+            return "Tuple_"
+        case TupleGetItem():
+            return f"TupleGetItem{node.index}_"
+        case Function():
+            return "Function_"
+        case Let():
+            return "Let_"
+        case If():
+            return "If_"
+        case Match():
+            return "Match_"
+    return ""
+
+
+def find_groups(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> list[Group]:
+    """The matches of a pattern in an expression, from its result upwards, those that overlap an earlier one left out.
+
+    A match is also left out where a node inside it is used outside, unless what uses it comes back to the match's root.
+    Functions that come from a pattern themselves are not looked into.
+    """
+    graph = graph if graph is not None else Graph(expr)
+    operators = root_operators(pattern)
+    closed = _inside_partitions(graph)
+    matcher = Matcher(graph)
+    taken: set[int] = set()
+    groups: list[Group] = []
+    for node in reversed(graph.order):
+        if id(node) in taken or id(node) in closed:
+            continue
+        if operators is not None and not (
+            isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in operators
+        ):
+            continue
+        if not matcher.match(pattern, node):
+            continue
+        group = _make_group(pattern, node, matcher, graph, taken)
+        if group is not None:
+            groups.append(group)
+            taken.update([id(n) for n in group.body if not isinstance(n, (Op, Constant))])
+    return groups
+
+
+def _inside_partitions(graph: Graph) -> set[int]:
+    closed: set[int] = set()
+    for node in graph.order:
+        if isinstance(node, Function) and "PartitionedFromPattern" in node.attrs and node.body is not None:
+            closed.add(id(node))
+            closed.update([id(n) for n in post_order(node.body) if not isinstance(n, Op)])
+    return closed
+
+
+def _make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, taken: set[int]) -> Group | None:
+    memo = matcher.memo
+    fuzzy: set[int] = set()
+    for part in all_parts(pattern):
+        if isinstance(part, DominatorPattern):
+            fuzzy.update([id(n) for p in (part.parent, part.path) for n in memo.get(p, ())])
+        elif isinstance(part, FunctionPattern):
+            fuzzy.update([id(n) for p in parts(part) for n in memo.get(p, ())])
+    inputs: dict[int, Expr] = {}
+
+    def take(node: Expr, part: DFPattern) -> None:
+        if id(node) in fuzzy or isinstance(node, (Op, Function)) or _embedded(node, part):
+            return
+        inputs.setdefault(id(node), node)
+
+    for part in all_parts(pattern):
+        for node in memo.get(part, ()):
+            if isinstance(part, TuplePattern) and part.fields is None and isinstance(node, Tuple):
+                for item in node.fields:
+                    take(item, part)
+            elif isinstance(part, CallPattern) and isinstance(node, Call) and (part.args is None or part.rest):
+                for item in node.args[len(part.args or ()) :]:
+                    take(item, part)
+            elif not parts(part) and not isinstance(part, TuplePattern):
+                take(node, part)
+    inputs.pop(id(root), None)
+    body = _between(root, inputs)
+    inside = {id(node) for node in body}
+    users = graph.users
+    for node in body:
+        if isinstance(node, (Op, Function, Constant)) or id(node) in inputs:
+            continue
+        if id(node) in taken:
+            return None
+        if node is root:
+            continue
+        for user in users[id(node)]:
+            if id(user) not in inside and not graph.dominates(root, user):
+                return None
+    return Group(root, {p: list(n) for p, n in memo.items()}, list(inputs.values()), body)
+
+
+def _between(root: Expr, inputs: Mapping[int, Expr]) -> list[Expr]:
+    """The nodes from the root up to the inputs, operands first; operators are left out."""
+    order: list[Expr] = []
+    done: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif id(node) not in done and id(node) not in inputs and not isinstance(node, Op):
+            done.add(id(node))
+            stack.append((node, True))
+            stack.extend([(c, False) for c in reversed(children(node))])
+    return order
+
+
+def _embedded(node: Expr, part: DFPattern) -> bool:
+    """Whether a constant belongs into the group: the pattern asks for a constant there."""
+    if not isinstance(node, Constant):
+        return False
+    while isinstance(part, AltPattern):
+        left = part.left
+        fits = isinstance(left, ConstantPattern) or (isinstance(left, ExprPattern) and same_expr(left.expr, node))
+        part = left if fits else part.right
+    return isinstance(part, ConstantPattern) or (isinstance(part, ExprPattern) and isinstance(part.expr, Constant))
+
+
+def partition(
+    pattern: DFPattern,
+    expr: Expr,
+    attrs: Mapping[str, Any] | None = None,
+    check: Callable[[Expr], bool] | None = None,
+) -> Expr:
+    """The expression with each match as a call of a function of its own, which has the attribute
+    `PartitionedFromPattern` and those of `attrs`. `check` is asked about each match's root and may refuse it.
+
+    Matches do not overlap; those nearest to the result come first. New nodes have the types of those that they stand
+    for.
+    """
+    if isinstance(pattern, FunctionPattern):
+        return expr
+    with gc_paused():
+        groups = find_groups(pattern, expr)
+        if not groups:
+            return expr
+        return replace_groups(expr, groups, attrs, check)
+
+
+def replace_groups(
+    expr: Expr,
+    groups: list[Group],
+    attrs: Mapping[str, Any] | None = None,
+    check: Callable[[Expr], bool] | None = None,
+) -> Expr:
+    """The expression with calls of functions in place of groups."""
+    by_root = {id(group.root): (number, group) for number, group in enumerate(groups)}
+    done: dict[int, Expr] = {}
+    changed = False
+    for node in post_order(expr):
+        entry = by_root.get(id(node))
+        new: Expr
+        if entry is not None and (check is None or check(node)):
+            number, group = entry
+            new = Call(group.function(number, attrs), [done[id(i)] for i in group.inputs], None, (), node.span)
+            changed = True
+        else:
+            new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
+        if new is not node:
+            new.checked_type = node.checked_type
+        done[id(node)] = new
+    return done[id(expr)] if changed else expr
+
+
+def typed(expr: Expr, mod: Any = None) -> None:
+    """Find the types of an expression for patterns that look at them. Raises `RelayError`."""
+    if expr.checked_type is None:
+        found = infer(expr, fragment=True, module=mod)
+        if any(d.severity == "error" for d in found):
+            raise RelayError(found)
+
+
+__all__ = ["Group", "find_groups", "has_attrs", "partition", "replace_groups", "typed"]

@@ -1,0 +1,364 @@
+"""Matching: does an expression look as a pattern says, and which node stands for which part of it?
+
+Recursion follows the pattern, whose depth its author chose; along a dominator's path, which may be as long as the
+program, it does not recurse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.ir import Call, Constant, Expr, Function, If, Let, TensorType, Tuple, TupleGetItem, Var, children
+from relaylang.ops.record import Op
+from relaylang.patterns.graph import Graph
+from relaylang.patterns.language import (
+    AltPattern,
+    AttrPattern,
+    CallPattern,
+    ConstantPattern,
+    DataTypePattern,
+    DFPattern,
+    DominatorPattern,
+    ExprPattern,
+    FunctionPattern,
+    IfPattern,
+    LetPattern,
+    OpNamePattern,
+    ShapePattern,
+    TupleGetItemPattern,
+    TuplePattern,
+    TypePattern,
+    VarPattern,
+    WildcardPattern,
+    all_parts,
+)
+
+define_codes({"R0520": "a pattern cannot be used"})
+
+_COMMUTATIVE = frozenset({"add", "multiply"})
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a pattern met.
+
+    `nodes` are the calls, tuples and projections that the pattern names, the root last; `constants` the constants that
+    it names; `inputs` what its open ends (wildcards, variables) stand for, each once, in the pattern's order.
+    `bindings` has an expression for every part of the pattern that took part, `node_map` all of them (the path of a
+    dominator pattern may meet several).
+    """
+
+    root: Expr
+    nodes: tuple[Expr, ...]
+    constants: tuple[Constant, ...]
+    inputs: tuple[Expr, ...]
+    bindings: dict[DFPattern, Expr]
+    node_map: dict[DFPattern, list[Expr]] = field(default_factory=dict)
+
+
+@dataclass
+class Furthest:
+    """The failed attempt that met the most of the pattern: how many parts it met, and the part and node it failed at."""
+
+    met: int = -1
+    pattern: DFPattern | None = None
+    expr: Expr | None = None
+    trail: list[tuple[DFPattern, Expr]] = field(default_factory=list)
+
+
+class Matcher:
+    """Matches patterns against nodes of one program. `graph` is that program; without it, the node's own operands."""
+
+    def __init__(self, graph: Graph | None = None, furthest: Furthest | None = None) -> None:
+        self.graph = graph
+        self.furthest = furthest
+        self.memo: dict[DFPattern, list[Expr]] = {}
+        self.trail: list[tuple[DFPattern, Expr]] = []
+        self.root: Expr | None = None
+        self.memoize = True
+
+    def match(self, pattern: DFPattern, expr: Expr) -> bool:
+        """Whether the expression matches; `memo` and `trail` then say how. Raises `RelayError` for endless patterns."""
+        self.memo = {}
+        self.trail = []
+        self.root = expr
+        self.memoize = True
+        try:
+            return self.part(pattern, expr)
+        except RecursionError:
+            raise RelayError(
+                error("R0520", "the pattern is nested too deep, or redirected to itself", pattern.span)
+            ) from None
+
+    def part(self, pattern: DFPattern, expr: Expr) -> bool:
+        if self.memoize and pattern in self.memo:
+            return self.memo[pattern][0] is expr or self.fail(pattern, expr)
+        mark = len(self.trail)
+        if not self.visit(pattern, expr):
+            self.undo(mark)
+            return False
+        self.memo.setdefault(pattern, []).append(expr)
+        self.trail.append((pattern, expr))
+        return True
+
+    def undo(self, mark: int) -> None:
+        for part, _ in self.trail[mark:]:
+            found = self.memo[part]
+            found.pop()
+            if not found:
+                del self.memo[part]
+        del self.trail[mark:]
+
+    def fail(self, pattern: DFPattern, expr: Expr) -> bool:
+        best = self.furthest
+        if best is not None and len(self.trail) > best.met:
+            best.met, best.pattern, best.expr, best.trail = len(self.trail), pattern, expr, list(self.trail)
+        return False
+
+    def visit(self, pattern: DFPattern, expr: Expr) -> bool:
+        match pattern:
+            case CallPattern():
+                return self.call(pattern, expr) if isinstance(expr, Call) else self.fail(pattern, expr)
+            case OpNamePattern():
+                return (isinstance(expr, Op) and expr.name == pattern.name) or self.fail(pattern, expr)
+            case WildcardPattern():
+                return pattern.pattern is None or self.part(pattern.pattern, expr)
+            case ConstantPattern():
+                return isinstance(expr, Constant) or self.fail(pattern, expr)
+            case VarPattern():
+                fits = isinstance(expr, Var) and pattern.name in ("", expr.name_hint)
+                return fits or self.fail(pattern, expr)
+            case ExprPattern():
+                return same_expr(pattern.expr, expr) or self.fail(pattern, expr)
+            case AltPattern():
+                return self.part(pattern.left, expr) or self.part(pattern.right, expr)
+            case TuplePattern():
+                if not isinstance(expr, Tuple):
+                    return self.fail(pattern, expr)
+                return pattern.fields is None or self.all(pattern, pattern.fields, expr.fields, expr)
+            case TupleGetItemPattern():
+                if not isinstance(expr, TupleGetItem) or pattern.index not in (None, expr.index):
+                    return self.fail(pattern, expr)
+                return self.part(pattern.tuple, expr.tuple_value)
+            case AttrPattern():
+                return self.part(pattern.pattern, expr) and (has_attrs(pattern.attrs, expr) or self.fail(pattern, expr))
+            case DataTypePattern():
+                ty = expr.checked_type
+                fits = isinstance(ty, TensorType) and ty.dtype == pattern.dtype
+                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
+            case ShapePattern():
+                ty = expr.checked_type
+                fits = isinstance(ty, TensorType) and ty.shape == tuple(pattern.shape)
+                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
+            case TypePattern():
+                fits = expr.checked_type == pattern.type
+                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
+            case FunctionPattern():
+                return self.function(pattern, expr)
+            case IfPattern():
+                if not isinstance(expr, If):
+                    return self.fail(pattern, expr)
+                return (
+                    self.part(pattern.cond, expr.cond)
+                    and self.part(pattern.true_branch, expr.true_branch)
+                    and self.part(pattern.false_branch, expr.false_branch)
+                )
+            case LetPattern():
+                if not isinstance(expr, Let):
+                    return self.fail(pattern, expr)
+                return (
+                    self.part(pattern.var, expr.variable)
+                    and self.part(pattern.value, expr.value)
+                    and self.part(pattern.body, expr.body)
+                )
+            case DominatorPattern():
+                return self.dominator(pattern, expr)
+        raise RelayError(error("R0520", f"{type(pattern).__name__} is no pattern"))
+
+    def call(self, pattern: CallPattern, call: Call) -> bool:
+        mark = len(self.trail)
+        op = pattern.op
+        if isinstance(op, OpNamePattern) and not (isinstance(call.op, Op) and call.op.name == op.name):
+            return self.associated(pattern, call) or self.fail(pattern, call)
+        if not self.part(op, call.op):
+            self.undo(mark)
+            return self.associated(pattern, call)
+        if pattern.args is None:
+            return True
+        args = call.args
+        if pattern.rest and len(args) > len(pattern.args):
+            args = args[: len(pattern.args)]
+        if self.all(pattern, pattern.args, args, call):
+            return True
+        if len(args) == 2 and isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
+            return self.all(pattern, pattern.args[::-1], args, call)
+        return False
+
+    def associated(self, pattern: CallPattern, call: Call) -> bool:
+        """`(a * b) / c` also matches `a * (b / c)`, and the other way round."""
+        outer, op = _op_name(pattern), call.op.name if isinstance(call.op, Op) else ""
+        if pattern.args is None or len(pattern.args) != 2 or {outer, op} != {"multiply", "divide"}:
+            return False
+        if not any(isinstance(a, Call) and isinstance(a.op, Op) and a.op.name == outer for a in call.args):
+            return False
+        mark = len(self.trail)
+        if outer == "divide":
+            inner, divisor = pattern.args
+            if isinstance(inner, CallPattern) and _op_name(inner) == "multiply" and len(inner.args or ()) == 2:
+                assert inner.args is not None
+                for i in range(2):
+                    quotient = CallPattern(pattern.op, [inner.args[i], divisor])
+                    if self.part(CallPattern(inner.op, [inner.args[1 - i], quotient]), call):
+                        return True
+                    self.undo(mark)
+            return False
+        for i in range(2):
+            inner = pattern.args[i]
+            if isinstance(inner, CallPattern) and _op_name(inner) == "divide" and len(inner.args or ()) == 2:
+                assert inner.args is not None
+                product = CallPattern(pattern.op, [inner.args[0], pattern.args[1 - i]])
+                if self.part(CallPattern(inner.op, [product, inner.args[1]]), call):
+                    return True
+                self.undo(mark)
+        return False
+
+    def all(
+        self, pattern: DFPattern, wanted: tuple[DFPattern, ...], exprs: tuple[Expr, ...], owner: Expr
+    ) -> bool:
+        if len(wanted) != len(exprs):
+            return self.fail(pattern, owner)
+        mark = len(self.trail)
+        for part, expr in zip(wanted, exprs):
+            if not self.part(part, expr):
+                self.undo(mark)
+                return False
+        return True
+
+    def function(self, pattern: FunctionPattern, expr: Expr) -> bool:
+        if not isinstance(expr, Function) or expr.body is None:
+            return self.fail(pattern, expr)
+        if pattern.params is not None and not self.all(pattern, pattern.params, expr.params, expr):
+            return False
+        return self.part(pattern.body, expr.body)
+
+    def dominator(self, pattern: DominatorPattern, expr: Expr) -> bool:
+        if not self.part(pattern.child, expr):
+            return False
+        parent = self.up(pattern, expr)
+        if parent is None:
+            return False
+        graph = self.graph
+        if graph is None:
+            graph = self.graph = Graph(self.root if self.root is not None else expr)
+        return graph.dominates(expr, parent) or self.fail(pattern, parent)
+
+    def up(self, pattern: DominatorPattern, child: Expr) -> Expr | None:
+        """The parent that every way upwards from the child ends in, or None."""
+        parent: Expr | None = None
+        seen: set[int] = set()
+        stack = [child]
+        kept = self.memoize
+        while stack:
+            node = stack.pop()
+            operands = [c for c in children(node) if not (isinstance(node, Call) and c is node.op)]
+            if not operands:
+                self.fail(pattern, node)
+                return None
+            for operand in operands:
+                if id(operand) in seen or operand is parent:
+                    continue
+                self.memoize = True
+                if parent is None and self.part(pattern.parent, operand):
+                    parent = operand
+                    continue
+                seen.add(id(operand))
+                self.memoize = False
+                on_path = self.part(pattern.path, operand)
+                self.memoize = kept
+                if not on_path:
+                    return None
+                stack.append(operand)
+        return parent
+
+
+def _op_name(pattern: DFPattern) -> str:
+    return pattern.op.name if isinstance(pattern, CallPattern) and isinstance(pattern.op, OpNamePattern) else ""
+
+
+def find_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> Match | None:
+    """The match of a pattern at an expression, or None. A part that stands twice in a pattern meets one node.
+
+    `graph` is the program around the expression, which dominator patterns ask about; without it, the expression is
+    taken for all of it.
+    """
+    matcher = Matcher(graph)
+    if not matcher.match(pattern, expr):
+        return None
+    return to_match(pattern, expr, matcher)
+
+
+def to_match(pattern: DFPattern, expr: Expr, matcher: Matcher) -> Match:
+    """What a matcher that has just matched the pattern found."""
+    memo = matcher.memo
+    nodes: dict[int, Expr] = {}
+    constants: dict[int, Constant] = {}
+    for part, node in matcher.trail:
+        if isinstance(part, (CallPattern, TuplePattern, TupleGetItemPattern, IfPattern, LetPattern)):
+            nodes[id(node)] = node
+        elif isinstance(part, ConstantPattern) and isinstance(node, Constant):
+            constants[id(node)] = node
+    inputs: dict[int, Expr] = {}
+    for part in all_parts(pattern):
+        for node in memo.get(part, ()):
+            for child in open_ends(part, node):
+                inputs[id(child)] = child
+    kept = tuple(n for n in inputs.values() if id(n) not in nodes and id(n) not in constants)
+    bindings = {part: found[0] for part, found in memo.items()}
+    return Match(expr, tuple(nodes.values()), tuple(constants.values()), kept, bindings, dict(memo))
+
+
+def open_ends(part: DFPattern, node: Expr) -> tuple[Expr, ...]:
+    """What a part of a pattern that met a node leaves open: the node itself for a wildcard, arguments that it does not
+    name."""
+    match part:
+        case CallPattern() if isinstance(node, Call):
+            return node.args if part.args is None else node.args[len(part.args) :] if part.rest else ()
+        case TuplePattern() if isinstance(node, Tuple) and part.fields is None:
+            return node.fields
+        case WildcardPattern() if part.pattern is None and not isinstance(node, Op):
+            return (node,)
+        case VarPattern() | ExprPattern() if not isinstance(node, Op):
+            return (node,)
+    return ()
+
+
+def same_expr(wanted: Expr, expr: Expr) -> bool:
+    if wanted is expr:
+        return True
+    if isinstance(wanted, Constant) and isinstance(expr, Constant):
+        return wanted.dtype == expr.dtype and np.array_equal(wanted.data, expr.data)
+    return isinstance(wanted, Op) and isinstance(expr, Op) and wanted.name == expr.name
+
+
+def has_attrs(wanted: dict[str, Any], expr: Expr) -> bool:
+    """Whether a call's, a function's or an operator's attributes have these values. An operator's are TVM's
+    `TOpPattern` and `TOpIsStateful`."""
+    if isinstance(expr, Op):
+        have = {"TOpPattern": int(expr.pattern), "TOpIsStateful": expr.stateful, "TNonComputational": False}
+        return all(key in have and same_value(have[key], value) for key, value in wanted.items())
+    if isinstance(expr, Function):
+        return all(key in expr.attrs and same_value(expr.attrs[key], value) for key, value in wanted.items())
+    if not isinstance(expr, Call):
+        return False
+    attrs = expr.attrs
+    return all(hasattr(attrs, key) and same_value(getattr(attrs, key), value) for key, value in wanted.items())
+
+
+def same_value(have: Any, want: Any) -> bool:
+    if isinstance(have, (list, tuple)) and isinstance(want, (list, tuple)):
+        return len(have) == len(want) and all(same_value(a, b) for a, b in zip(have, want))
+    return bool(have == want)

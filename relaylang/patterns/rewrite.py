@@ -1,0 +1,224 @@
+"""Rewriting: callbacks that say what stands in the place of a match.
+
+    class DropRelu(DFPatternCallback):
+        def __init__(self):
+            super().__init__()
+            self.x = wildcard()
+            self.pattern = is_op("nn.relu")(is_op("nn.relu")(self.x))
+
+        def callback(self, pre, post, node_map):
+            return is_op_call("nn.relu", node_map[self.x][0])
+
+    rewrite(DropRelu(), expr)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
+from relaylang.ir import Expr, Function, IRModule, children, post_order, rebuild, type_text
+from relaylang.ir.bulk import gc_paused
+from relaylang.ir.structural import structural_equal
+from relaylang.passes.context import PassContext, PassInfo
+from relaylang.passes.manager import ModulePass, raised_in
+from relaylang.patterns.groups import find_groups
+from relaylang.patterns.language import DFPattern, needs_types
+from relaylang.typing import infer
+
+define_codes(
+    {
+        "R0521": "a callback returned no expression",
+        "R0522": "a callback changed a type",
+        "R0523": "rewriting does not end",
+    }
+)
+
+#: So many rounds over a program are made before rewriting counts as endless.
+ROUNDS = 100
+
+
+class DFPatternCallback:
+    """A pattern and what to put in the place of its matches. Set `pattern` and write `callback`.
+
+    `require_type`: find the types of the program before each round. `rewrite_once`: make one round that changes
+    something, not as many as there are changes.
+    """
+
+    is_pattern_callback = True
+    pattern: DFPattern | None
+
+    def __init__(self, require_type: bool = False, rewrite_once: bool = False) -> None:
+        self.pattern = None
+        self.require_type = require_type
+        self.rewrite_once = rewrite_once
+
+    def rewrite(self, expr: Expr) -> Expr:
+        """The expression with this callback's rewrites made."""
+        return rewrite(self, expr)
+
+    def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
+        """What stands in the place of a match: `pre` is the matched expression, `post` the same with its operands
+        rewritten, `node_map` has for each part of the pattern the (rewritten) expressions that it met."""
+        raise RelayError(error("R0520", f"{type(self).__name__} does not say what its callback does"))
+
+
+class NodeMap(dict):
+    """Part of the pattern -> expressions. Asking for a part that took no part in the match says so."""
+
+    def __missing__(self, key: object) -> Any:
+        what = "is no part of the pattern, or met nothing in this match"
+        raise RelayError(error("R0520", f"node_map: {key!r:.80} {what}"))
+
+
+def rewrite(
+    callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None
+) -> Expr:
+    """Rewrite an expression with one callback or several, until nothing changes.
+
+    `mod` holds what the expression refers to. Raises `RelayError` for a callback that raises, returns no expression, or
+    never ends (R0523, after 100 rounds). The new nodes' types are to be found by the checker.
+    """
+    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    for callback in given:
+        if getattr(callback, "pattern", None) is None:
+            raise RelayError(error("R0520", f"{type(callback).__name__} has no pattern"))
+    with gc_paused():
+        return _rounds(given, expr, mod)
+
+
+def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None) -> Expr:
+    done: set[int] = set()
+    for _ in range(ROUNDS):
+        before = expr
+        for callback in callbacks:
+            if id(callback) in done:
+                continue
+            new = _round(callback, expr, mod)
+            if new is not expr and callback.rewrite_once and not structural_equal(new, expr):
+                done.add(id(callback))
+            expr = new
+        if expr is before or structural_equal(expr, before):
+            return expr
+    names = ", ".join(type(c).__name__ for c in callbacks)
+    raise RelayError(
+        error(
+            "R0523",
+            f"rewriting with {names} does not end: {ROUNDS} rounds, and each changed the program",
+            expr.span,
+            notes=["the pattern matches what its callback makes, or two callbacks undo each other; see rewrite_once"],
+        )
+    )
+
+
+def _round(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Expr:
+    pattern = callback.pattern
+    assert pattern is not None
+    if callback.require_type or needs_types(pattern):
+        found = infer(expr, fragment=True, module=mod)
+        if any(d.severity == "error" for d in found):
+            name = type(callback).__name__
+            raise RelayError([error("R0522", f"the program is not well-typed before {name} is used"), *found])
+    groups = {id(group.root): group for group in find_groups(pattern, expr)}
+    if not groups:
+        return expr
+    new: dict[int, Expr] = {}
+    for node in post_order(expr):
+        made = rebuild(node, tuple([new[id(c)] for c in children(node)]))
+        group = groups.get(id(node))
+        if group is not None:
+            new[id(node)] = made
+            node_map = NodeMap({p: [new.get(id(n), n) for n in met] for p, met in group.node_map.items()})
+            made = _called(callback, node, made, node_map)
+        new[id(node)] = made
+    return new[id(expr)]
+
+
+def _called(callback: DFPatternCallback, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
+    name = type(callback).__name__
+    try:
+        made = callback.callback(pre, post, node_map)
+    except RelayError as wrong:
+        raise RelayError([_at(d, pre, name) for d in wrong.diagnostics]) from wrong
+    except (KeyboardInterrupt, MemoryError, SystemExit):
+        raise
+    except Exception as problem:
+        raise RelayError(_at(raised_in(name, problem, "the callback of"), pre, name)) from problem
+    if not isinstance(made, Expr):
+        what = "nothing (None)" if made is None else f"a {type(made).__name__}"
+        notes = ["return post where nothing is to change"]
+        raise RelayError(
+            error("R0521", f"the callback of {name} returned {what}, not an expression", pre.span, notes=notes)
+        )
+    if made.span is None and made is not post:
+        _give_span(made, pre)
+    return made
+
+
+def _give_span(made: Expr, pre: Expr) -> None:
+    """New nodes take the place of what they stand for, so that errors in them can be shown."""
+    stack = [made]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or node.span is not None or not hasattr(node, "span"):
+            continue
+        seen.add(id(node))
+        try:
+            node.span = pre.span
+        except AttributeError:
+            continue  # an operator's record
+        if len(seen) < 1000:
+            stack.extend(children(node))
+
+
+def _at(diagnostic: Diagnostic, pre: Expr, name: str) -> Diagnostic:
+    """The diagnostic with the matched node's place beside it."""
+    labels = diagnostic.labels
+    if pre.span is not None:
+        labels = (*labels, Label(pre.span, f"{name} matched here", primary=not labels))
+    return Diagnostic(
+        diagnostic.code, diagnostic.title, labels, diagnostic.notes, diagnostic.fix, diagnostic.severity
+    )
+
+
+def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], mod: IRModule) -> IRModule:
+    """Every function of a module rewritten, and its types found. Raises `RelayError`, also where a rewrite made the
+    module ill-typed."""
+    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    new: dict[Any, Any] = {}
+    for gv, func in mod.functions.items():
+        if func.body is None or "Compiler" in func.attrs:
+            new[gv] = func
+            continue
+        made = rewrite(given, func, mod)
+        if not isinstance(made, Function):
+            names = ", ".join(type(c).__name__ for c in given)
+            raise RelayError(error("R0521", f"{names} made @{gv.name_hint} something that is no function", func.span))
+        new[gv] = made
+    if all(new[gv] is f for gv, f in mod.functions.items()):
+        return mod
+    result = mod.with_functions(new)
+    found = infer(result)
+    if any(d.severity == "error" for d in found):
+        names = ", ".join(type(c).__name__ for c in given)
+        raise RelayError([error("R0522", f"{names} made a program that is not well-typed"), *found])
+    for gv, func in result.functions.items():
+        old, made = mod.functions[gv].checked_type, func.checked_type
+        if old is not None and made is not None and old != made and func.ret_type is None:
+            names = ", ".join(type(c).__name__ for c in given)
+            text = f"{names} changed the type of @{gv.name_hint} from {type_text(old)} to {type_text(made)}"
+            raise RelayError(error("R0522", text, func.span))
+    return result
+
+
+def callback_pass(callbacks: DFPatternCallback | Sequence[DFPatternCallback]) -> ModulePass:
+    """A pass that rewrites with callbacks."""
+    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    name = "+".join(type(c).__name__ for c in given)
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:
+        return rewrite_module(given, mod)
+
+    return ModulePass(run, PassInfo(0, name))
