@@ -15,12 +15,9 @@ from relaylang.ir.types import (
     TypeVar,
 )
 from relaylang.source import Span
-from relaylang.typing.calls import Calls
+from relaylang.typing.calls import Calls, unsound
 from relaylang.typing.report import name_of, show
 from relaylang.typing.solver import POISON, Unknown, parts
-
-#: What an extent must be below: TVM and the backends count in 64 bits.
-LIMIT = 2**63
 
 
 class Annotations(Calls):
@@ -30,7 +27,6 @@ class Annotations(Calls):
         super().__init__(module)
         self.bound: set[int] = set()  # type parameters of functions and definitions
         self.mentioned: dict[int, tuple[TypeVar, Span | None]] = {}  # type variables that occur, and where first
-        self.sound: set[int] = set()  # tensor types that were looked at
         self.constructor_names: dict[str, Constructor] = {}
 
     def open(self, annotation: Type, owner: Expr) -> Type:
@@ -59,17 +55,19 @@ class Annotations(Calls):
         """Whether each extent of a tensor type is one."""
         for axis, dim in enumerate(ty.shape):
             if isinstance(dim, TypeVar):
-                self.mentioned.setdefault(id(dim), (dim, span))
                 if dim.kind == "ShapeVar":
+                    self.mentioned.setdefault(id(dim), (dim, span))
                     continue
                 what = f"`{dim.name_hint}`, which stands for a type"
-            elif dim is ANY or (isinstance(dim, int) and 0 <= dim < LIMIT):
+            elif dim is ANY or isinstance(dim, int):
                 continue
-            elif isinstance(dim, int):
-                what = f"{dim}, which is negative" if dim < 0 else f"{dim}, which does not fit 64 bits"
             else:
                 what = repr(dim)
             self.say("R0311", f"dimension {axis} of `{show(ty)}` is {what}; it must be an extent", span)
+            return False
+        wrong = unsound(ty)
+        if wrong is not None:
+            self.say("R0311", f"`{show(ty)}` is no type: {wrong}", span)
             return False
         self.sound.add(id(ty))
         return True
@@ -83,7 +81,7 @@ class Annotations(Calls):
             if id(node) in seen:
                 continue
             seen.add(id(node))
-            span = getattr(node, "span", None) or place
+            span = place if isinstance(node, TypeVar) else getattr(node, "span", None) or place
             if not self.well_kinded(node, span):
                 return False
             stack.extend(reversed(parts(node)))
@@ -94,10 +92,13 @@ class Annotations(Calls):
         if isinstance(node, TensorType):
             return self.sound_tensor(self.intern(node), span)
         if isinstance(node, TypeVar):
-            self.mentioned.setdefault(id(node), (node, span))
             if node.kind == "ShapeVar":
-                self.say("R0311", f"`{node.name_hint}` stands for an extent, not for a type", span)
+                self.say(
+                    "R0311", f"`{node.name_hint}` stands for an extent, not for a type", span or node.span,
+                    also=[(node.span, "it is bound here")],
+                )  # fmt: skip
                 return False
+            self.mentioned.setdefault(id(node), (node, span))
         elif isinstance(node, FuncType):
             self.bound.update(map(id, node.type_params))
         elif isinstance(node, GlobalTypeVar):

@@ -8,7 +8,7 @@ from relaylang.ir.expr import Expr, Function, GlobalVar, Let, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import FuncType, Type
 from relaylang.typing.annotations import Annotations
-from relaylang.typing.report import last_value, name_of, place
+from relaylang.typing.report import last_value, name_of, place, result_span
 from relaylang.typing.solver import POISON, Unknown, find
 from relaylang.typing.steps import FUNCTION, GLOBAL, VISIT, Stale, Step
 
@@ -28,6 +28,7 @@ class Bindings(Annotations):
         self.signatures: dict[int, FuncType] = {}  # of functions, before their bodies are seen
         self.declared: set[int] = set()  # variables that stand for a function inside its own body
         self.started: set[int] = set()  # functions of the module whose bodies are being looked at, or were
+        self.misfits: set[int] = set()  # matches with a pattern that does not fit
         self.late: set[int] = set()  # variables of lets whose values use them
         self.loose: list[Var] = []  # variables met where nothing had bound them
         self.parameters: set[int] = set()
@@ -98,7 +99,7 @@ class Bindings(Annotations):
                 if agreed is None:
                     self.mismatch(
                         "what a function returns", result, body, place(last_value(function.body), function.span, True),
-                        also=[(function.ret_type.span if function.ret_type else None, "it is declared here")],
+                        also=[(result_span(function), "it is declared here")],
                     )  # fmt: skip
                 elif agreed is not result:
                     signature = FuncType(signature.arg_types, agreed, signature.type_params)

@@ -14,6 +14,7 @@ from relaylang.ir.expr import (
     PatternTuple,
     PatternVar,
     TupleGetItem,
+    Var,
 )
 from relaylang.ir.types import RefType, TupleType, Type, TypeCall
 from relaylang.source import Span
@@ -26,6 +27,10 @@ from relaylang.typing.solver import POISON, Unknown, find
 
 class Branches(Bindings):
     """The part of an inference that joins branches and takes values apart."""
+
+    def origin_of_variable(self, expr: Expr) -> list[tuple[Span | None, str]]:
+        """Where a variable's type comes from."""
+        return [self.origin(expr)] if isinstance(expr, Var) else []
 
     def join_arms(self, node: Expr, arms: Sequence[Expr], what: str) -> Type:
         """The one type of several branches."""
@@ -50,7 +55,10 @@ class Branches(Bindings):
             return ty.value
         inner = Unknown(node, True)
         if not self.unify(ty, RefType(inner)):
-            self.say("R0313", f"this is no reference, but `{show(self.resolve(ty))}`", place(ref, node.span))
+            self.say(
+                "R0313", f"this is no reference, but `{show(self.resolve(ty))}`", place(ref, node.span),
+                also=self.origin_of_variable(ref),
+            )  # fmt: skip
             return POISON
         return inner
 
@@ -77,7 +85,11 @@ class Branches(Bindings):
                     continue
                 if made is not POISON:
                     shown = show(self.resolve(made))
-                    self.say("R0309", f"a pattern of {count} fields cannot take apart `{shown}`", span)
+                    self.say(
+                        "R0309", f"a pattern of {count} fields cannot take apart `{shown}`", span,
+                        also=self.origin_of_variable(match.data),
+                    )  # fmt: skip
+                    self.misfits.add(id(match))
                 stack.extend((p, POISON) for p in reversed(pattern.patterns))
 
     def match_constructor(
@@ -89,6 +101,7 @@ class Branches(Bindings):
         data = self.definitions.get(constructor.belong_to)
         if data is None:
             self.constructor_type(constructor, span)
+            self.misfits.add(id(match))
             return poisoned
         if len(pattern.patterns) != len(constructor.inputs):
             self.say(
@@ -96,6 +109,7 @@ class Branches(Bindings):
                 f"{name_of(constructor)} has {len(constructor.inputs)} fields, but the pattern {len(pattern.patterns)}",
                 span, also=[(constructor.span, "it is defined here")],
             )  # fmt: skip
+            self.misfits.add(id(match))
             return poisoned
         if isinstance(ty, TypeCall) and ty.func is constructor.belong_to and len(ty.args) == len(data.type_vars):
             mapping: dict[int, Type] = {id(v): a for v, a in zip(data.type_vars, ty.args)}
@@ -106,15 +120,17 @@ class Branches(Bindings):
                 shown, own = show(self.resolve(ty)), show(self.resolve(made))
                 self.say(
                     "R0309", f"{name_of(constructor)} makes a `{own}`, but what is matched is `{shown}`", span,
-                    also=self.definition_labels(ty, made), notes=note_of(ty, made),
+                    also=[*self.definition_labels(ty, made), *self.origin_of_variable(match.data)],
+                    notes=note_of(ty, made),
                 )  # fmt: skip
+                self.misfits.add(id(match))
                 return poisoned
         if not mapping:
             return list(zip(pattern.patterns, constructor.inputs))
         return [(p, self.substitute(t, mapping)) for p, t in zip(pattern.patterns, constructor.inputs)]
 
     def check_exhaustive(self, match: Match) -> None:
-        if not match.complete:
+        if not match.complete or id(match) in self.misfits:
             return
         try:
             missing = missing_value(match.clauses, self.definitions)
@@ -142,7 +158,7 @@ class Branches(Bindings):
             count = len(ty.fields)
             self.say(
                 "R0306", f"there is no field {node.index} in a tuple of {count} field{'s' * (count != 1)}", node.span,
-                notes=(f"its type is `{show(self.resolve(ty))}`",),
+                notes=(f"its type is `{show(self.resolve(ty))}`",), also=self.origin_of_variable(node.tuple_value),
             )  # fmt: skip
             return POISON
         if ty is POISON:
@@ -151,5 +167,8 @@ class Branches(Bindings):
             waiting = Waiting(node, Unknown(node, True))
             self.wait(waiting, [ty])
             return waiting.result
-        self.say("R0306", f"a field can only be taken of a tuple, not of `{show(self.resolve(ty))}`", node.span)
+        self.say(
+            "R0306", f"a field can only be taken of a tuple, not of `{show(self.resolve(ty))}`", node.span,
+            also=self.origin_of_variable(node.tuple_value),
+        )  # fmt: skip
         return POISON

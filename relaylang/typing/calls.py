@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from relaylang.diagnostics import Diagnostic, error
-from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Var
+from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import (
     ANY,
@@ -21,7 +22,13 @@ from relaylang.ir.types import (
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
 from relaylang.typing.report import argument_span, difference, name_of, plain, show
-from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim
+from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim, parts
+
+#: What an extent must be below: TVM and the backends count in 64 bits.
+LIMIT = 2**63
+_DTYPE = re.compile(r"bool|handle|custom\[.*\]\d+|(int|uint|float|bfloat)\d+(x\d+)?")
+#: A relation's message begins with one of these where it says what the argument is or does.
+_VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
 
 
 class Waiting:
@@ -93,6 +100,7 @@ class Calls(Solver):
         self.holes_by_type: dict[int, Unknown] = {}
         self.closed_types: dict[int, Type] = {}
         self.keep: list[object] = []
+        self.sound: set[int] = set()  # tensor types that were looked at
         self.stuck: dict[int, tuple[Call, RelationError]] = {}  # calls on values of a type parameter
 
     # --- saying what is wrong ---
@@ -138,7 +146,8 @@ class Calls(Solver):
         pair = (self.resolve(left), self.resolve(right))
         if self.conflict is not None and not all(isinstance(t, TypeCall) for t in pair):
             pair = self.conflict
-        if all(isinstance(t, TypeCall) for t in pair):
+        left, right = pair
+        if isinstance(left, TypeCall) and isinstance(right, TypeCall) and left.func is not right.func:
             for ty in dict.fromkeys(t.func for t in pair if isinstance(t, TypeCall)):
                 data = self.definitions.get(ty) if isinstance(ty, GlobalTypeVar) else None
                 if data is not None:
@@ -261,7 +270,14 @@ class Calls(Solver):
             self.relation_failed(node, problem)
             return POISON
         if type(made) is TensorType:
-            return self.intern(made)
+            made = self.intern(made)
+            if id(made) not in self.sound:
+                wrong = unsound(made)
+                if wrong is not None:
+                    self.say("R0301", f"{name_of(op)}: the result would be `{show(made)}`: {wrong}", node.span)
+                    return POISON
+                self.sound.add(id(made))
+            return made
         if made is None and any(self.is_poisoned(a) for a in args):
             return POISON
         return made
@@ -279,13 +295,20 @@ class Calls(Solver):
             self.say("R0301", f"{name_of(op)}: {problem.message}", node.span, notes=problem.notes)
             return
         word = f" ({op.args[arg]})" if arg < len(op.args) else ""
+        what = f"argument {arg + 1}{word}{'' if problem.message.split(' ', 1)[0] in _VERBS else ':'} {problem.message}"
+        sources: dict[Expr, None] = dict.fromkeys(node.args)
+        tuple_arg = node.args[arg]
+        if isinstance(tuple_arg, Tuple):
+            numbers = [int(n) for n in re.findall(r"field (\d+)", problem.message)]
+            sources.update(dict.fromkeys(tuple_arg.fields[n] for n in numbers if n < len(tuple_arg.fields)))
+        sources.update({a.tuple_value: None for a in node.args if isinstance(a, TupleGetItem)})
         also = [
             (span, text)
-            for span, text in (self.origin(a) for a in dict.fromkeys(node.args))
+            for span, text in map(self.origin, sources)
             if span is not None and not (node.span is not None and _inside(span, node.span))
         ]
         self.say(
-            "R0301", f"{name_of(op)}: argument {arg + 1}{word} {problem.message}",
+            "R0301", f"{name_of(op)}: {what}",
             argument_span(node, arg), also=also, notes=problem.notes,
         )  # fmt: skip
 
@@ -334,6 +357,7 @@ class Calls(Solver):
                 notes=(f"its type is `{show(self.resolve(callee))}`",),
             )  # fmt: skip
             return POISON
+        declared = callee.arg_types
         if callee.type_params:
             mapping = self.fresh_for(callee.type_params, node)
             if len(node.type_args) > len(callee.type_params):
@@ -355,6 +379,7 @@ class Calls(Solver):
                 also = [self.parameter(node.op, i)]
                 if not isinstance(node.args[i], Call):
                     also.append(self.origin(node.args[i]))
+                also += [self.origin(node.args[j]) for j in range(i) if _share(declared[i], declared[j])]
                 self.mismatch(
                     f"argument {i + 1} of {name_of(node.op)}", wanted, have, argument_span(node, i), also=also
                 )
@@ -382,6 +407,32 @@ class Calls(Solver):
             where = param.type_annotation.span if param.type_annotation is not None else None
             return where or param.span, f"the parameter {name_of(param)} is declared here"
         return (callee.span, "it is defined here") if isinstance(callee, Constructor) else (None, "")
+
+
+def unsound(ty: TensorType) -> str | None:
+    """What is wrong with a tensor type's extents or its element type, if anything."""
+    for axis, dim in enumerate(ty.shape):
+        if isinstance(dim, int) and not 0 <= dim < LIMIT:
+            return f"dimension {axis} is {dim}, which {'is negative' if dim < 0 else 'does not fit 64 bits'}"
+    if ty.dtype and _DTYPE.fullmatch(ty.dtype) is None:
+        return f"`{ty.dtype}` is not an element type"
+    return None
+
+
+def _share(left: Type, right: Type) -> bool:
+    """Whether two declared types speak of one type parameter."""
+    return not _parameters(left).isdisjoint(_parameters(right))
+
+
+def _parameters(ty: Type) -> set[int]:
+    found: set[int] = set()
+    stack = [ty]
+    while stack:
+        node = stack.pop()
+        if type(node) is TypeVar:
+            found.add(id(node))
+        stack.extend(parts(node))
+    return found
 
 
 def _inside(inner: Span, outer: Span) -> bool:

@@ -28,7 +28,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import RefType, TensorType, TupleType, Type, scalar_type
 from relaylang.ops.record import Op
 from relaylang.typing.calls import Waiting
-from relaylang.typing.report import name_of, place, show
+from relaylang.typing.report import bare_name, name_of, place, show
 from relaylang.typing.results import Results
 from relaylang.typing.solver import POISON, Unknown
 from relaylang.typing.steps import (
@@ -176,7 +176,11 @@ class Inference(Results):
                 types[id(node)] = self.open(node.type_annotation, node) if node.type_annotation else Unknown(node)
                 self.order.append(node)
             case Op():
-                self.say("R0305", f"the operator {name_of(node)} must be called; it is not a value", node.span)
+                holder = next((owner for what, owner, _ in reversed(stack) if what != VISIT), None)
+                self.say(
+                    "R0305", f"the operator {name_of(node)} must be called; it is not a value",
+                    bare_name(node.name, holder), notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
+                )  # fmt: skip
                 types[id(node)] = POISON
             case _:
                 raise AssertionError(f"{type(node).__name__} is not an expression")
@@ -207,6 +211,7 @@ class Inference(Results):
                         "R0307",
                         f"the condition of an `if` must be `bool`, not `{show(self.resolve(types[id(cond)]))}`",
                         place(cond, node.span),
+                        also=self.origin_of_variable(cond),
                     )
                 made = self.join_arms(node, [yes, no], "the branches of an `if`")
             case Function():
@@ -226,7 +231,10 @@ class Inference(Results):
             case RefWrite(ref, value):
                 inner = self.referred(node, ref)
                 if not self.unify(inner, types[id(value)]):
-                    self.mismatch("what is written into a reference", inner, types[id(value)], place(value, node.span))
+                    self.mismatch(
+                        "what is written into a reference", inner, types[id(value)], place(value, node.span),
+                        also=[*self.origin_of_variable(ref), *self.origin_of_variable(value)],
+                    )  # fmt: skip
                 made = _UNIT
             case _:
                 raise AssertionError(what)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from relaylang.diagnostics import define_codes
-from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, Let, TupleGetItem, Var
+from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, TupleGetItem, Var
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
 from relaylang.source import Span
@@ -70,8 +70,14 @@ def difference(expected: Type, found: Type) -> str:
         for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
             if want != have and want is not ANY and have is not ANY:
                 return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
-    if isinstance(expected, TupleType) and isinstance(found, TupleType) and len(expected.fields) != len(found.fields):
-        return f"it has {_count(len(found.fields), 'field')}, not {len(expected.fields)}"
+    if isinstance(expected, TupleType) and isinstance(found, TupleType):
+        if len(expected.fields) != len(found.fields):
+            return f"it has {_count(len(found.fields), 'field')}, not {len(expected.fields)}"
+        for i, (wanted, has) in enumerate(zip(expected.fields, found.fields)):
+            if type(wanted) is not type(has) or (isinstance(wanted, TensorType) and wanted != has):
+                inner = difference(wanted, has) if isinstance(wanted, TensorType) else ""
+                if inner or type(wanted) is not type(has):
+                    return f"field {i} is `{show(has)}`, not `{show(wanted)}`{': ' if inner else ''}{inner}"
     if isinstance(expected, FuncType) and isinstance(found, FuncType):
         if len(expected.arg_types) != len(found.arg_types):
             return f"it takes {_count(len(found.arg_types), 'argument')}, not {len(expected.arg_types)}"
@@ -198,3 +204,38 @@ def last_value(expr: Expr) -> Expr:
     while isinstance(expr, Let):
         expr = expr.body
     return expr
+
+
+def bare_name(name: str, holder: Expr | None) -> Span | None:
+    """Where an operator's name stands in an expression without being called; the expression where it is not found."""
+    span = holder.span if holder is not None else None
+    if span is None:
+        return None
+    start = span.start
+    # A let's span ends with its body: what is looked for stands near its beginning.
+    found = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
+    if found is None:
+        return span
+    return Span(getattr(span.source, "plain", span.source), found.start(), found.end())
+
+
+def result_span(function: Function) -> Span | None:
+    """Where a function declares its result's type."""
+    if function.ret_type is None:
+        return None
+    span = function.span
+    if function.ret_type.span is not None or span is None:
+        return function.ret_type.span
+    depth, begin = 0, -1
+    for piece in re.compile(_PIECE.pattern + "|->", re.S).finditer(span.source.text, span.start, span.end):
+        mark = piece.group()
+        if mark == "{" and depth == 0:
+            if begin < 0:
+                return None
+            text = span.source.text[begin : piece.start()]
+            begin += len(text) - len(text.lstrip())
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(text.strip()))
+        if mark == "->" and depth == 0 and begin < 0:
+            begin = piece.end()
+        depth += (mark in "([{") - (mark in ")]}")
+    return None
