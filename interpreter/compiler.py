@@ -20,24 +20,32 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.errors import Trap
 from relaylang.interpreter.kernels import KERNELS
+from relaylang.interpreter.memory import MemoryLimit, type_bytes
 from relaylang.interpreter.steps import (
     Slots,
     Step,
     closure_step,
     constructor_step,
     drop_step,
+    enter_step,
     fetcher,
     field_step,
+    joined_step,
+    limit_step,
+    limited,
     matcher,
     move_step,
     new_ref_step,
     observed,
     op_step,
     read_step,
+    timer_step,
     tuple_step,
+    watched,
     write_step,
 )
 from relaylang.interpreter.values import Builtin, Closure, ConstructorValue, Value
+from relaylang.interpreter.watch import Site, Watch
 from relaylang.ir import (
     Call,
     Constant,
@@ -155,6 +163,10 @@ class _Instruction:
     binding: Binding | None = None
     #: for closures: the function whose captures become `args`
     captures: _FunctionCompiler | None = None
+    #: what a watch is told to be bound here
+    variable: Var | None = None
+    #: the slot with the time at which a call or branch began, whose value has come into `into`
+    timer: int | None = None
 
 
 @dataclass
@@ -166,6 +178,8 @@ class _Chain:
     block: Block
     into: int | None
     join: Block | None
+    #: what to tell a watch first
+    first: _Instruction | None = None
 
 
 class _FunctionCompiler:
@@ -195,7 +209,7 @@ class _FunctionCompiler:
     def new_slot(self, scope: _Scope | None, ty: Type | None = None) -> int:
         slot = self.count
         self.count += 1
-        if scope is None or _is_small(ty):
+        if scope is None or self.linker.keep_all or _is_small(ty):
             self.keep.add(slot)
         else:
             self.home[slot] = scope
@@ -270,7 +284,10 @@ class _FunctionCompiler:
                 self.home[self.slots[p]] = first
         work = [_Chain(first, body, entry, None, None)]
         while work:
-            self.chain(work.pop(), work)
+            chain = work.pop()
+            if chain.first is not None:
+                self.emit(chain.scope, chain.block, chain.first)
+            self.chain(chain, work)
 
     def chain(self, chain: _Chain, work: list[_Chain]) -> None:
         scope, expr, block = chain.scope, chain.expr, chain.block
@@ -292,7 +309,8 @@ class _FunctionCompiler:
                     into, join = self.new_slot(scope, ty), self.new_block()
                     self.slots[variable] = into
                     self.last_use[into] = self.clock
-                    work.append(_Chain(scope, rest, join, chain.into, chain.join))
+                    told = self.joined(scope, block, variable, value, into)
+                    work.append(_Chain(scope, rest, join, chain.into, chain.join, told))
                 if isinstance(value, Call):
                     self.call(scope, block, value, into, join)
                 else:
@@ -300,7 +318,9 @@ class _FunctionCompiler:
                 return
             else:
                 into = self.slots[variable] = self.new_slot(scope, variable.checked_type or value.checked_type)
-                self.emit(scope, block, self.instruction(variable, value, into))
+                instruction = self.instruction(variable, value, into)
+                instruction.variable = variable
+                self.emit(scope, block, instruction)
             expr = rest
         source = self.operand(expr)
         if chain.into is None:
@@ -311,6 +331,14 @@ class _FunctionCompiler:
             self.emit(scope, block, move)
             self.end(scope, block, JUMP, expr, None)
             block.next = chain.join
+
+    def joined(self, scope: _Scope, block: Block, variable: Var, value: Expr, into: int) -> _Instruction | None:
+        """For a watch: take the time before a call or branch, and tell of its value where it has come."""
+        if self.linker.watch is None:
+            return None
+        timer = self.new_slot(None)
+        self.emit(scope, block, _Instruction(lambda i, a: timer_step(i), timer, (), value))
+        return _Instruction(lambda i, a: timer_step(i), into, (), value, variable=variable, timer=timer)
 
     def is_result(self, variable: Var, rest: Expr) -> bool:
         """Whether nothing but other names for the variable stands between it and the end of its chain."""
@@ -446,9 +474,30 @@ class _FunctionCompiler:
                 found.setdefault((id(place[0]), place[1]), []).append(self.final(slot))
         return found
 
+    def variables(self) -> dict[Var, int]:
+        """The variables and their places in a frame."""
+        return {v: self.final(s) for v, s in self.slots.items()}
+
+    def attended(self, step: Step, one: _Instruction, into: int, args: tuple[int, ...]) -> Step:
+        """The step with those that look on."""
+        linker = self.linker
+        if linker.limit is not None and one.timer is None:
+            step = limited(step, one.node, type_bytes(one.node.checked_type) if one.binding else 0, linker.limit)
+        if linker.observer is not None and one.binding is not None:
+            step = observed(step, into, one.binding, linker.observer)
+        if linker.watch is not None and one.variable is not None:
+            site = Site(one.variable, one.node, self.code, into, args, self.variables)
+            if one.timer is not None:
+                return joined_step(self.final(one.timer), site, linker.watch)
+            return watched(step, site, linker.watch)
+        return step
+
     def finish(self) -> None:
         drops = self.drops()
-        observer = self.linker.observer
+        linker = self.linker
+        for step in linker.entry_steps(self.code):
+            self.blocks[0].steps.append(step)
+            self.blocks[0].nodes.append(None)
         for block in self.blocks:
             listed = self.instructions[id(block)]
             for i in range(len(listed) + 1):
@@ -460,9 +509,10 @@ class _FunctionCompiler:
                     one = listed[i]
                     into, args = self.final(one.into), self.finals(one.args)
                     step = one.make(into, args)
-                    if observer is not None and one.binding is not None:
-                        step = observed(step, into, one.binding, observer)
-                    block.steps.append(step)
+                    if linker.plain:
+                        block.steps.append(step)
+                    else:
+                        block.steps.append(self.attended(step, one, into, args))
                     block.nodes.append((one.node, args))
             end = self.ends.get(id(block))
             if end is not None:
@@ -474,10 +524,21 @@ class _FunctionCompiler:
 class Linker:
     """Makes code from functions when they are first called, and gives names their values."""
 
-    def __init__(self, module: IRModule, values: Mapping[str, Value], observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        module: IRModule,
+        values: Mapping[str, Value],
+        observer: Observer | None = None,
+        watch: Watch | None = None,
+        limit: MemoryLimit | None = None,
+    ) -> None:
         self.module = module
         self.values = values
         self.observer = observer
+        self.watch = watch
+        self.limit = limit
+        self.plain = observer is None and watch is None and limit is None
+        self.keep_all = watch is not None and watch.keep_all
         self.codes: dict[GlobalVar, Code] = {}
 
     def global_code(self, name: GlobalVar) -> Code:
@@ -490,6 +551,15 @@ class Linker:
                 function = self.module[name.name_hint]
             code = self.codes[name] = Code(f"@{name.name_hint}", function)
         return code
+
+    def entry_steps(self, code: Code) -> list[Step]:
+        """What is done first in a function."""
+        steps: list[Step] = []
+        if self.limit is not None:
+            steps.append(limit_step(code, self.limit))
+        if self.watch is not None:
+            steps.append(enter_step(code, self.watch))
+        return steps
 
     def link(self, code: Code) -> Block:
         """Compile a function and those inside it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, define_codes, error
-from relaylang.interpreter.values import Value, value_type
 from relaylang.ir import Expr
 from relaylang.source import Span
 
@@ -20,6 +19,8 @@ define_codes(
         "R0407": "not a function",
         "R0408": "out of memory",
         "R0409": "a function without a body",
+        "R0411": "a reference is read before it is written",
+        "R0412": "a value that is not finite comes from values that are",
     }
 )
 
@@ -27,12 +28,21 @@ _SHOWN_FRAMES = 6
 
 
 class Trap(Exception):
-    """Evaluation stops at a node: a code and a sentence."""
+    """Evaluation stops at a node: a code, a sentence and notes."""
 
-    def __init__(self, code: str, message: str, node: Expr | None = None) -> None:
+    def __init__(self, code: str, message: str, node: Expr | None = None, notes: Sequence[str] = ()) -> None:
         self.code = code
         self.message = message
         self.node = node
+        self.notes = notes
+        super().__init__(message)
+
+
+class Fault(ValueError):
+    """A step cannot be done: a code and a sentence. The evaluator adds the place."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
         super().__init__(message)
 
 
@@ -44,17 +54,25 @@ def evaluation_error(
     code: str,
     message: str,
     span: Span | None,
-    arguments: Sequence[Value] | None,
-    frames: Sequence[tuple[str, Span | None]],
+    types: Sequence[str] | None,
+    frames: Sequence[str],
+    notes: Sequence[str] = (),
 ) -> RelayError:
-    """An error at a place of the program, with the types of what the operator got and the calls, innermost first."""
-    notes = []
-    if arguments is not None:
-        notes.append(f"the arguments are {', '.join(value_type(a) for a in arguments) or 'none'}")
-    shown = [frame_text(*f) for f in frames[:_SHOWN_FRAMES]]
-    if len(frames) > _SHOWN_FRAMES + 1:
-        shown.append(f"... {len(frames) - _SHOWN_FRAMES - 1} more calls ...")
-    if len(frames) > _SHOWN_FRAMES:
-        shown.append(frame_text(*frames[-1]))
-    notes += shown
-    return RelayError(error(code, message, span, notes=notes))
+    """An error at a place of the program, with the types of what the operator got and the calls (see `call_stack`)."""
+    said = list(notes)
+    if types is not None:
+        said.append(f"the {'argument is' if len(types) == 1 else 'arguments are'} {', '.join(types) or 'none'}")
+    return RelayError(error(code, message, span, notes=[*said, *frames]))
+
+
+def call_stack(here: tuple[str, Span | None], callers: Sequence[tuple[str, Span | None]]) -> list[str]:
+    """The active calls as text, innermost first: those next to the place and the outermost. `callers` is given from the
+    outermost in and not copied, so that this works where memory is short."""
+    shown = [frame_text(*here)]
+    shown += [frame_text(*callers[-i]) for i in range(1, min(_SHOWN_FRAMES, len(callers) + 1))]
+    left = len(callers) + 1 - _SHOWN_FRAMES
+    if left > 1:
+        shown.append(f"... {left - 1} more calls ...")
+    if left > 0:
+        shown.append(frame_text(*callers[0]))
+    return shown

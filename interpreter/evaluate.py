@@ -17,7 +17,9 @@ from relaylang.interpreter.compiler import Linker, Observer, as_slot_value
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
 from relaylang.interpreter.machine import run
+from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, tensor_type, to_arrays
+from relaylang.interpreter.watch import Watch
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Type, Var, free_vars, post_order
 from relaylang.ir.types import TupleType, type_text
 from relaylang.typing import infer
@@ -29,7 +31,8 @@ class Evaluator:
     """Evaluates one module again and again; each function is compiled when it is first called.
 
     `values` gives free variables and missing constants their values by name (`x`, `meta[relay.Constant][0]`).
-    `observer(binding, value, seconds)` is called behind each operator call.
+    `observer(binding, value, seconds)` is called behind each operator call; `watch` is told of every binding and call
+    (see `interpreter.watch`). `memory_limit` is what a call may allocate, in bytes; None is no limit.
     """
 
     def __init__(
@@ -37,11 +40,15 @@ class Evaluator:
         module: IRModule | None = None,
         values: Mapping[str, Any] | None = None,
         observer: Observer | None = None,
+        watch: Watch | None = None,
+        memory_limit: int | None = None,
     ) -> None:
         self.module = module if module is not None else IRModule()
         self.values = dict(values or {})
         self.observer = observer
-        self._linker = Linker(self.module, self.values, observer)
+        self.watch = watch
+        self._limit = MemoryLimit(memory_limit) if memory_limit is not None else None
+        self._linker = self._new_linker(self.module)
         if any([f.checked_type is None for f in self.module.functions.values()]):
             _check(infer(self.module))
 
@@ -61,6 +68,9 @@ class Evaluator:
         given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
         return self._run(code, given)
 
+    def _new_linker(self, module: IRModule) -> Linker:
+        return Linker(module, self.values, self.observer, self.watch, self._limit)
+
     def _named(self, function: Function) -> dict[str, Any]:
         """Values that were given for the function's parameters."""
         return {p.name_hint: self.values[p.name_hint] for p in function.params if p.name_hint in self.values}
@@ -71,10 +81,8 @@ class Evaluator:
         if expr.checked_type is None:
             _check(infer(expr, fragment=True, module=self.module, assume=free))
         main = Function((), expr)
-        linker = Linker(
-            self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main}),
-            self.values,
-            self.observer,
+        linker = self._new_linker(
+            self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main})
         )
         linker.codes = {k: v for k, v in self._linker.codes.items()}
         return self._run(linker.global_code(linker.module.get_global_var("<expression>")), [], linker)
@@ -202,6 +210,8 @@ def evaluate(
     values: Mapping[str, Any] | None = None,
     module: IRModule | None = None,
     observer: Observer | None = None,
+    watch: Watch | None = None,
+    memory_limit: int | None = None,
     **named: Any,
 ) -> Value:
     """The value of a module's function `entry` for arguments in order or by name, or of an expression.
@@ -209,10 +219,12 @@ def evaluate(
     An expression that is a function is called with the arguments; for another, `values` (and the named arguments) give
     its free variables and missing constants; `module` holds the functions that it calls.
     Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
+    `observer` is called behind each operator call, `watch` is told of everything that is bound (see
+    `interpreter.watch`), `memory_limit` is what may be allocated, in bytes.
     Raises `RelayError`: R0401 to R0403 for the arguments, others for what goes wrong on the way.
     """
     if isinstance(program, IRModule):
-        return Evaluator(program, values, observer).call(entry, args, named)
+        return Evaluator(program, values, observer, watch, memory_limit).call(entry, args, named)
     if isinstance(program, Function):
         free = check_free(program, values or {})
         if program.checked_type is None:
@@ -221,10 +233,10 @@ def evaluate(
         functions = {g: f for g, f in functions.items() if g.name_hint != "fn"}
         functions[GlobalVar("fn")] = program
         holder = module.with_functions(functions) if module is not None else IRModule(functions)
-        return Evaluator(holder, values, observer).call("fn", args, named)
+        return Evaluator(holder, values, observer, watch, memory_limit).call("fn", args, named)
     if args:
         raise RelayError(error("R0401", f"an expression takes no arguments, but {len(args)} were given", program.span))
-    return Evaluator(module, {**(values or {}), **named}, observer).expression(program)
+    return Evaluator(module, {**(values or {}), **named}, observer, watch, memory_limit).expression(program)
 
 
 class Executor:

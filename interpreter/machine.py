@@ -6,20 +6,24 @@ recursion runs in constant memory; any other call leaves one small entry.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from relaylang.interpreter.compiler import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code, Linker
-from relaylang.interpreter.errors import Trap, evaluation_error
+from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
+from relaylang.interpreter.watch import node_name, type_says
+from relaylang.ir import Call, children, type_text
 from relaylang.ir.bulk import gc_relaxed
 from relaylang.source import Span
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
     """The value of a function for arguments. Raises `RelayError` for what goes wrong on the way."""
-    with np.errstate(all="ignore"), gc_relaxed():
+    with np.errstate(all="ignore"), gc_relaxed(), linker.limit.running() if linker.limit else nullcontext():
         return _loop(linker, code, [*args, *(captured or [])])
 
 
@@ -29,6 +33,8 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
     steps: Any = iter(())
     block = code.entry or linker.link(code)
     slots = frame + code.template
+    if linker.watch is not None:
+        linker.watch.stack = stack
     try:
         while True:
             steps = iter(block.steps)
@@ -50,7 +56,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
                         block = arm
                         break
                 else:
-                    raise Trap("R0405", f"no clause of this match fits {_short(value)}", block.node)
+                    raise Trap("R0405", f"no clause of this match fits {_short(value)}", block.node, _matched(block))
                 continue
             else:
                 called = block.callee
@@ -86,32 +92,58 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
             block = caller.next  # type: ignore[assignment]
     except Trap as trap:
         span = trap.node.span if trap.node is not None else None
-        raise evaluation_error(trap.code, trap.message, span, None, _frames(block, span, stack)) from None
-    except MemoryError:
-        frames = _frames(block, None, stack)
+        frames = active_calls(block.code, span, stack)
         del stack[:]
-        raise evaluation_error("R0408", "there is not enough memory to go on", frames[0][1], None, frames) from None
+        raise evaluation_error(trap.code, trap.message, span, None, frames, trap.notes) from None
+    except MemoryError as problem:
+        span, name, types = _place(block, steps, slots)
+        frames = active_calls(block.code, span, stack)
+        del stack[:]
+        why = f" for {name}: {problem}" if str(problem) else " to go on"
+        raise evaluation_error("R0408", f"there is not enough memory{why}", span, types, frames) from None
     except (ValueError, TypeError, IndexError, ArithmeticError, AttributeError, AssertionError) as problem:
-        raise _failure(problem, block, steps, slots, stack) from problem
+        span, name, types = _place(block, steps, slots)
+        frames = active_calls(block.code, span, stack)
+        kind = problem.code if isinstance(problem, Fault) else "R0404"
+        raise evaluation_error(kind, f"{name}: {problem}", span, types, frames) from problem
 
 
-def _failure(problem: Exception, block: Block, steps: Any, slots: list[Value], stack: list[Any]) -> Exception:
-    """The diagnostic for a kernel that gave up: which step it was is what the iterator has left."""
+def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str]]:
+    """Where a step gave up, what it was, and its operands' types: which it was is what the iterator has left."""
     state = steps.__reduce__()  # (iter, (list,), index) while it goes on, (iter, ((),)) once it is through
     found = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
     node, args = found if found is not None else (block.node, ())
-    span = node.span if node is not None else None
-    name = getattr(getattr(node, "op", None), "name", None) or getattr(getattr(node, "op", None), "name_hint", "this")
-    given = [slots[i] for i in args]
-    return evaluation_error("R0404", f"{name}: {problem}", span, given, _frames(block, span, stack))
+    if node is None:
+        return None, "this", []
+    operands = node.args if isinstance(node, Call) else children(node)
+    types = [type_says(slots[i], e.checked_type) for i, e in zip(args, operands)]
+    return node.span, node_name(node), types
 
 
-def _frames(block: Block, span: Span | None, stack: list[Any]) -> list[tuple[str, Span | None]]:
-    """The active calls, innermost first: each function and the place in it."""
-    frames = [(block.code.name, span)]
-    for caller, _, _ in reversed(stack):
-        frames.append((caller.code.name, caller.node.span if caller.node is not None else None))
-    return frames
+def active_calls(code: Code, span: Span | None, stack: Sequence[Any]) -> list[str]:
+    """The calls that lead to a place, innermost first, as text."""
+    return call_stack((code.name, span), _Callers(stack))
+
+
+class _Callers(Sequence[tuple[str, "Span | None"]]):
+    """The active calls as a list of functions and places in them, the outermost first, made when they are asked for."""
+
+    def __init__(self, stack: Sequence[Any]) -> None:
+        self.stack = stack
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def __getitem__(self, index: Any) -> Any:
+        caller = self.stack[index][0]
+        return caller.code.name, caller.node.span if caller.node is not None else None
+
+
+def _matched(block: Block) -> list[str]:
+    """The type of what a match was given."""
+    data = getattr(block.node, "data", None)
+    ty = data.checked_type if data is not None else None
+    return [f"the value is of type {type_text(ty)}"] if ty is not None else []
 
 
 def _short(value: Value) -> str:

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from relaylang.interpreter.errors import Fault
+from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.values import Closure, ConstructorValue, RefValue, Value
-from relaylang.ir import Constructor, Pattern, PatternConstructor, PatternTuple, PatternVar, Var
+from relaylang.interpreter.watch import Site, Watch
+from relaylang.ir import Constructor, Expr, Pattern, PatternConstructor, PatternTuple, PatternVar, Var
 
 if TYPE_CHECKING:
     from relaylang.interpreter.compiler import Binding, Code, Observer
@@ -86,7 +89,10 @@ def new_ref_step(into: int, source: int) -> Step:
 
 def read_step(into: int, source: int) -> Step:
     def read(r: Slots) -> None:
-        r[into] = r[source].value
+        cell = r[source]
+        if cell is None or cell.value is None:
+            raise Fault("R0411", "the reference has no value yet")
+        r[into] = cell.value
 
     return read
 
@@ -122,6 +128,59 @@ def observed(step: Step, into: int, binding: Binding, observer: Observer) -> Ste
         observer(binding, r[into], perf_counter() - begin)
 
     return run
+
+
+def watched(step: Step, site: Site, watch: Watch) -> Step:
+    before, bound = watch.before, watch.bound
+
+    def run(r: Slots) -> None:
+        before(site, r)
+        begin = perf_counter()
+        step(r)
+        bound(site, r, perf_counter() - begin)
+
+    return run
+
+
+def timer_step(into: int) -> Step:
+    """Notes the time in a slot of the frame."""
+
+    def run(r: Slots) -> None:
+        r[into] = perf_counter()
+
+    return run
+
+
+def joined_step(timer: int, site: Site, watch: Watch) -> Step:
+    """Tells of a value that a call or a branch has given."""
+
+    def run(r: Slots) -> None:
+        watch.bound(site, r, perf_counter() - r[timer])
+
+    return run
+
+
+def enter_step(code: Code, watch: Watch) -> Step:
+    def run(r: Slots) -> None:
+        watch.entered(code, r)
+
+    return run
+
+
+def limited(step: Step, node: Expr, coming: int, limit: MemoryLimit) -> Step:
+    """A step that is not begun if its result would not fit, and after which memory is counted."""
+    check = limit.check
+
+    def run(r: Slots) -> None:
+        check(node, coming)
+        step(r)
+        check(node)
+
+    return run
+
+
+def limit_step(code: Code, limit: MemoryLimit) -> Step:
+    return lambda r: limit.check(code.function)
 
 
 def fetcher(args: tuple[int, ...], dead: list[int]) -> Callable[[Slots], Slots]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
+from numpy.lib.format import write_array
 
 from relaylang.cli.inputs import bad_value
 
@@ -30,10 +33,16 @@ def named_arrays(value: Any) -> dict[str, np.ndarray]:
 
 def npz_bytes(value: Any) -> bytes:
     """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack become float32."""
-    arrays = {
-        name: array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.num > 255 else array
-        for name, array in named_arrays(value).items()
-    }
+    return archive(named_arrays(value))
+
+
+def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as the bytes of a .npz file. Element types that numpy's files lack become float32."""
     out = BytesIO()
-    np.savez(out, **arrays)  # type: ignore[arg-type]
+    with ZipFile(out, "w") as file:
+        for name, array in arrays.items():
+            if array.dtype.kind == "V" or array.dtype.num > 255:
+                array = array.astype(np.float32)
+            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                write_array(entry, np.asanyarray(array), allow_pickle=False)
     return out.getvalue()

@@ -12,6 +12,7 @@ import sys
 from relaylang.backends import compile_module
 from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
@@ -19,6 +20,7 @@ from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, post_order
+from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
 
 EPILOG = """\
@@ -29,6 +31,9 @@ examples:
   relay run loop.relay --entry power --input base=1.5 --input n=10
   relay run numbers.relay -e '@total(Two(5, 6))'
   echo '1 + 2' | relay run -
+  relay run net.relay --random-params 0 --trace
+  relay run net.relay --random-params 0 --break %x_3 --watch-nan
+  relay run net.relay --random-params 0 --profile trace.json --save-intermediates all.npz
 
 --input NAME=VALUE takes a .npy file, a number, nested lists of numbers such as [[1, 2], [3, 4]], or, where the
 parameter is no tensor, a Relay expression such as 'Cons(1, Nil)'. --input 'NAME=Tensor[(1, 3), float32]' says of what
@@ -51,19 +56,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     parser.add_argument("--time", action="store_true", help="say on stderr what each stage took")
+    add_debugging_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     if args.expr is not None and args.executor == "cpu":
         raise UsageError("relay run: -e is evaluated by the interpreter; leave --executor out", "relay run --help")
-    with Stages() as stages:
+    debugging = Debugging(args)
+    if args.expr is not None and (debugging.watching or debugging.limit is not None):
+        raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
+    try:
+        return _run(args, debugging)
+    except Stopped:
+        print("ended at a break", file=sys.stderr)
+        return 0
+
+
+def _run(args: argparse.Namespace, debugging: Debugging) -> int:
+    # A bar would get in the way of what is written meanwhile.
+    with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
             program = load(args.file)
         with stages.stage("check"):
             check(program, given_types(program, args))
         report(program.notes)
-        value = _expression(program, args, stages) if args.expr is not None else _function(program, args, stages)
+        if args.expr is not None:
+            value = _expression(program, args, stages)
+        else:
+            value = _function(program, args, stages, debugging)
         if args.output is not None:
             with stages.stage("write"):
                 write_bytes(args.output, npz_bytes(value.data))
@@ -74,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
+def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging) -> Value:
     """The value of a function of the program; an expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
     body = list(post_order(function.body))
@@ -90,9 +111,19 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages) -> Val
     constants = {name: value for name, value in values.items() if name not in names}
     entry = args.entry.removeprefix("@")
     if args.executor == "interpreter":
-        with stages.stage("evaluate", total=calls) as step:
-            observer = (lambda *_: step(1)) if stages.visible else None
-            return Value(evaluate(program.module, *arguments, entry=entry, values=constants, observer=observer), ty)
+        module = debugging.prepared(program.module)
+        watch = debugging.watch(module)
+        with stages.stage("evaluate", total=calls) as step, debugging.running():
+            data = evaluate(
+                module,
+                *arguments,
+                entry=entry,
+                values=constants,
+                observer=(lambda *_: step(1)) if stages.visible and watch is None else None,
+                watch=watch,
+                memory_limit=debugging.limit,
+            )
+        return Value(data, ty)
     with stages.stage("compile"):
         artifact = compile_module(filled(program.module, constants), "c", entry=entry)
     with stages.stage("run"):

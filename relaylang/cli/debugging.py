@@ -1,0 +1,134 @@
+"""What `relay run` can tell of a program while it runs: --trace, --break, --watch-nan, --save-intermediates, --profile."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.inputs import bad_value
+from relaylang.cli.outputs import archive
+from relaylang.cli.usage import UsageError
+from relaylang.interpreter import Intermediates, NanWatch, Profile, Trace, Watch, Watches
+from relaylang.ir import IRModule
+from relaylang.passes.to_anf import to_anf
+from relaylang.repl.debugger import Debugger, check_places
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.I)
+
+
+def memory_size(text: str) -> int:
+    """Bytes: `500M`, `1.5GB`, `64KiB`, `1000000`. Raises `RelayError`."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise bad_value(f"--memory-limit {text} is no size", ["sizes: 500M, 1.5G, 64KiB, 1000000"])
+    step = 1024 if found[3] else 1000
+    return int(float(found[1]) * step ** " kmgt".index((found[2] or " ").lower()))
+
+
+def add_debugging_options(parser: argparse.ArgumentParser) -> None:
+    """The options that look into the interpreter's work."""
+    group = parser.add_argument_group("debugging (interpreter)")
+    group.add_argument(
+        "--trace", action="store_true", help="a line on stderr for each binding: time, name, type, value, place"
+    )
+    group.add_argument(
+        "--break",
+        dest="breaks",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="stop at a variable (%%x), function (@f), operator or line, and read commands; help lists them",
+    )
+    group.add_argument("--watch-nan", action="store_true", help="warn where NaN or infinity comes from finite values")
+    group.add_argument("--save-intermediates", metavar="FILE.npz", help="write the tensors of every binding to a file")
+    group.add_argument(
+        "--profile",
+        nargs="?",
+        const="",
+        metavar="TRACE.json",
+        help="time by operator, as a table on stderr; with a file, also each call for Chrome's trace viewer",
+    )
+    group.add_argument("--memory-limit", metavar="SIZE", help="stop a program that needs more than this: 500M, 2GiB")
+
+
+class Debugging:
+    """What the options ask for. `watch` is None where they ask for nothing."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
+        self.interactive = bool(args.trace or args.breaks)
+        self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or args.profile is not None)
+        if (self.watching or self.limit is not None) and args.executor != "interpreter":
+            raise UsageError(
+                "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
+            )
+        if args.breaks and args.file == "-":
+            raise UsageError(
+                "relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help"
+            )
+        check_writable(args.save_intermediates)
+        check_writable(args.profile or None)
+        self.intermediates = Intermediates() if args.save_intermediates else None
+        self.profile = Profile(events=bool(args.profile)) if args.profile is not None else None
+
+    def prepared(self, module: IRModule) -> IRModule:
+        """The module to run: in A-normal form where names matter, so that they are those of `relay print --anf`."""
+        return to_anf(module) if self.watching else module
+
+    def watch(self, module: IRModule) -> Watch | None:
+        """What looks on while the module runs. Raises `RelayError` for places that it does not have."""
+        if not self.watching:
+            return None
+        watches: list[Watch] = []
+        if self.intermediates is not None:
+            watches.append(self.intermediates)
+        if self.args.watch_nan:
+            watches.append(NanWatch(lambda d: report([d])))
+        if self.args.trace:
+            watches.append(Trace(sys.stderr.write))
+        if self.profile is not None:
+            watches.append(self.profile)
+        if self.args.breaks:
+            watches.append(Debugger(module, check_places(self.args.breaks, module), _reader(), _show))
+        return watches[0] if len(watches) == 1 else Watches(watches)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around the evaluation: behind it, also where it fails, what was gathered is written."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            elapsed = time.perf_counter() - begin
+            if self.intermediates is not None:
+                write_bytes(self.args.save_intermediates, archive(self.intermediates.arrays))
+            if self.profile is not None:
+                if self.args.profile:
+                    write_bytes(self.args.profile, self.profile.chrome_trace().encode())
+                print(self.profile.table(elapsed), file=sys.stderr)
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _reader() -> Callable[[], str | None]:
+    """Reads commands, with a prompt on a terminal."""
+
+    def read() -> str | None:
+        if sys.stdin.isatty():
+            _show("(break) ")
+        line = sys.stdin.readline()
+        return line.rstrip("\n") if line else None
+
+    return read
+
+
+__all__ = ["Debugging", "add_debugging_options", "memory_size"]
