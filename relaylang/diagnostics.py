@@ -6,16 +6,16 @@ raise one `RelayError` with all of them where there is nothing left to return.
 
 from __future__ import annotations
 
-import difflib
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from relaylang.source import SourceFile, Span
+from relaylang.rendering import render as render
+from relaylang.source import Span
+from relaylang.suggest import did_you_mean as did_you_mean
 
 #: Each code's short title. The hundreds say where it comes from: 00 files, 01 syntax, 02 names, 03 types,
 #: 04 evaluation, 05 passes, 06 backends, 07 the command line, 09 an error of ours.
-CODES: dict[str, str] = {}
+CODES: dict[str, str] = {"R0090": "there are more errors than are shown"}
 
 
 def define_codes(codes: dict[str, str]) -> None:
@@ -36,11 +36,15 @@ class Label:
 
 @dataclass(frozen=True)
 class Fix:
-    """A suggested repair: the span's text is to be replaced by `replacement`."""
+    """A suggested repair that a tool can make: the span's text is to be replaced by `replacement`."""
 
     span: Span
     replacement: str
     title: str = ""
+
+    def apply(self, text: str) -> str:
+        """The source's text with this repair made."""
+        return text[: self.span.start] + self.replacement + text[self.span.end :]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,10 @@ class RelayError(Exception):
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:
         self.diagnostics = [diagnostics] if isinstance(diagnostics, Diagnostic) else list(diagnostics)
-        super().__init__("\n".join(render(d) for d in self.diagnostics))
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(render(d) for d in self.diagnostics)
 
 
 @dataclass
@@ -111,73 +118,12 @@ class Diagnostics:
 
     def raise_errors(self) -> None:
         if self.errors:
-            raise RelayError(self.items)
+            raise RelayError([*self.items, *and_more(self.errors - self.limit)])
 
 
-_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
-_BLUE, _BOLD, _RESET = "\x1b[1;34m", "\x1b[1m", "\x1b[0m"
-_MAX_SHOWN = 110
-
-
-def _printable(text: str) -> str:
-    """The text with control characters made visible, so that no input can steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ("    " if c == "\t" else f"\\x{ord(c):02x}") for c in text)
-
-
-def _width(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in _printable(text)
-    )
-
-
-def _excerpt(source: SourceFile, label: Label, mark: str) -> tuple[int, list[str]]:
-    """The line that a label stands on, cut around it where it is long, and the line of carets below it."""
-    line, column = source.locate(label.span.start)
-    text = source.line(line)
-    begin = column - 1
-    end_line, end_column = source.locate(label.span.end)
-    end = max(begin + 1, end_column - 1 if end_line == line else len(text))
-    left = max(0, begin - 40) if len(text) > _MAX_SHOWN else 0
-    shown = text[left : left + _MAX_SHOWN]
-    head = "…" if left else ""
-    tail = "…" if left + _MAX_SHOWN < len(text) else ""
-    pad = _width(head + text[left:begin])
-    carets = mark * max(1, _width(text[begin : min(end, left + _MAX_SHOWN)]))
-    says = f" {_printable(label.text)}" if label.text else ""
-    return line, [_printable(head + shown + tail), " " * pad + carets + says]
-
-
-def render(diagnostic: Diagnostic, color: bool = False) -> str:
-    """`FILE:LINE:COL: error[R0123]: title`, the source lines with carets, then the notes and the suggested fix."""
-
-    def paint(text: str, code: str) -> str:
-        return f"{code}{text}{_RESET}" if color else text
-
-    where = f"{diagnostic.span}: " if diagnostic.span is not None else ""
-    kind = paint(f"{diagnostic.severity}[{diagnostic.code}]", _COLOURS.get(diagnostic.severity, ""))
-    out = [f"{where}{kind}: {paint(_printable(diagnostic.title), _BOLD)}"]
-    primary = diagnostic.span
-    for label in diagnostic.labels:
-        source = label.span.source
-        if not source.text:
-            continue
-        if primary is not None and source is not primary.source:
-            out.append(f"  in {label.span}:")
-        number, (text, carets) = _excerpt(source, label, "^" if label.primary else "-")
-        gutter = f"{number:5d} | "
-        out.append(paint(gutter, _BLUE) + text)
-        colour = _COLOURS.get(diagnostic.severity, "") if label.primary else _BLUE
-        out.append(" " * (len(gutter) - 2) + paint("| ", _BLUE) + paint(carets, colour))
-    out += [f"  = {paint('note', _BOLD)}: {_printable(note)}" for note in diagnostic.notes]
-    if diagnostic.fix is not None:
-        title = diagnostic.fix.title or f"write `{diagnostic.fix.replacement}`"
-        out.append(f"  = {paint('help', _BOLD)}: {_printable(title)}")
-    return "\n".join(out)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to a misspelt one, or None where none is near."""
-    near = difflib.get_close_matches(name[:200], [k for k in known if len(k) <= 200], n=1, cutoff=0.7)
-    return near[0] if near else None
+def and_more(hidden: int, exact: bool = True) -> list[Diagnostic]:
+    """A note that says how many errors are not shown; nothing where all are."""
+    if hidden <= 0:
+        return []
+    count = f"{hidden} more error{'s' * (hidden != 1)}" if exact else f"more than {hidden} others"
+    return [error("R0090", f"and {count}", severity="note", notes=["repair the first ones and look again"])]

@@ -19,8 +19,8 @@ else:
 #: The floors of the house, lowest first (docs/architecture.md). A file imports from its own floor and from those below.
 #: A row is one floor; a name is a package or a module below `relaylang`, the longest that fits counts.
 FLOORS = [
-    {"source"},
-    {"diagnostics"},
+    {"source", "suggest", "rendering"},
+    {"diagnostics", "reports", "explain"},
     {"ir"},
     {"ops"},
     {"grammar"},

@@ -63,10 +63,15 @@ class AttrActions(TypeActions):
         """The attributes of a coarse token `a=1, b=[2, 3], c="x"`."""
         pairs: list[Pair] = []
         stack: list[list[AnyValue]] = []
-        name, start, begin = "", 0, 0
+        name, start, begin, behind = "", 0, 0, -1
         for piece in _PIECE.finditer(text):
             key, quoted, sign, word = piece.groups()
             value: AnyValue
+            if sign == "," or not piece.group().strip():
+                continue
+            if stack and sign != "]" and behind >= 0:
+                self._separated(text, at, behind, piece.start())
+            behind = -1 if sign == "[" or key is not None else piece.end()
             if key is not None:
                 name, start, begin = key, piece.start(), piece.end()
                 continue
@@ -86,6 +91,17 @@ class AttrActions(TypeActions):
             else:
                 pairs.append(Pair(name, value, at, at, start, begin, piece.end()))
         return pairs
+
+    def _separated(self, text: str, at: int, end: int, begin: int) -> None:
+        """Say it where two elements of a list do not have one comma between them."""
+        commas = text.count(",", end, begin)
+        if commas == 0:
+            place = self.within(at, end, end)
+            self.report(error("R0112", "`,` is missing between two elements", place, fix=Fix(place, ",", "put `,` here")))
+        elif commas > 1:
+            second = text.index(",", text.index(",", end) + 1)
+            place = self.within(at, second, second + 1)
+            self.report(error("R0101", "`,` stands here twice", place, fix=Fix(place, "", "leave it out")))
 
     def _word(self, word: str, at: int, start: int, end: int) -> AnyValue:
         if word in _WORDS:
@@ -243,7 +259,8 @@ class AttrActions(TypeActions):
                 return op.attrs(**values)
             names = ", ".join(f"`{n}`" for n in lacking)
             what = "attribute" if len(lacking) == 1 else "attributes"
-            self.report(error("R0208", f"`{op.name}` wants the {what} {names}", self.place(at), notes=[op.signature()]))
+            place = self.within(at, 0, len(self.tokens[at].rstrip("(")))
+            self.report(error("R0208", f"`{op.name}` wants the {what} {names}", place, notes=[op.signature()]))
         return None
 
     def attr_values(self, items: list[AnyValue]) -> dict[str, AnyValue]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any as AnyValue
 
+from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.ir.expr import (
     Clause,
     Expr,
@@ -102,7 +103,13 @@ class MatchActions(AttrActions):
         return PatternWildcard(self.span(first, last))
 
     def _unknown_constructor(self, name: str, at: int) -> None:
-        known = chain(self.ctors, self._definitions_ahead())
+        known = list(chain(self.ctors, self._definitions_ahead()))
+        if name[:1].islower() and did_you_mean(name, known) is None:
+            begin = self.within(at, 0, 0)
+            if self.once("R0114", name):
+                self.report(error("R0114", "a variable in a pattern begins with `%`", self.within(at, 0, len(name)),
+                                  fix=Fix(begin, "%", f"write `%{shown(name)}`")))  # fmt: skip
+            return
         self.unknown("R0210", "constructor", name, self.within(at, 0, len(name)), known)
 
     def _pattern_ctor(self, name: str, patterns: AnyValue, first: int, last: int) -> Pattern:

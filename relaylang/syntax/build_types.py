@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any as AnyValue
 
-from relaylang.diagnostics import error
+from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.ir.expr import Constructor, TypeData
 from relaylang.ir.types import (
     ANY,
@@ -18,12 +18,17 @@ from relaylang.ir.types import (
     TypeVar,
 )
 from relaylang.source import Span
+from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.scope import Scope
 from relaylang.syntax.values import LiteralError, dtype_name, is_dtype, scalar
 
 #: Types by text, shared by everything that is read. Only types that mean the same everywhere are in it.
 _TYPES: dict[str, Type] = {}
 _KEPT = 50_000
+
+_COMMON_DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bfloat16",
+)  # fmt: skip
 
 
 def _dims(text: str) -> tuple[AnyValue, ...]:
@@ -66,11 +71,13 @@ class TypeActions(Scope):
             _TYPES[text] = ty
 
     def bad_dtype(self, name: str, span: Span) -> None:
+        near = OTHER_DTYPES.get(name.lower()) or did_you_mean(name, _COMMON_DTYPES)
         self.report(
             error(
                 "R0107",
                 f"`{name[:60]}` is not an element type",
                 span,
+                fix=Fix(span, near, f"did you mean `{near}`?") if near else None,
                 notes=[
                     "element types are bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, custom[name]32"
                 ],
@@ -108,7 +115,8 @@ class TypeActions(Scope):
     def on_dim_name(self, v: str, first: int, last: int) -> AnyValue:
         var = self.type_vars.get(v)
         if var is None:
-            self.unknown_type(v, first)
+            notes = ["an extent that is not known is written `?`; `def @f[n](...)` declares `n`"]
+            self.unknown("R0207", "extent", v, self.place(first), self.type_vars, "", notes)
             return ANY
         var.kind = "ShapeVar"
         return var

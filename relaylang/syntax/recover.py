@@ -1,274 +1,422 @@
-"""Errors of syntax: what was expected, and how reading goes on behind them.
+"""Errors of syntax: what is wrong, how it is repaired, and how reading goes on behind it.
 
-A text that the loop could not read goes through Lark's interactive parser, token by token. Where a token cannot follow, the
-parser is asked what can; then tokens are skipped to the next `;`, `,`, closing bracket or definition, the grammar's ERROR
-takes the place of what was begun, and reading goes on.
+A text that the reader's loop could not read goes through an automaton of the same tables, token by token. Where a token
+cannot follow, the known mistakes (`mistakes`) are asked first. Then small repairs are tried: a token put in, left out or
+changed; one that lets several of the next tokens follow is what was meant, and is suggested. Where none does, what could
+have stood here is told, tokens are skipped to the next `;`, `,`, closing bracket or definition, and the grammar's ERROR
+takes the place of what was begun.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any as AnyValue
-
-from lark import Token, UnexpectedInput
-from lark.parsers.lalr_analysis import Shift
-
-from relaylang.diagnostics import Diagnostic, Fix, error
+from relaylang.diagnostics import Diagnostic, Fix, and_more, error
 from relaylang.source import Span
-from relaylang.syntax.tables import Tables, lark_parser
+from relaylang.suggest import did_you_mean
+from relaylang.syntax import mistakes
+from relaylang.syntax.automaton import END, Automaton, Trial
+from relaylang.syntax.expected import EXPRESSION, SIGNS, found_in_words, in_words, listed, quoted
+from relaylang.syntax.mistakes import Repair
+from relaylang.syntax.tables import Tables
 from relaylang.syntax.tokens import TokenSource
 
-_LIMIT = 20
-_CLOSES = {"(": ")", "[": "]", "{": "}"}
-_SIGNS = {
-    "SEMI": ";", "COMMA": ",", "RPAR": ")", "RSQ": "]", "RBRACE": "}", "LBRACE": "{", "ARROW": "->", "FAT": "=>",
-    "EQ": "=", "COLON": ":", "LPAR": "(", "LSQ": "[", "GT": ">", "ELSE": "else", "TYPE": "type",
-}  # fmt: skip
-_OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "LT", "GT", "LE", "GE", "EQEQ", "NE"}
-_STARTS_EXPRESSION = {"LOCAL", "NUMBER", "GLOBAL", "META", "NAME", "NAMEP", "FN", "IF", "MATCH", "MATCHQ"}
-#: Groups of terminals that one word stands for: where all of the first set are possible, those of the second are said by it.
-_WORDS: list[tuple[set[str], set[str], str]] = [
-    ({"LOCAL", "NUMBER", "NAMEP", "IF"}, {"LET", "GRAPHBIND", "FREE_VAR", "STRING", "MATCH", "MATCHQ", "IF", "FN", "LBRACE",
-      "LPAR", "REF", "REF_READ", "REF_WRITE", "LOCAL", "NUMBER", "NAME", "NAMEP", "GLOBAL", "META", "MINUS"}, "an expression"),
-    ({"STAR", "EQEQ"}, _OPERATORS | {"LPAR", "PROJ", "DOT"}, "an operator"),
-    ({"TENSOR", "NAME", "FN"}, {"TENSOR", "CUSTOM", "TENSOR_WORD", "NAME", "LPAR", "FN", "REF", "META"}, "a type"),
-    ({"LOCAL", "NAME", "NAMEP", "LPAR"}, {"LOCAL", "PARAM", "NAME", "NAMEP", "LPAR"}, "a pattern"),
-    ({"LOCAL", "PARAM", "ATTRS"}, {"LOCAL", "PARAM", "ATTRS", "NAMEEQ", "NAME", "STRING"}, "a parameter"),
-    ({"NUMBER", "STRING", "QUESTION"}, {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS"},
-     "an attribute's value"),
-    ({"NUMBER", "QUESTION"}, {"NUMBER", "QUESTION", "NAME", "META"}, "an extent"),
-    ({"NAMEEQ"}, {"NAMEEQ", "ATTRS", "STRING", "NAME", "TENSOR", "TENSOR_WORD"}, "an attribute"),
-    ({"DEF"}, {"DEF", "TYPE", "EXTERN", "DATA"}, "a definition"),
-    ({"LOCAL"}, {"LOCAL", "PARAM"}, "a variable"),
-    ({"GLOBAL"}, {"GLOBAL"}, "a function's name"),
-    ({"NAME", "NAMEP"}, {"NAME", "NAMEP"}, "a constructor"),
-    ({"NAME"}, {"NAME"}, "a name"),
-    ({"NUMBER"}, {"NUMBER"}, "a number"),
-    ({"CASE"}, {"CASE"}, "a clause"),
-    ({"META"}, {"META"}, "`meta[...]`"),
-    ({"$END"}, {"$END"}, "the end of the text"),
-]  # fmt: skip
+#: So many errors are told, so many are counted, and so many tokens must follow a repair.
+_LIMIT, _COUNTED, _PROGRESS = 20, 1000, 8
+CLOSES = {"(": ")", "[": "]", "{": "}"}
+_OPENS = {v: k for k, v in CLOSES.items()}
+_CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
 _SYNC = {";", ",", ")", "]", "}"}
 _DEFINITIONS = {"def", "type", "data", "extern"}
-_KINDS = {
-    "NUMBER": "the number", "LOCAL": "the variable", "GLOBAL": "the function", "STRING": "the string", "NAME": "",
-    "ATTRS": "the attributes", "NAMEEQ": "the attribute", "TENSOR": "the type", "NAMEP": "", "GRAPHBIND": "the binding",
+_STATEMENTS = {"LET", "GRAPHBIND", "FREE_VAR", "DEF", "TYPE", "EXTERN", "DATA"}
+_WORDS = {"def": "DEF", "let": "LET", "fn": "FN", "if": "IF", "else": "ELSE", "match": "MATCH", "type": "TYPE", "case": "CASE",
+          "extern": "EXTERN", "ref_read": "REF_READ", "ref_write": "REF_WRITE", "free_var": "FREE_VAR"}  # fmt: skip
+#: Signs that are written for one another.
+_CONFUSED = {
+    "ARROW": ("FAT", "COLON", "EQ"), "FAT": ("ARROW", "EQ"), "EQ": ("FAT", "COLON", "ARROW", "EQEQ"), "EQEQ": ("EQ",),
+    "COLON": ("EQ", "ARROW", "SEMI"), "SEMI": ("COMMA", "COLON"), "COMMA": ("SEMI",), "LPAR": ("LBRACE",),
+    "LBRACE": ("LPAR",), "LT": ("LSQ",), "RBRACE": ("RPAR", "RSQ"), "RPAR": ("RBRACE", "RSQ"),
+    "RSQ": ("RPAR", "RBRACE"),
 }  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def _lark() -> AnyValue:
-    return lark_parser()
-
-
-def in_words(possible: set[str]) -> list[str]:
-    """What a set of terminals is to a reader: `;`, an operator, an expression, a type."""
-    left = set(possible) - {"ERROR"}
-    words: list[str] = []
-    for needed, covered, word in _WORDS:
-        if needed <= left:
-            words.append(word)
-            left -= covered
-    signs = [f"`{sign}`" for name, sign in _SIGNS.items() if name in left]
-    return signs + words
-
-
-def _listed(words: list[str]) -> str:
-    if len(words) > 5:
-        words = [*words[:5], "something else"]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-class _Recovery:
+class Recovery:
     """One pass through a text that has an error in it."""
 
     def __init__(self, tab: Tables, tokens: list[str], source: TokenSource) -> None:
         self.tab = tab
         self.tokens = tokens
         self.source = source
+        self.machine = Automaton(tab.data)
         self.found: list[Diagnostic] = []
-        self.parser = _lark().parse_interactive()
-        state = self.parser.parser_state
-        # no tree is wanted
-        state.parse_conf.callbacks = dict.fromkeys(state.parse_conf.callbacks, lambda children: None)
-        self.states = state.parse_conf.states
-        self.stack = state
-        self.open: list[tuple[str, int]] = []
+        self.count = 0
+        self.first: int | None = None
+        #: Open brackets: the sign, its token, the height of the stack in front of that.
+        self.open: list[tuple[str, int, int]] = []
+        self.owed: list[str] = []
         self.since = 3
+        self.before: int | None = None
+        self.stopped = False
 
-    def kind(self, token: str) -> str:
+    # -- the text's tokens
+
+    def kind(self, i: int) -> str:
+        token = self.tokens[i]
         name = self.tab.names[self.tab.kind_of(token)]
+        if token == "#" and self.source.text.startswith("#[", self.source.start_of(i)):
+            return "BAD"  # a header or a metadata section that is not what it should be
         return "LOCAL" if name == "DASHED" else name
 
-    def feed(self, kind: str, text: str = "") -> bool:
-        """Give the parser a token; False where it cannot follow."""
-        try:
-            self.parser.feed_token(Token(kind, text))
-        except UnexpectedInput:
-            return False
-        return True
+    def next(self, i: int) -> int:
+        """The number of the next token that is no comment."""
+        i += 1
+        while i < len(self.tokens) and self.kind(i) == "COMMENT":
+            i += 1
+        return min(i, len(self.tokens) - 1)
 
-    def run(self) -> list[Diagnostic]:
-        i, count = 0, len(self.tokens)
-        while i < count and len(self.found) < _LIMIT:
-            token = self.tokens[i]
-            kind = self.kind(token)
-            if kind == "COMMENT":
-                i += 1
-                continue
-            if self.feed(kind, token):
-                self.brackets(token, i)
-                self.since += 1
-                i += 1
-                continue
-            if self.may_end(token, i) and self.feed("SEMI"):
-                if self.feed(kind, token):
-                    self.brackets(token, i)
-                    i += 1
-                    continue
-            if self.since >= 3:
-                self.complain(i, kind)
-            at = self.resume(i)
-            self.since = 0
-            if at is None:
-                break
-            i = at
-        return self.found
+    def place(self, i: int, last: int | None = None) -> Span:
+        return self.source.offsets(i, last)
 
-    def may_end(self, token: str, i: int) -> bool:
-        """Whether a statement may end in front of token `i` without its `;`."""
-        if self.open and (self.open[-1][0] != "{" or not token):
-            return False
-        return not token or token == "}" or self.source.newline_before(i)
-
-    def brackets(self, token: str, i: int) -> None:
-        last = token[-1:]
-        if last in _CLOSES and (len(token) == 1 or last == "("):
-            self.open.append((last, i))
-        elif token in (")", "]", "}") and self.open:
-            self.open.pop()
-
-    # -- what is said
-
-    def complain(self, i: int, kind: str) -> None:
-        token, place = self.tokens[i], self.source.offsets(i)
-        if kind == "BAD":
-            self.found.append(self.bad_token(token, place))
-            return
-        possible = set(self.parser.accepts())
-        words = in_words(possible)
-        opened = self.open[-1] if self.open else None
-        if not token and opened is not None:
-            sign, at = opened
-            self.found.append(
-                error(
-                    "R0102",
-                    f"this `{sign}` is never closed",
-                    self.bracket(at),
-                    f"`{_CLOSES[sign]}` is missing",
-                    also=[(place, f"the text ends here; expected {_listed(words)}" if words else "the text ends here")],
-                )
-            )
-            return
-        what = "the end of the text" if not token else f"`{token if len(token) <= 40 else token[:39] + '…'}`"
-        word = _KINDS.get(kind, "")
-        title = f"expected {_listed(words)}, found {word + ' ' if word else ''}{what}" if words else f"unexpected {what}"
-        also = []
-        closer = _CLOSES[opened[0]] if opened is not None else ""
-        if opened is not None and f"`{closer}`" in words and token in (";", "}", ")", "]", "let", "def", "else", "=>", "{"):
-            also.append((self.bracket(opened[1]), f"this `{opened[0]}` is still open"))
-        self.found.append(error("R0101", title, place, "not possible here", also=also, fix=self.repair(i, kind, possible)))
+    def behind(self, i: int | None) -> Span:
+        """The place right behind token `i`."""
+        end = self.source.end_of(i) if i is not None else 0
+        return Span(self.source.plain, end, end)
 
     def bracket(self, at: int) -> Span:
         """The place of an opening bracket, which may be the last character of its token."""
         end = self.source.end_of(at)
         return Span(self.source.plain, end - 1, end)
 
-    def repair(self, i: int, kind: str, possible: set[str]) -> Fix | None:
-        """A separator that is missing in front of token `i`, if that is what is wrong."""
-        if i == 0:
-            return None
-        end = self.source.end_of(i - 1)
-        place = Span(self.source.plain, end, end)
-        if "COMMA" in possible and (kind in _STARTS_EXPRESSION or kind in ("ATTRS", "NAMEEQ", "PARAM", "TENSOR", "LPAR")):
-            return Fix(place, ",", "a `,` may be missing in front of it")
-        if "SEMI" in possible and (kind in _STARTS_EXPRESSION or kind in ("LET", "GRAPHBIND")):
-            return Fix(place, ";", "a `;` may be missing in front of it")
-        return None
+    def may_end(self, i: int) -> bool:
+        """Whether a statement may end in front of token `i` without its `;`."""
+        return self.tokens[i] in ("", "}") or self.source.newline_before(i)
 
-    def bad_token(self, token: str, place: Span) -> Diagnostic:
-        if token[0] == '"':
-            begin = Span(place.source, place.first, place.first + 1)
-            return error("R0102", "this string is never closed", begin, '`"` is missing')
-        if token == "'":
-            return error("R0101", "strings stand in double quotes", place, notes=["names with odd characters also do"])
-        if token == "%":
-            return error("R0101", "a variable's name is missing behind `%`", place)
-        if token == "@":
-            return error("R0101", "a function's name is missing behind `@`", place)
-        shown = token[:20] if token.isprintable() else f"U+{ord(token[0]):04X}"
-        return error("R0101", f"the character `{shown}` has no meaning here", place)
+    # -- the loop
+
+    def run(self) -> list[Diagnostic]:
+        i, count, stuck = 0, len(self.tokens), 0
+        while i < count and self.count < _COUNTED and not self.stopped:
+            kind = self.kind(i)
+            if kind == "COMMENT":
+                i += 1
+                continue
+            height = len(self.machine.stack)
+            if self.machine.feed(kind) or (self.ends(i, kind) and self.machine.feed(kind)):
+                self.shifted(i, min(height, len(self.machine.stack) - 1))
+                i += 1
+                continue
+            if self.owed and self.machine.can(self.owed[-1]):
+                self.machine.feed(self.owed.pop())
+                continue
+            if self.first is None:
+                self.first = i
+            at = self.wrong(i, kind)
+            stuck = stuck + 1 if at == i else 0
+            if at is None or (stuck and not self.tokens[i]):
+                break
+            i = at + (stuck > 3)
+        hidden = self.count - len(self.found)
+        return self.found + and_more(hidden, self.count < _COUNTED)
+
+    def ends(self, i: int, kind: str) -> bool:
+        """End the statement in front of token `i` where it may end without its `;`."""
+        return self.may_end(i) and self.machine.can("SEMI", kind) and self.machine.feed("SEMI")
+
+    def shifted(self, i: int, height: int) -> None:
+        """Token `i` has been read: keep the open brackets."""
+        token = self.tokens[i]
+        last = token[-1:]
+        if last in CLOSES and (len(token) == 1 or last == "("):
+            self.open.append((last, i, height))
+        elif token in _OPENS and self.open:
+            self.open.pop()
+        elif token in _DEFINITIONS:
+            self.open.clear()
+        self.before = i
+        self.since += 1
+
+    def say(self, diagnostic: Diagnostic) -> None:
+        self.count += 1
+        if len(self.found) < _LIMIT:
+            self.found.append(diagnostic)
+
+    def wrong(self, i: int, kind: str) -> int | None:
+        """Token `i` cannot follow. Say it, and return where reading goes on."""
+        noise = self.since < 3
+        self.since = 0
+        known = mistakes.recognise(self, i, kind)
+        if known is not None:
+            diagnostic, repair = known
+            if not noise:
+                self.say(diagnostic)
+            if repair is not None and self.apply(repair):
+                self.since = 3
+                return repair.at
+            return self.resume(i)
+        made = self.repaired(i, kind)
+        if made is not None:
+            diagnostic, repair = made
+            if not noise:
+                self.say(diagnostic)
+            self.apply(repair)
+            self.since = 3
+            return repair.at
+        if not noise:
+            self.say(self.complaint(i, kind))
+        return self.resume(i)
+
+    def apply(self, repair: Repair) -> bool:
+        """Make a repair. False, and what was fed stays, where it does not fit."""
+        for _ in range(repair.dropped):
+            self.machine.drop()
+        for kind in repair.feed:
+            if not self.machine.feed(kind):
+                return False
+            if kind in _CLOSERS.values() and self.open:
+                self.open.pop()
+            elif kind in ("LBRACE", "LPAR", "LSQ") and self.before is not None:
+                self.open.append((SIGNS[kind], self.before, len(self.machine.stack) - 1))
+        self.owed += repair.owed
+        return True
+
+    # -- repairs
+
+    def progress(self, i: int, feed: tuple[str, ...] = (), dropped: int = 0) -> int:
+        """How many of the tokens from `i` on could follow if `dropped` tokens were taken back and `feed` put in."""
+        trial = Trial(self.machine, dropped)
+        for kind in feed:
+            if not trial.feed(kind):
+                return -1
+        done = 0
+        while done < _PROGRESS:
+            kind = self.kind(i)
+            if kind == "COMMENT":
+                i += 1
+                continue
+            base, extra = trial.base, list(trial.extra)
+            if not trial.feed(kind):
+                trial.base, trial.extra = base, extra
+                if not (self.may_end(i) and trial.feed("SEMI") and trial.feed(kind)):
+                    return done
+            if kind == END:
+                return _PROGRESS
+            done += 1
+            i += 1
+        return done
+
+    def repaired(self, i: int, kind: str) -> tuple[Diagnostic, Repair] | None:
+        """The best of the small repairs and what is to be said, or None where none leads on."""
+        best: tuple[int, Diagnostic, Repair] | None = None
+        for diagnostic, repair, wanted in self.candidates(i, kind):
+            done = self.progress(repair.at, repair.feed, repair.dropped)
+            if done >= wanted and (best is None or done > best[0]):
+                best = (done, diagnostic, repair)
+                if done == _PROGRESS:
+                    break
+        return best[1:] if best is not None else None
+
+    def candidates(self, i: int, kind: str):  # type: ignore[no-untyped-def]
+        """Repairs in the order of their likelihood: what is said, the repair, how many tokens must follow it."""
+        token = self.tokens[i]
+        possible = self.machine.possible()
+        top = self.open[-1] if self.open else None
+        # a closing bracket of another kind, or too many of them
+        if token in _OPENS:
+            if top is None:
+                yield self.closes_nothing(i), Repair(self.next(i)), 1
+            elif CLOSES[top[0]] != token:
+                wanted = CLOSES[top[0]]
+                if not any(CLOSES[sign] == token for sign, _, _ in self.open):
+                    yield self.closes_nothing(i), Repair(self.next(i)), 3
+                    yield self.closes_wrong(i, top, wanted), Repair(self.next(i), (_CLOSERS[wanted],)), 1
+        # a word that is misspelt
+        yield from self.misspelt(i, kind, possible)
+        # a separator that is missing
+        if "SEMI" in possible and kind in _STATEMENTS:
+            yield self.missing(i, ";"), Repair(i, ("SEMI",)), 2
+        if "COMMA" in possible and (kind in EXPRESSION or kind in ("ATTRS", "NAMEEQ", "PARAM", "TENSOR", "TENSOR_WORD", "QUESTION")):
+            yield self.missing(i, ","), Repair(i, ("COMMA",)), 2
+        # brackets that are not closed
+        closers: tuple[str, ...] = ()
+        for depth, (sign, at, _) in enumerate(reversed(self.open[-6:])):
+            closers = (*closers, _CLOSERS[CLOSES[sign]])
+            yield self.unclosed(i, kind, at, sign, depth), Repair(i, closers), 2 if token else 1
+        # a sign in place of another
+        for other in _CONFUSED.get(kind, ()):
+            if other in possible:
+                yield self.confused(i, kind, other), Repair(self.next(i), (other,)), 3
+        # a sign that is missing
+        opens = kind in EXPRESSION or kind in ("PARAM", "TENSOR", "TENSOR_WORD", "QUESTION", "CASE")
+        for other in ("EQ", "COLON", "ARROW", "FAT", "LBRACE", "LPAR", "RPAR", "RSQ", "LSQ"):
+            if other in possible and (opens or not other.startswith("L")):
+                yield self.missing(i, SIGNS[other]), Repair(i, (other,)), 5
+        # twice the same, or one too many
+        if self.before is not None and token == self.tokens[self.before] and kind in SIGNS:
+            yield self.surplus(i, f"`{token}` stands here twice"), Repair(self.next(i)), 2
+        # something is missing
+        for other in ("LOCAL", "NAME", "NUMBER", "GLOBAL", "TENSOR"):
+            if other in possible and kind != "BAD":
+                yield self.complaint(i, kind, possible), Repair(i, (other,)), 3
+        if "SEMI" in possible and kind in EXPRESSION:
+            yield self.complaint(i, kind, possible), Repair(i, ("SEMI",)), 5
+        if token and kind != "BAD":
+            yield self.complaint(i, kind, possible), Repair(self.next(i)), 6
+
+    def misspelt(self, i: int, kind: str, possible: set[str]):  # type: ignore[no-untyped-def]
+        """A keyword with a slip in it, as token `i` or the one in front of it."""
+        places = [(i, kind, 0)]
+        if self.before is not None:
+            places.append((self.before, self.kind(self.before), 1))
+        for at, its, dropped in places:
+            if its not in ("NAME", "NAMEP", "NAMEEQ"):
+                continue
+            word = self.tokens[at].rstrip("(= ")
+            near = did_you_mean(word, _WORDS) if len(word) > 1 else None
+            if near is None and len(word) == 2:
+                near = {"fi": "if", "nf": "fn", "fm": "fn", "of": "if"}.get(word)
+            if near is None:
+                continue
+            feed = (_WORDS[near], *(("LPAR",) if its == "NAMEP" else ()))
+            start = self.source.start_of(at)
+            span = Span(self.source.plain, start, start + len(word))
+            said = error(
+                "R0101", f"`{word}` is not a keyword here", span, fix=Fix(span, near, f"did you mean `{near}`?")
+            )
+            yield said, Repair(self.next(i) if not dropped else i, feed, dropped), 3
+
+    # -- what is said
+
+    def missing(self, i: int, sign: str) -> Diagnostic:
+        """A sign that is missing behind the token that was read last."""
+        place = self.behind(self.before)
+        behind = found_in_words(self.kind(self.before), self.tokens[self.before]) if self.before is not None else ""
+        where = f" behind {behind}" if behind else ""
+        written = f" {sign}" if sign in ("{", "=", "->", "=>") else sign
+        return error("R0112", f"`{sign}` is missing{where}", place, fix=Fix(place, written, f"put `{sign}` here"))
+
+    def unclosed(self, i: int, kind: str, at: int, sign: str, depth: int) -> Diagnostic:
+        """A bracket that is open where token `i` ends what it stands in."""
+        closer = CLOSES[sign]
+        place = self.behind(self.before)
+        seen = "the text ends here" if not self.tokens[i] else f"`{closer}` is missing in front of this"
+        inner = [CLOSES[s] for s, _, _ in reversed(self.open[len(self.open) - 1 - depth :])]
+        notes = [f"{depth} more bracket{'s' * (depth > 1)} inside it {'are' if depth > 1 else 'is'} open, too"] if depth else []
+        return error(
+            "R0102", f"this `{sign}` is never closed", self.bracket(at), "opened here",
+            also=[(self.place(i), seen)], notes=notes, fix=Fix(place, "".join(inner), f"put `{''.join(inner)}` here"),
+        )  # fmt: skip
+
+    def closes_nothing(self, i: int) -> Diagnostic:
+        token = self.tokens[i]
+        return self.surplus(i, f"this `{token}` closes nothing", f"there is no open `{_OPENS[token]}`")
+
+    def closes_wrong(self, i: int, top: tuple[str, int, int], wanted: str) -> Diagnostic:
+        token, (sign, at, _) = self.tokens[i], top
+        place = self.place(i)
+        return error(
+            "R0101", f"`{token}` does not close `{sign}`", place, f"`{wanted}` is wanted here",
+            also=[(self.bracket(at), "opened here")], fix=Fix(place, wanted, f"write `{wanted}`"),
+        )  # fmt: skip
+
+    def confused(self, i: int, kind: str, other: str) -> Diagnostic:
+        sign = SIGNS.get(other, "==" if other == "EQEQ" else ".")
+        place = self.place(i)
+        return error(
+            "R0101", f"`{sign}` is wanted here, not {quoted(self.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`")
+        )
+
+    def surplus(self, i: int, title: str, label: str = "") -> Diagnostic:
+        place = self.place(i)
+        return error("R0101", title, place, label, fix=Fix(place, "", "leave it out"))
+
+    def complaint(self, i: int, kind: str, possible: set[str] | None = None) -> Diagnostic:
+        """What could have stood at token `i`."""
+        if possible is None:
+            possible = self.machine.possible()
+        token, place = self.tokens[i], self.place(i)
+        words = in_words(possible)
+        top = self.open[-1] if self.open else None
+        if not token and top is not None:
+            sign, at, _ = top
+            ends = f"the text ends here; expected {listed(words)}" if words else "the text ends here"
+            return error(
+                "R0102", f"this `{sign}` is never closed", self.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)]
+            )
+        found = found_in_words(kind, token)
+        title = f"expected {listed(words)}, found {found}" if words else f"nothing can follow here, but there is {found}"
+        label = "not possible here"
+        if self.before is not None and self.tokens[self.before] in ("+", "-", "*", "/", "<", ">", "<=", ">=", "==", "!="):
+            label = f"an operand of `{self.tokens[self.before]}` is missing in front of this"
+        also = []
+        closer = CLOSES[top[0]] if top is not None else ""
+        if top is not None and f"`{closer}`" in words:
+            also.append((self.bracket(top[1]), f"this `{top[0]}` is still open"))
+        return error("R0101", title, place, label, also=also)
 
     # -- going on
 
     def resume(self, i: int) -> int | None:
         """Skip from token `i` to where reading can go on. Returns the next token's number, or None at the text's end."""
         depth = 0
-        count = len(self.tokens)
-        at = i
-        while at < count:
+        hopeless: set[str] = set()
+        for at in range(i, len(self.tokens)):
             token = self.tokens[at]
             if not token:
                 return None
             starts_line = token in _DEFINITIONS or token == "let" or (token[0] == "%" and token[-1] == "=")
             if depth == 0 or token in _DEFINITIONS:
                 if token in _SYNC:
-                    if self.put_error(self.kind(token)):
+                    if self.put_error(self.kind(at), hopeless):
                         self.leave(token)
                         return at
                 elif starts_line and self.source.newline_before(at):
                     if token in _DEFINITIONS:
-                        if self.put_error(self.kind(token)):
+                        if self.put_error(self.kind(at), hopeless):
                             self.open.clear()
+                            self.owed.clear()
                             return at
-                    elif self.put_error("SEMI") and self.feed("SEMI"):
+                    elif self.put_error("SEMI", hopeless) and self.machine.feed("SEMI"):
                         self.leave(";")
                         return at
-            if token[-1] in _CLOSES and (len(token) == 1 or token[-1] == "("):
+            if token[-1] in CLOSES and (len(token) == 1 or token[-1] == "("):
                 depth += 1
-            elif token in (")", "]", "}"):
+            elif token in _OPENS:
                 if depth:
                     depth -= 1
                 elif self.open:
                     self.open.pop()
-            at += 1
         return None
 
     def leave(self, token: str) -> None:
         """Forget the brackets that were given up on the way to a `;` or a closing bracket."""
         wanted = {";": "{", "}": "{", ")": "(", "]": "["}.get(token)
-        if wanted is None:
-            return
-        while self.open and self.open[-1][0] != wanted:
+        height = len(self.machine.stack)
+        while self.open and (self.open[-1][2] >= height or (wanted is not None and self.open[-1][0] != wanted)):
             self.open.pop()
+        self.owed.clear()
 
-    def put_error(self, kind: str) -> bool:
+    def put_error(self, kind: str, hopeless: set[str]) -> bool:
         """Put ERROR in place of what was begun, at the innermost place where `kind` can follow it."""
-        stack = self.stack.state_stack
+        if kind in hopeless:
+            return False
+        machine = self.machine
+        stack, states = machine.stack, machine.states
         for depth in range(len(stack) - 1, -1, -1):
-            action = self.states[stack[depth]].get("ERROR")
-            if action is None or action[0] is not Shift or kind not in self.states[action[1]]:
+            behind = states[stack[depth]].get("ERROR")
+            if behind is None or behind < 0 or kind not in states[behind]:
                 continue
             del stack[depth + 1 :]
-            del self.stack.value_stack[depth:]
-            return self.feed("ERROR")
+            return machine.feed("ERROR")
+        hopeless.add(kind)
         return False
 
 
-def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int) -> list[Diagnostic]:
-    """Every syntax error of a text in which the loop stopped at token `at`."""
-    found = _Recovery(tab, tokens, source).run()
-    if found:
-        return found
-    token = tokens[at]
-    return [error("R0101", f"unexpected `{token[:40]}`" if token else "the text ends too early", source.offsets(at))]
+def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int) -> tuple[list[Diagnostic], int]:
+    """Every syntax error of a text in which the loop stopped at token `at`, and the offset from which on it is wrong."""
+    recovery = Recovery(tab, tokens, source)
+    found = recovery.run()
+    first = recovery.first if recovery.first is not None else at
+    if not found:
+        token = tokens[at]
+        found = [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))]
+    if recovery.stopped:
+        return found[-1:], -1
+    return found, source.start_of(max(0, first - 1))

@@ -13,13 +13,14 @@ from relaylang.ir.types import GlobalTypeVar, IncompleteType, Type, TypeVar
 from relaylang.ops import OPS
 from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
+from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import string
 
 #: Names longer than this are cut where they are shown.
 _SHOWN = 60
 #: How many known names a misspelt one is compared with.
-_COMPARED = 2000
+_COMPARED = 50_000
 
 
 class Pending:
@@ -156,16 +157,18 @@ class Scope:
         known: Iterable[str],
         sign: str = "",
         notes: Iterable[str] = (),
+        near: str | None = None,
     ) -> None:
-        """Report a name that means nothing, with the nearest known one."""
+        """Report a name that means nothing, with the nearest known one, or with `near`, the name that was meant."""
         if not self.once(code, name):
             return
         if self.said.errors >= self.said.limit:
             self.said.errors += 1
             return
-        near_length = (k for k in known if abs(len(k) - len(name)) <= 3)
-        near = did_you_mean(name, list(islice(near_length, _COMPARED)))
-        fix = Fix(span, sign + near, f"did you mean `{sign}{near}`?") if near else None
+        if near is None:
+            meant = did_you_mean(name, islice(known, _COMPARED))
+            near = sign + meant if meant else None
+        fix = Fix(span, near, f"did you mean `{shown(near)}`?") if near else None
         self.report(error(code, f"unknown {what} `{sign}{shown(name)}`", span, "not known here", notes=notes, fix=fix))
 
     # -- local variables and graph bindings
@@ -280,8 +283,9 @@ class Scope:
 
     def unknown_type(self, name: str, at: int) -> None:
         scalars = ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor")
-        known = chain(self.type_vars, self.global_types, scalars)
-        self.unknown("R0207", "type", name, self.place(at), known)
+        near = OTHER_DTYPES.get(name.lower())
+        known = (near,) if near else chain(self.type_vars, self.global_types, scalars)
+        self.unknown("R0207", "type", name, self.place(at), known, near=near)
 
     def close_type_vars(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:
         for name, old, _ in binders:
@@ -344,15 +348,24 @@ class Scope:
         ctor = self.constructor(name, at)
         if ctor is not None:
             return ctor
-        kind = "operator" if "." in name or name[:1].islower() else "operator or constructor"
+        upper = name[:1].isupper()
+        kind = "operator or constructor" if upper else "operator"
+        known: Iterable[str] = chain(self.ctors, self._definitions_ahead())
+        near = None
         notes = []
         if "%" + name in self.names:
-            notes = [f"there is a variable `%{shown(name)}`"]
-        elif name in self.globals:
-            notes = [f"there is a function `@{shown(name)}`"]
-        self.unknown(
-            "R0202", kind, name, self.within(at, 0, end), chain(OPS, self.ctors, self._definitions_ahead()), "", notes
-        )
+            near, notes = "%" + name, [f"`%{shown(name)}` is a variable; a bare name is an operator or a constructor"]
+        elif name in self.globals or name in self.defined_globals:
+            near, notes = "@" + name, [f"`@{shown(name)}` is a function; a bare name is an operator or a constructor"]
+        elif name.lower() in OTHER_NAMES:
+            near = OTHER_NAMES[name.lower()]
+        elif name in ("Cons", "Nil"):
+            notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it: a text defines the types that it uses"]
+        elif not upper:
+            known = chain(OPS, known)
+        if self.tokens[at + 1 : at + 2] == ["=="]:
+            notes.append("an attribute is given with one `=`")
+        self.unknown("R0202", kind, name, self.within(at, 0, end), known, "", notes, near)
         return Var(name, IncompleteType(), self.span(at, at))
 
     # -- values of the metadata section

@@ -44,6 +44,8 @@ def numpy_dtype(name: str) -> np.dtype:
 def _dtype_of(suffix: str, floating: bool, text: str) -> str:
     found = _SUFFIX.fullmatch(suffix)
     if found is None:
+        if suffix[:1] in "xXoO" and text[:1] == "0":
+            raise LiteralError("numbers are written with decimal digits only")
         raise LiteralError(
             f"`{suffix[:20]}` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16"
         )

@@ -1,0 +1,23 @@
+"""All pages, by code."""
+
+from __future__ import annotations
+
+import textwrap
+
+from relaylang.explain import command, compiling, evaluation, files, names, syntax, types
+from relaylang.explain.page import Page
+
+#: Every page by its code, in the order of the codes.
+PAGES: dict[str, Page] = {
+    page.code: page
+    for module in (files, syntax, names, types, evaluation, compiling, command)
+    for page in sorted(module.PAGES, key=lambda page: page.code)
+}
+
+
+def page_text(page: Page) -> str:
+    """A page as it is printed: title, text, the wrong example, the repaired one."""
+    paragraphs = [textwrap.fill(" ".join(part.split()), 100) for part in page.text.strip().split("\n\n")]
+    wrong = textwrap.indent(page.wrong.strip("\n"), "    ")
+    right = textwrap.indent(page.right.strip("\n"), "    ")
+    return f"{page.code}: {page.title}\n\n" + "\n\n".join(paragraphs) + f"\n\nWrong:\n\n{wrong}\n\nRight:\n\n{right}\n"

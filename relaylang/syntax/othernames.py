@@ -1,0 +1,28 @@
+"""Names that other frameworks have for what Relay has, for suggestions."""
+
+from __future__ import annotations
+
+#: Element types.
+OTHER_DTYPES = {
+    "f16": "float16", "f32": "float32", "f64": "float64", "fp16": "float16", "fp32": "float32", "half": "float16",
+    "float": "float32", "single": "float32", "double": "float64", "bf16": "bfloat16", "i8": "int8", "i16": "int16",
+    "i32": "int32", "i64": "int64", "long": "int64", "short": "int16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+    "u64": "uint64", "si8": "int8", "si32": "int32", "byte": "uint8", "boolean": "bool", "i1": "bool", "char": "int8",
+}  # fmt: skip
+
+#: Operators and literals, in small letters.
+OTHER_NAMES = {
+    "mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative", "pow": "power", "eq": "equal", "ne": "not_equal",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "matmul": "nn.matmul",
+    "linear": "nn.dense", "gemm": "nn.dense", "fullyconnected": "nn.dense", "fc": "nn.dense", "bmm": "nn.batch_matmul",
+    "conv": "nn.conv2d", "convolution": "nn.conv2d", "maxpool": "nn.max_pool2d", "avgpool": "nn.avg_pool2d",
+    "maxpool2d": "nn.max_pool2d", "avgpool2d": "nn.avg_pool2d", "globalaveragepool": "nn.global_avg_pool2d",
+    "batchnorm": "nn.batch_norm", "batchnormalization": "nn.batch_norm", "layernorm": "nn.layer_norm", "concat": "concatenate",
+    "cat": "concatenate", "unsqueeze": "expand_dims", "permute": "transpose", "flatten": "nn.batch_flatten",
+    "reducesum": "sum", "reducemean": "mean", "reducemax": "max", "reducemin": "min",
+    "astype": "cast", "slice": "strided_slice", "broadcast": "broadcast_to", "expand": "broadcast_to",
+    "quantize": "qnn.quantize", "dequantize": "qnn.dequantize", "requantize": "qnn.requantize", "select": "where",
+    "leakyrelu": "nn.leaky_relu", "pad2d": "nn.pad", "resize": "image.resize2d", "not": "logical_not", "and": "logical_and",
+    "or": "logical_or", "true": "True", "false": "False", "inf": "inff", "nan": "nanf", "range": "arange",
+    "clamp": "clip",
+}  # fmt: skip
