@@ -4,18 +4,25 @@ from relaylang.interpreter.kernels import (
     algorithm,
     annotation,
     create,
+    device,
     dyn,
+    image,
     indexing,
     join,
+    nn_bitserial,
+    nn_contrib,
     nn_conv,
     nn_dense,
     nn_norm,
     nn_pool,
+    nn_sparse,
     qnn,
+    random,
     reduce,
     scatter,
     tensor,
     transform,
+    vision,
 )
 from relaylang.interpreter.kernels.common import Kernel, KernelError
 
@@ -29,15 +36,31 @@ FAMILIES = (
     nn_conv,
     nn_pool,
     nn_dense,
+    nn_sparse,
+    nn_bitserial,
+    nn_contrib,
     nn_norm,
     qnn,
     algorithm,
+    image,
+    vision,
+    random,
     scatter,
     dyn,
     annotation,
+    device,
 )
+
+#: Operators without a meaning as a function of values, and why.
+NO_VALUE = {
+    "call_lowered": "calls a function that a compiler made; there is none here",
+    "vm.invoke_tvm_op": "calls a function that a compiler made, which writes into memory",
+    "memory.alloc_storage": "makes a piece of memory, which is no value",
+    "memory.alloc_tensor": "makes a tensor that holds nothing yet, to be written by vm.invoke_tvm_op",
+    "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the result's form is private to the library NNPACK",
+}
 
 #: name -> kernel, of every family
 KERNELS: dict[str, Kernel] = {name: kernel for family in FAMILIES for name, kernel in family.KERNELS.items()}
 
-__all__ = ["FAMILIES", "KERNELS", "Kernel", "KernelError"]
+__all__ = ["FAMILIES", "KERNELS", "NO_VALUE", "Kernel", "KernelError"]

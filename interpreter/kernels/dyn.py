@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels import algorithm, create, indexing, nn_norm, transform
+from relaylang.interpreter.kernels import algorithm, create, image, indexing, nn_norm, transform
 from relaylang.interpreter.kernels.common import Kernel, np_dtype
 from relaylang.interpreter.kernels.scatter import dense
 
@@ -62,7 +62,12 @@ def upsampling3d(attrs: Any, x: Any, scale_d: Any, scale_h: Any, scale_w: Any) -
     return nn_norm.upsampling3d(_with(attrs, **scales), x)
 
 
+def resize2d(attrs: Any, x: Any, size: Any, roi: Any) -> Any:
+    return image.resize(_with(attrs, size=_ints(size), roi=tuple(float(r) for r in roi)), x)
+
+
 KERNELS: dict[str, Kernel] = {
+    "dyn.image.resize2d": resize2d,
     "dyn.reshape": reshape,
     "dyn.broadcast_to": lambda attrs, x, shape: np.broadcast_to(x, _ints(shape)).copy(),
     "dyn.tile": lambda attrs, x, reps: np.tile(x, _ints(reps)),

@@ -87,6 +87,21 @@ def sequence_mask(attrs: Any, x: Any, lengths: Any) -> Any:
     return np.where(inside, x, x.dtype.type(attrs.mask_value))
 
 
+def matrix_set_diag(attrs: Any, x: Any, diagonals: Any) -> Any:
+    """A matrix with its diagonals k1 to k2 replaced. The rows of `diagonals` hold them from the highest down, each at
+    the left or the right end of its row."""
+    out = np.array(x)
+    rows, columns = x.shape[-2:]
+    for k in range(attrs.k1, attrs.k2 + 1):
+        length = min(rows + min(k, 0), columns - max(k, 0))
+        line = diagonals if attrs.k1 == attrs.k2 else diagonals[..., attrs.k2 - k, :]
+        right = attrs.super_diag_right_align if k >= 0 else attrs.sub_diag_right_align
+        begin = line.shape[-1] - length if right and attrs.k1 != attrs.k2 else 0
+        at = np.arange(length)
+        out[..., at + max(-k, 0), at + max(k, 0)] = line[..., begin : begin + length]
+    return out
+
+
 def sliding_window(attrs: Any, x: Any) -> Any:
     """Windows over the axes from `axis` on: their places come first, then the windows."""
     count = len(attrs.window_shape)
@@ -105,5 +120,6 @@ KERNELS: dict[str, Kernel] = {
     "where": where,
     "argwhere": lambda attrs, x: np.argwhere(x).astype(np.int32),
     "sequence_mask": sequence_mask,
+    "matrix_set_diag": matrix_set_diag,
     "sliding_window": sliding_window,
 }

@@ -96,7 +96,24 @@ def transposed(data: np.ndarray, weight: np.ndarray, attrs: Any, dtype: np.dtype
     return convolve(spaced, rows, 1, [(max(a, 0), max(b, 0)) for a, b in pads], dilation, groups, dtype)
 
 
+def conv2d_backward_weight(attrs: Any, grad: Any, data: Any) -> Any:
+    """Each weight's share of the result: the sum of the data under it times the gradient. `data_layout` is the
+    gradient's, `kernel_layout` the data's."""
+    dtype = out_dtype(attrs, grad.dtype)
+    made, plain = to_plain(grad, attrs.data_layout, "NCHW"), to_plain(data, attrs.kernel_layout, "NCHW")
+    groups = attrs.groups
+    padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
+    view = windows(padded, attrs.kernel_size, spread(attrs.strides, 2), spread(attrs.dilation, 2))
+    view = view[..., : made.shape[2], : made.shape[3]]
+    view = view.reshape(view.shape[0], groups, -1, *view.shape[2:])
+    made = made.reshape(made.shape[0], groups, -1, *made.shape[2:])
+    weight = np.einsum("ngoyx,ngiabyx->goiab", made.astype(np.float64), view.astype(np.float64))
+    weight = convert(weight.reshape(-1, *weight.shape[2:]), dtype)
+    return from_plain(weight, "OIHW", attrs.out_layout)
+
+
 KERNELS: dict[str, Kernel] = {
+    "nn.conv2d_backward_weight": conv2d_backward_weight,
     "nn.conv1d": conv,
     "nn.conv2d": conv,
     "nn.conv3d": conv,

@@ -123,7 +123,35 @@ def _global(greatest: bool) -> Kernel:
     return kernel
 
 
+def _pool_grad(greatest: bool) -> Kernel:
+    """What each element of the data gets of the gradient of its windows: all of it where it is the first of the
+    greatest, or the same part as the others in the window."""
+
+    def kernel(attrs: Any, grad: Any, x: Any) -> Any:
+        plain, order, _ = _space_last(x, attrs.layout)
+        given, _, _ = _space_last(grad, attrs.layout)
+        pool = _Windows(attrs, plain.shape[-2:])
+        places = pool.over(np.arange(plain.size).reshape(plain.shape), -1)
+        places = places[..., : given.shape[-2], : given.shape[-1]]
+        share = np.broadcast_to(given[:, :, None, None], places.shape)
+        out = np.zeros(plain.size + 1, _carrier(plain).dtype)  # the last one takes what falls on the padding
+        if greatest:
+            seen = pool.over(plain, _lowest(plain.dtype))[..., : given.shape[-2], : given.shape[-1]]
+            flat = seen.reshape(*seen.shape[:2], -1, *seen.shape[4:])
+            best = np.expand_dims(flat.argmax(axis=2), 2)
+            np.add.at(out, np.take_along_axis(places.reshape(flat.shape), best, 2)[:, :, 0], given)
+        else:
+            inside = (places >= 0).sum(axis=(2, 3), keepdims=True)
+            number = np.prod(pool.kernel) if attrs.count_include_pad else np.maximum(inside, 1)
+            np.add.at(out, places, share / np.asarray(number, out.dtype))
+        return from_plain(out[:-1].reshape(plain.shape).astype(x.dtype), order, attrs.layout)
+
+    return kernel
+
+
 KERNELS: dict[str, Kernel] = {
+    "nn.max_pool2d_grad": _pool_grad(True),
+    "nn.avg_pool2d_grad": _pool_grad(False),
     **{f"nn.max_pool{n}d": max_pool for n in (1, 2, 3)},
     **{f"nn.avg_pool{n}d": avg_pool for n in (1, 2, 3)},
     **{f"nn.adaptive_max_pool{n}d": _adaptive(True) for n in (1, 2, 3)},

@@ -118,35 +118,35 @@ def dequantize(attrs: Any, x: Any, scale: Any, zero: Any) -> Any:
 # Products: the zero points go first, then exact sums.
 
 
-def _less_zero(x: Any, zero: Any, axis: int) -> np.ndarray:
+def less_zero(x: Any, zero: Any, axis: int) -> np.ndarray:
     return x.astype(np.int32) - along(zero, axis, x.ndim).astype(np.int32)
 
 
 def conv2d(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     """The padding holds the input's zero point. Scales do not enter: the result is int32 at their product."""
-    plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
-    kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "OIHW"), w_zero, 0)
+    plain = less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
+    kernel = less_zero(to_plain(weight, attrs.kernel_layout, "OIHW"), w_zero, 0)
     pads = paddings(attrs.padding, 2)
     result = convolve(plain, kernel, attrs.strides, pads, attrs.dilation, attrs.groups, out_dtype(attrs, _INT32))
     return from_plain(result, "NCHW", attrs.out_layout or attrs.data_layout)
 
 
 def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
-    plain = _less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
-    kernel = _less_zero(to_plain(weight, attrs.kernel_layout, "IOHW"), w_zero, 1)
+    plain = less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
+    kernel = less_zero(to_plain(weight, attrs.kernel_layout, "IOHW"), w_zero, 1)
     return from_plain(
         transposed(plain, kernel, attrs, out_dtype(attrs, _INT32)), "NCHW", attrs.out_layout or attrs.data_layout
     )
 
 
 def dense(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
-    rows = _less_zero(weight, w_zero, 0)
-    flat = _less_zero(data.reshape(-1, data.shape[-1]), in_zero, 0)
+    rows = less_zero(weight, w_zero, 0)
+    flat = less_zero(data.reshape(-1, data.shape[-1]), in_zero, 0)
     return exact_matmul(flat, rows.T, out_dtype(attrs, _INT32)).reshape(*data.shape[:-1], weight.shape[0])
 
 
 def batch_matmul(attrs: Any, x: Any, y: Any, x_zero: Any, y_zero: Any, x_scale: Any, y_scale: Any) -> Any:
-    left, right = _less_zero(x, x_zero, 0), _less_zero(y, y_zero, 0)
+    left, right = less_zero(x, x_zero, 0), less_zero(y, y_zero, 0)
     left = left.swapaxes(-1, -2) if attrs.transpose_a else left
     right = right.swapaxes(-1, -2) if attrs.transpose_b else right
     return exact_matmul(left, right, out_dtype(attrs, _INT32))
@@ -183,7 +183,7 @@ def subtract(
 def multiply(
     attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
 ) -> Any:
-    product = _less_zero(a, a_zero, attrs.lhs_axis) * _less_zero(b, b_zero, attrs.rhs_axis)
+    product = less_zero(a, a_zero, attrs.lhs_axis) * less_zero(b, b_zero, attrs.rhs_axis)
     both = np.asarray(a_scale) * np.asarray(b_scale)
     return requantize_to(product, both, _INT32.type(0), scale, zero, a.dtype, attrs.lhs_axis)
 
@@ -237,9 +237,36 @@ def hardswish(attrs: Any, x: Any) -> Any:
     return x * np.clip(x + kind(3), kind(0), kind(6)) / kind(6)
 
 
+#: The element types that a simulated quantization takes as a value; any other number passes the data through.
+_SIMULATED = {1: np.int8, 2: np.uint8, 3: np.int32}
+
+
+def _every(values: Any, axis: int, x: Any) -> Any:
+    """A vector along an axis, or one value for all."""
+    return along(values, axis, x.ndim) if np.size(values) > 1 else np.reshape(values, ())
+
+
+def simulated_quantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> Any:
+    """Quantised values as floats; the element type is the first of a tensor of numbers."""
+    info = _SIMULATED.get(int(np.reshape(code, -1)[0]))
+    if info is None:
+        return x
+    held = np.iinfo(info)
+    shifted = round_away(x / _every(scale, attrs.axis, x)) + _every(zero, attrs.axis, x).astype(x.dtype)
+    return np.clip(shifted, x.dtype.type(held.min), x.dtype.type(held.max)).astype(x.dtype)
+
+
+def simulated_dequantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> Any:
+    if int(np.reshape(code, -1)[0]) not in _SIMULATED:
+        return x
+    return ((x - _every(zero, attrs.axis, x)) * _every(scale, attrs.axis, x)).astype(x.dtype)
+
+
 _UNARY = ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
 
 KERNELS: dict[str, Kernel] = {
+    "qnn.simulated_quantize": simulated_quantize,
+    "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.quantize": quantize,
     "qnn.dequantize": dequantize,
     "qnn.requantize": requantize,

@@ -127,7 +127,62 @@ def dft(attrs: Any, real: Any, imaginary: Any) -> Any:
     return found.real.astype(real.dtype), found.imag.astype(real.dtype)
 
 
+def stft(attrs: Any, x: Any, window: Any) -> Any:
+    """The Fourier transforms of windows of the signal, in float64. Shape (batch, bins, frames, real and imaginary)."""
+    signal = np.atleast_2d(x).astype(np.float64)
+    size = attrs.win_length
+    bins = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    frames = (signal.shape[1] - attrs.n_fft) // attrs.hop_length + 1
+    places = np.arange(frames)[:, None] * attrs.hop_length + np.arange(size)
+    turns = np.exp(-2j * np.pi * np.arange(bins)[:, None] * np.arange(size) / size)
+    made = np.einsum("nfw,bw->nbf", signal[:, places] * window, turns)
+    if attrs.normalized:
+        made = made / np.sqrt(attrs.n_fft)
+    out = np.stack([made.real, made.imag], axis=-1).astype(x.dtype)
+    return out.reshape(*x.shape[:-1], *out.shape[1:])
+
+
+def unique(attrs: Any, x: Any) -> Any:
+    """The different values, where each stands first, which one each element is, and how many there are. The rows are
+    as long as the data: behind the values come zeros, behind the places the data's length."""
+    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    number = len(values)
+    if not attrs.sorted:
+        order = np.argsort(first, kind="stable")
+        values, first, counts = values[order], first[order], counts[order]
+        inverse = np.argsort(order, kind="stable")[inverse.reshape(-1)]
+
+    def filled(part: Any, fill: int, dtype: Any) -> Any:
+        out = np.full(x.shape, fill, dtype)
+        out[:number] = part
+        return out
+
+    found = (
+        filled(values, 0, x.dtype),
+        filled(first, x.shape[0], np.int32),
+        inverse.reshape(-1).astype(np.int32),
+        np.asarray([number], np.int32),
+    )
+    return (*found, filled(counts, 0, np.int32)) if attrs.return_counts else found
+
+
+def sparse_fill_empty_rows(attrs: Any, indices: Any, values: Any, shape: Any, default: Any) -> Any:
+    """An entry of the default at the start of each row that has none; and which rows those are. All in int64."""
+    rows = int(shape[0])
+    empty = np.setdiff1d(np.arange(rows), indices[:, 0])
+    added = np.zeros((len(empty), indices.shape[1]), np.int64)
+    added[:, 0] = empty
+    places = np.concatenate([indices.astype(np.int64), added])
+    order = np.argsort(places[:, 0], kind="stable")
+    filled = np.full(len(empty), np.reshape(default, -1)[0]).astype(np.int64)
+    marks = np.isin(np.arange(rows), empty).astype(np.int64)
+    return places[order], np.concatenate([values.astype(np.int64), filled])[order], marks
+
+
 KERNELS: dict[str, Kernel] = {
+    "stft": stft,
+    "unique": unique,
+    "sparse_fill_empty_rows": sparse_fill_empty_rows,
     "scatter_elements": scatter_elements,
     "scatter_nd": scatter_nd,
     "strided_set": strided_set,

@@ -102,11 +102,18 @@ def greater_equal(attrs: Any, a: Any, b: Any) -> Any:
     return a >= b
 
 
+def _check_shift(b: Any) -> None:
+    if b.dtype.kind == "i" and (b < 0).any():
+        raise KernelError(f"a shift by {int(b.min())} bits")
+
+
 def left_shift(attrs: Any, a: Any, b: Any) -> Any:
+    _check_shift(b)
     return np.left_shift(a, b)
 
 
 def right_shift(attrs: Any, a: Any, b: Any) -> Any:
+    _check_shift(b)
     return np.right_shift(a, b)
 
 

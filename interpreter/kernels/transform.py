@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,7 +116,26 @@ def invert_permutation(attrs: Any, x: Any) -> Any:
     return out
 
 
+def auto_scheduler_layout_transform(attrs: Any, x: Any) -> Any:
+    """The axes `1N8h4c` of the target, those of one letter from the outermost in, from the source's whole ones."""
+    source = re.findall(r"\d+([A-Za-z]+)", attrs.src_layout)
+    target = re.findall(r"(\d+)([A-Za-z]+)", attrs.dst_layout)
+    shape = [int(n) for name in source for n, axis in target if axis == name]
+    order = [i for name in source for i, (_, axis) in enumerate(target) if axis == name]
+    return np.ascontiguousarray(x.reshape(shape).transpose(np.argsort(order)))
+
+
+def meta_schedule_layout_transform(attrs: Any, x: Any) -> Any:
+    """`index_map` says where each element goes."""
+    at = np.broadcast_arrays(*attrs.index_map(*np.ogrid[tuple(slice(n) for n in x.shape)]), np.empty(x.shape))[:-1]
+    out = np.zeros([int(i.max()) + 1 for i in at], x.dtype)
+    out[tuple(i.astype(np.intp) for i in at)] = x
+    return out
+
+
 KERNELS: dict[str, Kernel] = {
+    "auto_scheduler_layout_transform": auto_scheduler_layout_transform,
+    "meta_schedule_layout_transform": meta_schedule_layout_transform,
     "invert_permutation": invert_permutation,
     "reshape": reshape,
     "contrib_reverse_reshape": reverse_reshape,

@@ -8,7 +8,6 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv_window, total_padding
-from relaylang.ops.nn_dense import DenseAttrs
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
 
@@ -65,6 +64,13 @@ class ConvGemmWeightTransformAttrs:
 @attrs_class("relay.attrs.DensePackAttrs")
 class DensePackAttrs:
     units: int | None
+    out_dtype: str | None = None
+    weight_layout: str = "NC"
+
+
+@attrs_class("relay.attrs.DensePackAttrs", in_metadata=True)
+class FloatDensePackAttrs:
+    units: int | None = None
     out_dtype: str | None = None
     weight_layout: str = "NC"
 
@@ -260,7 +266,7 @@ OPS = (
         F,
         10,
     ),
-    Op("nn.contrib_dense_pack", ARGS, DenseAttrs, packed_dense((3, 4), False), F, 10),
+    Op("nn.contrib_dense_pack", ARGS, FloatDensePackAttrs, packed_dense((3, 4), False), F, 10),
     Op("qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1)),
     Op("nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2),
     Op(

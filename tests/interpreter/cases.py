@@ -7,27 +7,11 @@ from typing import Any
 
 import numpy as np
 
-Case = tuple[str, dict[str, Any], list[Any], set[int]]
-
-
-def real(*shape: int, dtype: str = "float32", low: float = -1.0, high: float = 1.0) -> np.ndarray:
-    return np.random.default_rng(abs(hash((shape, dtype))) % 2**32).uniform(low, high, shape).astype(dtype)
-
-
-def whole(*shape: int, dtype: str = "int32", low: int = -100, high: int = 100, seed: int = 1) -> np.ndarray:
-    return np.random.default_rng(seed).integers(low, high, shape).astype(dtype)
-
-
-def f32(value: Any) -> np.ndarray:
-    return np.asarray(value, np.float32)
-
-
-def i32(value: Any) -> np.ndarray:
-    return np.asarray(value, np.int32)
+from tests.interpreter.cases_rare import rare
+from tests.interpreter.values import Case, f32, i32, real, whole
 
 
 def cases() -> Iterator[Case]:
-    """(operator, attributes, arguments, which arguments are constants)"""
     for name in (
         "exp",
         "sigmoid",
@@ -95,6 +79,7 @@ def cases() -> Iterator[Case]:
     yield from scattered()
     yield from networks()
     yield from quantised()
+    yield from rare()
 
 
 def reductions() -> Iterator[Case]:

@@ -61,7 +61,7 @@ def program(op: str, attrs: Mapping[str, Any], args: Sequence[Any]) -> str | tup
     cannot give the attributes, the parts of the call."""
     known = get(op).attrs
     if known is not None and known.in_metadata:  # type: ignore[attr-defined]
-        return op, [(x.shape, str(x.dtype)) for x in args], dict(attrs)
+        return op, list(get(op).args), [(x.shape, str(x.dtype)) for x in args], dict(attrs)
     params: list[str] = []
     given: list[str] = []
     for arg in args:

@@ -1,10 +1,11 @@
 """A process that runs Relay text with TVM: pickled (program, inputs, constants) in, pickled results or an error out.
 
 Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `program` is a text or
-(operator, parameters' shapes and types, attributes); `constants` are bound to
+(operator, parameters' names, their shapes and types, attributes); `constants` are bound to
 parameters by name before compilation.
 """
 
+import inspect
 import pickle
 import sys
 
@@ -20,13 +21,23 @@ def plain(value):
     return np.asarray(value.numpy())
 
 
-def built(name, params, attrs):
+#: Attributes whose parameters in TVM's Python have another name.
+RENAMED = {"unique": {"sorted": "is_sorted"}}
+
+
+def built(name, names, params, attrs):
     """`@main` that calls one operator through TVM's Python function, for attributes that its text cannot give."""
     function = relay
     for part in name.split("."):
         function = getattr(function, part)
     variables = [relay.var(f"p{i}", shape=shape, dtype=dtype) for i, (shape, dtype) in enumerate(params)]
-    return IRModule.from_expr(relay.Function(variables, function(*variables, **attrs)))
+    attrs = {RENAMED.get(name, {}).get(k, k): v for k, v in attrs.items()}
+    if set(names) <= set(inspect.signature(function).parameters):
+        call = function(**dict(zip(names, variables)), **attrs)
+    else:
+        call = function(*variables, **attrs)
+    call = call.astuple() if isinstance(call, relay.expr.TupleWrapper) else call
+    return IRModule.from_expr(relay.Function(variables, call))
 
 
 def run(program, inputs, constants):

@@ -28,6 +28,7 @@ OTHER_ORDER = {"qnn.conv2d", "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_mat
 DIFFERENCES = {
     ("qnn.simulated_quantize", ""): "two classes share one type key in TVM, and the inventory took the other one",
     ("nn.avg_pool2d_grad", ""): "TVM registers max_pool2d's class and makes calls with avg_pool2d's",
+    ("nn.contrib_dense_pack", ""): "TVM registers dense's class and makes calls with its own",
     ("call_lowered", "metadata"): "an empty map is None",
     ("debug", "debug_func"): "TVM has no default and cannot read a call without one; here it may be left out",
     ("device_copy", "src_virtual_device"): "as debug_func",
