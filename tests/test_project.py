@@ -42,7 +42,7 @@ FLOORS = [
 ]
 
 #: Packages of others that an extra brings, or that take long to import: they may be imported where they are used.
-OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes"}
+OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes", "filecheck"}
 
 #: The lazy imports of our own: where and what, and why.
 LAZY = {

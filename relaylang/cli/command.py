@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "match": ("relaylang.cli.match", "find a pattern in a program"),
+    "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
 }

@@ -1,0 +1,299 @@
+"""Running test files: each RUN line in processes of its own, the output through filecheck, diagnostics against what is expected."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.testing.directives import Command, Found, Part, Run, TestFile, checks, read_test
+from relaylang.testing.update import updated
+
+#: Folders whose files are inputs of tests, not tests.
+INPUTS = frozenset({"inputs", "Inputs"})
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_AT_LINE = re.compile(r":(\d+):(?:\d+:?)? ?(?:error: )?(.*)")
+_MOST_NOTES = 12
+
+
+@dataclass
+class Output:
+    """What a RUN line wrote for one part of a file."""
+
+    part: Part
+    stdout: str
+    found: list[Found] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """A test file's result. `wrong` is empty where it passed."""
+
+    path: str
+    seconds: float = 0.0
+    wrong: list[Diagnostic] = field(default_factory=list)
+    updated: bool = False
+
+
+def collect(path: str) -> list[str]:
+    """The tests of a folder: its `.relay` files, in order, without those in folders named `inputs`."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return [path]
+    found = sorted(p for p in folder.rglob("*.relay") if p.is_file())
+    return [str(p) for p in found if not INPUTS.intersection(p.relative_to(folder).parts[:-1])]
+
+
+class Runner:
+    """Runs test files. `timeout` is in seconds for each call; `update` rewrites what is expected where it is wrong."""
+
+    def __init__(self, timeout: float = 60.0, update: bool = False) -> None:
+        self.timeout = timeout
+        self.update = update
+        self._filecheck = _filecheck()
+        self._checking = threading.Lock()
+        self._alive: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def run_all(self, paths: Sequence[str], jobs: int) -> Iterator[Result]:
+        """Each test's result, in order. Ctrl-C ends what is running."""
+        pool = ThreadPoolExecutor(max(1, jobs))
+        try:
+            yield from pool.map(self.run, paths)
+        except BaseException:
+            self._stopped = True
+            for process in list(self._alive):
+                _kill(process)
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, path: str) -> Result:
+        """Run one test file."""
+        began = time.perf_counter()
+        result = Result(path)
+        try:
+            test = read_test(path)
+            if not test.runs:
+                raise RelayError(
+                    error(
+                        "R0731",
+                        "the file has no RUN line",
+                        test.span(1),
+                        notes=["`// RUN: relay check %s` says what to run", "a folder named `inputs` holds no tests"],
+                    )
+                )
+            for run in test.runs:
+                self._one(test, run, result)
+                if result.updated:
+                    test = read_test(path)
+        except RelayError as wrong:
+            result.wrong += wrong.diagnostics
+        result.seconds = time.perf_counter() - began
+        return result
+
+    def _one(self, test: TestFile, run: Run, result: Result) -> None:
+        """One RUN line. A test that is rewritten is right."""
+        nothing = self._checks_nothing(test, run)
+        if nothing is not None and not self.update:
+            result.wrong.append(nothing)
+            return
+        outputs = self._outputs(test, run)
+        wrong = [nothing] if nothing is not None else []
+        wrong += _compare(test, run, outputs) if run.verify else self._check(test, run, "\n".join(o.stdout for o in outputs))
+        if wrong and self.update:
+            parts = [(o.part, o.stdout, o.found) for o in outputs]
+            if updated(test, run, parts):
+                result.updated = True
+                return
+            wrong.append(error("R0731", "the output is empty, so there is nothing to expect", run.span))
+        result.wrong += wrong
+
+    def _checks_nothing(self, test: TestFile, run: Run) -> Diagnostic | None:
+        if run.verify:
+            if any(p.expected for p in test.parts):
+                return None
+            example = "`// expected-error@+1 {{text}}` above the line says what is expected"
+        elif checks(test, run.prefixes):
+            return None
+        else:
+            example = f"`// {run.prefixes[0]}: text` says what the output must hold"
+        return error("R0731", "this RUN line checks nothing", run.span, notes=[example, "relay test --update writes it"])
+
+    # -- processes
+
+    def _outputs(self, test: TestFile, run: Run) -> list[Output]:
+        path = test.source.name
+        with tempfile.TemporaryDirectory(prefix="relay-test-") as folder:
+            if len(test.parts) == 1:
+                return [self._pipeline(test, run, test.parts[0], path, folder)]
+            made = []
+            for part in test.parts:
+                file = Path(folder, Path(path).name)
+                file.write_text(test.part_text(part), encoding="utf-8")
+                made.append(self._pipeline(test, run, part, str(file), folder))
+            return made
+
+    def _pipeline(self, test: TestFile, run: Run, part: Part, file: str, folder: str) -> Output:
+        data = b""
+        found: list[Found] = []
+        for command in run.commands:
+            words = [_fill(w, file, test.source.name, folder) for w in command.words]
+            words += ["--format", "json"] if run.verify else []
+            status, data, err = self._call(run, words, data)
+            said = err.decode("utf-8", "replace").replace(file, test.source.name)
+            if run.verify:
+                found += list(_diagnostics(said, file, test.source.name))
+                self._crashed(run, status, said)
+            else:
+                self._judge(run, command, status, said)
+                data = data + err if command.merge else data
+        text = data.decode("utf-8", "replace").replace(file, test.source.name).replace("\r\n", "\n")
+        return Output(part, text, found)
+
+    def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
+        env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "relaylang", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            start_new_session=True,
+        )
+        self._alive.add(process)
+        try:
+            out, err = process.communicate(data, self.timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            process.communicate()
+            raise RelayError(
+                error("R0730", f"the call takes longer than {self.timeout:g} s", run.span, notes=[f"ran: {run}"])
+            ) from None
+        finally:
+            self._alive.discard(process)
+        if self._stopped:
+            raise RelayError(error("R0730", "the call was ended", run.span))
+        return process.returncode, out, err
+
+    def _crashed(self, run: Run, status: int, said: str) -> None:
+        if status < 0 or "R0900" in said or "Traceback (most recent call last)" in said:
+            how = f"was ended by signal {-status}" if status < 0 else "found an error of relaylang's own"
+            raise RelayError(error("R0730", f"the call {how}", run.span, notes=[f"ran: {run}", *_tail(said)]))
+
+    def _judge(self, run: Run, command: Command, status: int, said: str) -> None:
+        self._crashed(run, status, said)
+        if command.fails and status == 0:
+            raise RelayError(error("R0730", "the call succeeds, and `not` stands in front of it", run.span, notes=[f"ran: {run}"]))
+        if not command.fails and status != 0:
+            title = f"the call ended with status {status}"
+            raise RelayError(error("R0730", title, run.span, notes=[f"ran: {run}", *_tail(said)]))
+
+    # -- filecheck
+
+    def _check(self, test: TestFile, run: Run, text: str) -> list[Diagnostic]:
+        """The output against the file's checks."""
+        check = self._filecheck
+        words = [_fill(w, test.source.name, test.source.name, "") for w in run.filecheck] or [test.source.name]
+        with self._checking, contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+            try:
+                options = check.options.parse_argv_options(["filecheck", *words])
+                matcher = check.matcher.Matcher(
+                    options, check.finput.FInput("<output>", text), check.parser.Parser.from_opts(options)
+                )
+                status = matcher.run()
+            except (RuntimeError, OSError, TypeError, ValueError, re.error) as e:
+                title = " ".join(str(e).split()) or type(e).__name__
+                return [error("R0732", f"filecheck cannot run: {title}", run.span)]
+        if status == 0:
+            return []
+        lines = [line for line in _ANSI.sub("", out.getvalue()).splitlines() if line.strip()]
+        at = _AT_LINE.search(lines[0].replace(options.match_filename, "", 1)) if lines else None
+        line = int(at[1]) if at is not None else 0
+        inside = 1 <= line <= len(test.lines)
+        title = at[2] if at is not None and inside else lines[0] if lines else "the output is not the expected one"
+        span = test.span(line) if inside else run.span
+        return [error("R0730", title, span, notes=[f"ran: {run}", *lines[1 : _MOST_NOTES + 1]])]
+
+
+def _filecheck() -> ModuleType:
+    """The package filecheck. Raises `RelayError` where it is not installed."""
+    try:
+        import filecheck.finput
+        import filecheck.matcher
+        import filecheck.options
+        import filecheck.parser
+    except ImportError:
+        notes = ["pip install 'relaylang[test]'"]
+        raise RelayError(error("R0733", "relay test needs the package filecheck", notes=notes)) from None
+    return filecheck
+
+
+def _fill(word: str, file: str, own: str, folder: str) -> str:
+    """A word of a RUN line with its %s (the file), %S (its folder), %t (a temporary file) and %% filled in."""
+    values = {"s": file, "S": str(Path(own).resolve().parent), "t": os.path.join(folder, "t"), "%": "%"}
+    return re.sub(r"%([sSt%])", lambda m: values[m[1]], word)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _tail(said: str) -> list[str]:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[:_MOST_NOTES]
+
+
+def _diagnostics(said: str, file: str, own: str) -> Iterator[Found]:
+    """The diagnostics among the lines of JSON that a call wrote."""
+    for line in said.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(found, dict) or "severity" not in found:
+            continue
+        places = [label for label in found["labels"] if label["primary"]] or found["labels"]
+        here = [p for p in places[:1] if p["file"] in (file, own)]
+        notes = [*(label["text"] for label in found["labels"] if label["text"]), *found["notes"]]
+        yield Found(
+            found["severity"], found["code"], found["title"], here[0]["start"]["line"] if here else None, tuple(notes)
+        )
+
+
+def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagnostic]:
+    """What was expected and did not come, and what came and was not expected. Notes may come unexpected."""
+    wrong: list[Diagnostic] = []
+    for output in outputs:
+        left = list(output.found)
+        for expected in output.part.expected:
+            fitting = next((f for f in left if expected.fits(f)), None)
+            if fitting is not None:
+                left.remove(fitting)
+                continue
+            near = [f.title for f in left if f.line == expected.line and f.severity == expected.severity]
+            notes = [f"there is: {near[0]}"] if near else []
+            where = f"line {expected.line}" if expected.line is not None else "no place"
+            wrong.append(error("R0730", f"expected {expected.severity} did not come, at {where}", expected.span, notes=notes))
+        for found in left:
+            if found.severity == "note":
+                continue
+            line = found.line if found.line is not None and found.line <= len(test.lines) else None
+            span = test.span(line) if line is not None else run.span
+            wrong.append(error("R0730", f"unexpected {found.severity}: {found.code}: {found.title}", span))
+    return wrong

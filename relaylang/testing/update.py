@@ -1,0 +1,97 @@
+"""Rewriting what a test file expects, so that it is what comes. Nothing but the expectations changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from relaylang.runtime.files import atomic_write
+from relaylang.testing.directives import Found, Part, Run, TestFile, check_pattern
+
+_DIRECTIVE = re.compile(r"^\s*(?://|#)\s*(?:RUN:|expected-\w)")
+_EXPECTED = re.compile(r"\s*(?://|#)\s*expected-(?:error|warning|note)[^\n]*$")
+_SPECIAL = re.compile(r"\{\{|\[\[(?=\$?[#A-Za-z_])")
+
+
+def updated(test: TestFile, run: Run, parts: Sequence[tuple[Part, str, Sequence[Found]]]) -> bool:
+    """Rewrite the expectations of one RUN line. False where the run made nothing that could be expected."""
+    if run.verify:
+        lines = _expectations(test, parts)
+    else:
+        lines = _checks(test, run, parts)
+    if lines is None:
+        return False
+    atomic_write(test.source.name, "\n".join(lines) + "\n")
+    return True
+
+
+def _checks(test: TestFile, run: Run, parts: Sequence[tuple[Part, str, Sequence[Found]]]) -> list[str] | None:
+    prefix = run.prefixes[0]
+    pattern = check_pattern(run.prefixes)
+    lines: list[str] = []
+    done = 0
+    written = False
+    for part, output, _ in parts:
+        block = _block(prefix, output)
+        written = written or bool(block)
+        lines += test.lines[done : part.first - 1]
+        own = test.lines[part.first - 1 : part.last]
+        places = [i for i, line in enumerate(own) if pattern.search(line) and not _DIRECTIVE.match(line)]
+        at = places[0] if places else _behind_directives(own)
+        kept = [line for i, line in enumerate(own[:at]) if i not in places]
+        rest = [line for i, line in enumerate(own[at:], at) if i not in places]
+        lines += [*kept, *block, *([""] if block and rest and rest[0].strip() and not places else []), *rest]
+        done = part.last
+    return lines + test.lines[done:] if written else None
+
+
+def _behind_directives(lines: Sequence[str]) -> int:
+    """The number of lines up to the last RUN line at the top."""
+    last = 0
+    for i, line in enumerate(lines):
+        if _DIRECTIVE.match(line):
+            last = i + 1
+        elif line.strip() and not line.lstrip().startswith("//"):
+            break
+    return last
+
+
+def _block(prefix: str, output: str) -> list[str]:
+    """The checks for an output: its lines one behind the other, without the header and the values of constants."""
+    block: list[str] = []
+    follows = False
+    for line in output.partition("\n#[metadata]")[0].splitlines():
+        if not line.strip() or line.startswith("#[version"):
+            follows = False
+            continue
+        shown = _SPECIAL.sub(lambda m: "{{" + re.escape(m[0]) + "}}", line.rstrip())
+        block.append(f"// {prefix}{'-NEXT' if follows else ''}: {shown}")
+        follows = True
+    return block
+
+
+def _expectations(test: TestFile, parts: Sequence[tuple[Part, str, Sequence[Found]]]) -> list[str] | None:
+    notes = any(e.severity == "note" for part in test.parts for e in part.expected)
+    wanted: dict[int, list[str]] = {}
+    kept: dict[int, str] = {}
+    for number, line in enumerate(test.lines, 1):
+        bare = _EXPECTED.sub("", line)
+        if bare == line or bare.strip():
+            kept[number] = bare
+    for part, _, found in parts:
+        top = min((n for n in kept if n >= part.first), default=part.first)
+        for f in found:
+            if f.severity != "note" or notes:
+                place = f.line if f.line in kept else None
+                text = f"expected-{f.severity}@{'+' if place else 'unknown'}"
+                wanted.setdefault(place or top, []).append(f"{text} {{{{{f.title}}}}}")
+    if not wanted:
+        return None
+    lines: list[str] = []
+    for number, line in kept.items():
+        here = wanted.get(number, [])
+        indent = line[: len(line) - len(line.lstrip())]
+        for i, text in enumerate(here):
+            lines.append(f"{indent}// {text.replace('@+ ', f'@+{len(here) - i} ', 1)}")
+        lines.append(line)
+    return lines

@@ -1,0 +1,166 @@
+"""relay test: RUN and CHECK lines, expected diagnostics, parts, --update, reports."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from relaylang.testing.directives import read_test
+from tests.cli.command import Ran, one_diagnostic, relay
+
+pytest.importorskip("filecheck", reason="relay test needs filecheck: pip install 'relaylang[test]'")
+
+Caps = pytest.CaptureFixture[str]
+PRINT = "// RUN: relay print %s --no-types\n"
+VERIFY = "// RUN: relay check %s --verify-diagnostics\n"
+TWO = "%x = add(1, 2);\nmultiply(%x, 3)\n"
+
+
+def run(capsys: Caps, folder: Path, *arguments: str, **files: str) -> Ran:
+    for name, text in files.items():
+        (folder / f"{name}.relay").write_text(text)
+    return relay(capsys, "test", folder, *arguments)
+
+
+def test_passes_fails_and_reports(capsys: Caps, tmp_path: Path) -> None:
+    junit = tmp_path / "out.xml"
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "no_test.relay").write_text("1")
+    ran = run(
+        capsys,
+        tmp_path,
+        "--junit",
+        str(junit),
+        good=PRINT + "// CHECK: add(1, 2)\n// CHECK-NEXT: multiply\n// CHECK-NOT: subtract\n" + TWO,
+        bad=PRINT + "// CHECK: add(1, 2)\n// CHECK: divide\n" + TWO,
+    )
+    assert ran.status == 1
+    assert f"FAILED {tmp_path}/bad.relay" in ran.out and "good.relay" not in ran.out
+    assert ran.out.splitlines()[-1].startswith("1 passed, 1 failed in ")
+    assert f"{tmp_path}/bad.relay:3:1: error[R0730]" in ran.err and "divide" in ran.err and "relay print" in ran.err
+    suite = ET.parse(junit).getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [(c.get("name"), len(c)) for c in suite] == [("bad.relay", 1), ("good.relay", 0)]
+
+
+def test_pipes_prefixes_not_and_merged_errors(capsys: Caps, tmp_path: Path) -> None:
+    text = (
+        "// RUN: relay print %s | relay print - --anf --no-types | \\\n"
+        "// RUN:   filecheck %s --check-prefix=ANF\n"
+        "// RUN: not relay print %S/inputs/wrong.relay 2>&1\n"
+        "// ANF: let %[[A:[a-z_0-9]+]] = add(\n"
+        "// ANF: multiply(%[[A]],\n"
+        "// CHECK: error[R0202]\n" + TWO
+    )
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "wrong.relay").write_text("nn.rellu(1f)")
+    ran = run(capsys, tmp_path, "-v", a=text)
+    assert ran.status == 0, ran
+    assert ran.out.startswith("passed ")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        (PRINT + TWO, "R0731", "checks nothing"),
+        (VERIFY + TWO, "R0731", "checks nothing"),
+        ("// CHECK: add\n" + TWO, "R0731", "no RUN line"),
+        ("// RUN: rm -r %s\n// CHECK: a\n1", "R0732", "calls `relay VERB ...`, not `rm -r %s`"),
+        ("// RUN: relay print %s > x\n// CHECK: a\n1", "R0732", "has no `>`"),
+        ("// RUN: relay print '%s\n// CHECK: a\n1", "R0732", "no closing quotation"),
+        ("// RUN: relay print %s \\\n1", "R0732", "no RUN line follows"),
+        (VERIFY + "// expected-eror@+1 {{x}}\n1", "R0732", "cannot be read"),
+        (VERIFY + "// expected-error@+1 {{}}\n1", "R0731", "no text"),
+        (PRINT + "// CHECK: {{(}}\n1", "R07", ""),
+        (PRINT + "// CHECK:\n1", "R0730", "empty check"),
+        ("// RUN: relay check %s\n" + "// CHECK: ok\nnn.rellu(1f)", "R0730", "ended with status 1"),
+        (PRINT.replace("relay", "not relay") + "// CHECK: 1\n1", "R0730", "the call succeeds"),
+    ],
+)
+def test_wrong_tests(capsys: Caps, tmp_path: Path, text: str, code: str, says: str) -> None:
+    ran = run(capsys, tmp_path, a=text)
+    assert ran.status == 1 and "1 failed" in ran.out
+    assert f"error[{code}" in ran.err and says in ran.err.lower() + ran.err and "Traceback" not in ran.err, ran.err
+
+
+def test_wrong_calls(capsys: Caps, tmp_path: Path) -> None:
+    one_diagnostic(relay(capsys, "test", tmp_path), 2, "R0700")
+    one_diagnostic(relay(capsys, "test", tmp_path, "-j", "0"), 2, "R0700")
+    one_diagnostic(relay(capsys, "test", tmp_path / "none.relay"), 2, "R0001")
+    (tmp_path / "a.relay").write_bytes(b"\xff// RUN:")
+    ran = relay(capsys, "test", tmp_path)
+    assert ran.status == 1 and "error[R0003]" in ran.err
+
+
+def test_without_filecheck_the_command_to_install_it(
+    capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.relay").write_text(PRINT + "// CHECK: 1\n1\n")
+    monkeypatch.setitem(sys.modules, "filecheck.finput", None)
+    ran = relay(capsys, "test", tmp_path)
+    one_diagnostic(ran, 2, "R0733")
+    assert "pip install 'relaylang[test]'" in ran.err
+
+
+EXPECTED = """\
+// RUN: relay check %s --verify-diagnostics
+// expected-error@+1 {{no operator}}
+nn.rellu(1f)
+// -----
+// expected-error-re@below {{R0202: .*{{rel+u}}}}
+nn.rellu(2f)
+// -----
+add(1, 2)
+"""
+
+
+def test_expected_diagnostics(capsys: Caps, tmp_path: Path) -> None:
+    first = run(capsys, tmp_path, "--update", a=EXPECTED)
+    assert first.status == 0 and "1 updated" in first.out
+    text = (tmp_path / "a.relay").read_text()
+    assert text.count("// expected-error@+1 {{") == 2 and "no operator}}" not in text
+    assert run(capsys, tmp_path).out.startswith("1 passed")
+    elsewhere = run(capsys, tmp_path, a=text.replace("@+1", "@+0", 1))
+    assert elsewhere.status == 1
+    assert "expected error did not come, at line 2" in elsewhere.err and "unexpected error: R0202" in elsewhere.err
+    assert "a.relay:3:1" in elsewhere.err
+
+
+def test_update_writes_checks_and_keeps_everything_else(capsys: Caps, tmp_path: Path) -> None:
+    text = "// What it is about.\n" + PRINT + "// CHECK: wrong\n// CHECK-NEXT: too\n// A remark.\n" + TWO
+    other = tmp_path / "other.txt"
+    other.write_text("stays")
+    ran = run(capsys, tmp_path, "--update", a=text, b=PRINT + TWO, c="// RUN: relay check %s\n// CHECK: a\nnn.rellu(1f)")
+    assert ran.status == 1 and "2 updated, 1 failed" in ran.out
+    wanted = "// CHECK: %0 = add(1, 2);\n// CHECK-NEXT: multiply(%0, 3)\n"
+    assert (tmp_path / "a.relay").read_text() == "// What it is about.\n" + PRINT + wanted + "// A remark.\n" + TWO
+    assert (tmp_path / "b.relay").read_text() == PRINT + wanted + "\n" + TWO
+    assert (tmp_path / "c.relay").read_text().endswith("nn.rellu(1f)") and other.read_text() == "stays"
+    before = (tmp_path / "a.relay").stat().st_mtime_ns
+    assert run(capsys, tmp_path, "-k", "/a.relay", "--update").status == 0
+    assert (tmp_path / "a.relay").stat().st_mtime_ns == before
+
+
+def test_parts_are_run_on_their_own(capsys: Caps, tmp_path: Path) -> None:
+    text = PRINT + "%x = add(1, 2);\n%x\n// -----\n%x = multiply(3, 4);\n%x\n"
+    assert run(capsys, tmp_path, "--update", a=text).status == 0
+    first, _, second = (tmp_path / "a.relay").read_text().partition("// -----\n")
+    assert "// CHECK: add(1, 2)" in first and second.startswith("// CHECK: multiply(3, 4)")
+    assert run(capsys, tmp_path).status == 0
+
+
+def test_a_call_that_does_not_end(capsys: Caps, tmp_path: Path) -> None:
+    loop = "def @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }\n"
+    ran = run(capsys, tmp_path, "--timeout", "2", a="// RUN: relay run %s\n// CHECK: 1\n" + loop)
+    assert ran.status == 1 and "longer than 2 s" in ran.err
+
+
+def test_parts_keep_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "a.relay"
+    file.write_text(EXPECTED)
+    test = read_test(str(file))
+    assert [(p.first, p.last, [e.line for e in p.expected]) for p in test.parts] == [(1, 3, [3]), (5, 6, [6]), (8, 8, [])]
+    assert test.part_text(test.parts[2]) == "\n" * 7 + "add(1, 2)\n"
