@@ -10,6 +10,7 @@ from relaylang.ir.expr import Call, Constant, Expr, MetaRef, RawAttrs
 from relaylang.ir.types import ANY, TensorType, Type
 from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.build_types import TypeActions
+from relaylang.syntax.choices import not_a_choice
 from relaylang.syntax.metadata import MetaNode
 from relaylang.syntax.scope import shown
 from relaylang.syntax.values import LiteralError, attribute_number, string
@@ -238,6 +239,14 @@ class AttrActions(TypeActions):
                         fix=Fix(span, near, f"did you mean `{near}`?") if near and pair.end else None,
                     )
                 )
+                continue
+            choice = not_a_choice(op.name, pair.name, pair.value)
+            if choice is not None:
+                wrong = True
+                span = self.value_place(pair)
+                fix = Fix(span, f'"{choice[1]}"', f'did you mean `"{choice[1]}"`?') if choice[1] and pair.end else None
+                what = f'attribute `{pair.name}` of `{op.name}` {choice[0]}, not "{shown(str(pair.value))}"'
+                self.report(error("R0109", what, span, fix=fix))
                 continue
             try:
                 values[pair.name] = coerce(field, pair.value)

@@ -213,9 +213,10 @@ def _arrows(h: _Here) -> Answer:
         said = error("R0101", "a clause's value stands behind `=>`", place, fix=Fix(place, "=>", "write `=>`"))
         return said, Repair(h.after, ("FAT",))
     if h.t in (":", "=>") and h.can("ARROW"):
-        said = error("R0101", "a result's type stands behind `->`", place, fix=Fix(place, "->", "write `->`"))
+        arrow = "->" if h.r.source.text[place.start - 1 : place.start].isspace() else " ->"
+        said = error("R0101", "a result's type stands behind `->`", place, fix=Fix(place, arrow, "write `->`"))
         return said, Repair(h.after, ("ARROW",))
-    if h.t == "=" and h.p == ":" and h.at is not None:
+    if h.t == "=" and h.p == ":" and h.at is not None and h.r.source.end_of(h.at) == h.r.source.start_of(h.i):
         span = h.r.place(h.at, h.i)
         said = error("R0101", "a name is bound with `=`", span, fix=Fix(span, "=", "write `=`"))
         return said, Repair(h.after, ("EQ",), dropped=1)
@@ -316,7 +317,8 @@ def _branches(h: _Here) -> Answer:
         return said, Repair(h.i, ("LPAR",), owed=("RPAR",))
     if h.p == "else" and h.can("LBRACE") and h.k in EXPRESSION:
         return _body(h, "a branch stands in `{ }`", h.i)
-    if h.p == ")" and h.can("LBRACE") and not h.can("ARROW") and h.k in EXPRESSION:
+    in_case = h.at is not None and h.r.tokens[h.at - 1] == "case"
+    if (h.p == ")" or in_case) and h.can("LBRACE") and not h.can("ARROW") and h.k in EXPRESSION:
         what = "a branch" if _after_condition(h) else "a clause's value"
         return _body(h, f"{what} stands in `{{ }}`", h.i)
     if h.p == "}" and h.can("ELSE") and h.t != "else" and h.at is not None:
@@ -348,6 +350,11 @@ def _after_condition(h: _Here) -> bool:
 
 def _words_of_others(h: _Here) -> Answer:
     """Words that other languages have."""
+    if h.t == "meta" and h.n == "[" and h.can("META"):
+        behind = _behind_groups(h, h.after)
+        note = "metadata is referred to as `meta[relay.Constant][0]`"
+        said = error("R0101", "not a reference to metadata", h.r.place(h.i, h.after), notes=[note])
+        return said, Repair(behind.at, ("META",)) if behind is not None else None
     if h.pk != "NAME" or h.at is None:
         if h.k == "NAME" and h.t == "in" and h.can("SEMI"):
             place = h.place()
@@ -373,9 +380,9 @@ def _words_of_others(h: _Here) -> Answer:
     return None
 
 
-def _behind_groups(h: _Here) -> Repair | None:
-    """Go on behind the `[...][...]` that begins here, if it ends on its line."""
-    at = h.i
+def _behind_groups(h: _Here, at: int | None = None) -> Repair | None:
+    """Go on behind the `[...][...]` that begins at a token (this one), if it ends on its line."""
+    at = h.i if at is None else at
     for _ in range(2):
         if h.r.tokens[at] != "[":
             break
@@ -492,8 +499,16 @@ def _blocks(h: _Here) -> Answer:
                          also=[(spot, "`)` is missing in front of this")], fix=fix)  # fmt: skip
             r.open.pop()
             return said, Repair(h.i, ("RPAR", "LBRACE"), dropped=1)
-    if h.k == "NAMEP" and h.p in ("[", "<", ",") and h.at is not None and h.can("NAME", "RSQ", "LPAR") and r.open:
+    if h.k == "NAMEP" and h.p == "<" and h.can("NAME", "GT", "LPAR"):
         end = h.part(h.i, len(h.t) - 1, len(h.t) - 1)
+        said = error("R0102", "this `<` is never closed", r.place(h.at or 0), "opened here",
+                     also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`>` is missing in front of this")],
+                     fix=Fix(end, ">", "put `>` here"))  # fmt: skip
+        return said, Repair(h.after, ("NAME", "GT", "LPAR"))
+    if h.k == "NAMEP" and h.p in ("[", ",") and h.at is not None and h.can("NAME", "RSQ", "LPAR") and r.open:
+        end = h.part(h.i, len(h.t) - 1, len(h.t) - 1)
+        if r.open[-1][0] != "[" or r.tokens[r.open[-1][1] - 1][:1] not in ("@", "f"):
+            return None
         said = error("R0102", "this `[` is never closed", r.bracket(r.open[-1][1]), "opened here",
                      also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`]` is missing in front of this")],
                      fix=Fix(end, "]", "put `]` here"))  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
 
-from relaylang.diagnostics import Diagnostic, Diagnostics, RelayError, and_more, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
 from relaylang.ir.module import IRModule
@@ -220,20 +220,7 @@ def read(
         except SyntaxStop as stop:
             from relaylang.syntax.recover import syntax_errors
 
-            wrong, begins = syntax_errors(tab, tokens, source, stop.at)
-            raise RelayError(_together(builder, wrong, begins)) from None
-
-
-def _together(builder: Builder, wrong: list[Diagnostic], begins: int) -> list[Diagnostic]:
-    """What was found in front of the first syntax error, then the syntax errors; no more of both than are shown."""
-    before = [d for d in builder.said.items if d.severity == "error" and d.span is not None and d.span.start < begins]
-    said = Diagnostics()
-    found = before + [d for d in wrong if d.severity == "error"]
-    for diagnostic in sorted(found, key=lambda d: d.span.start if d.span is not None else 0):
-        said.add(diagnostic)
-    hidden = said.errors - len(said.items)
-    rest = [d for d in wrong if d.severity != "error"]
-    return said.items + (rest if not hidden else and_more(hidden))
+            raise RelayError(syntax_errors(tab, tokens, source, stop.at, builder.said)) from None
 
 
 class _Reader(Builder):

@@ -9,7 +9,7 @@ takes the place of what was begun.
 
 from __future__ import annotations
 
-from relaylang.diagnostics import Diagnostic, Fix, and_more, error
+from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, and_more, error
 from relaylang.source import Span
 from relaylang.suggest import did_you_mean
 from relaylang.syntax import mistakes
@@ -55,6 +55,10 @@ class Recovery:
         self.since = 3
         self.before: int | None = None
         self.stopped = False
+        #: The line of an error whose repair did not lead far: nothing else is said of it.
+        self.doubtful = 0
+        #: The first `{` whose `}` stands further left than the line that opens it.
+        self.suspect: int | None = None
 
     # -- the text's tokens
 
@@ -85,6 +89,15 @@ class Recovery:
         end = self.source.end_of(at)
         return Span(self.source.plain, end - 1, end)
 
+    def indent(self, i: int, line: bool = False) -> int:
+        """The indentation of a token that is the first on its line, or, with `line`, of its line."""
+        start = self.source.start_of(i)
+        begin = self.source.text.rfind("\n", 0, start) + 1
+        front = self.source.text[begin:start]
+        if front.strip():
+            return len(front) - len(front.lstrip()) if line else len(front)
+        return len(front)
+
     def may_end(self, i: int) -> bool:
         """Whether a statement may end in front of token `i` without its `;`."""
         return self.tokens[i] in ("", "}") or self.source.newline_before(i)
@@ -113,8 +126,7 @@ class Recovery:
             if at is None or (stuck and not self.tokens[i]):
                 break
             i = at + (stuck > 3)
-        hidden = self.count - len(self.found)
-        return self.found + and_more(hidden, self.count < _COUNTED)
+        return self.found
 
     def ends(self, i: int, kind: str) -> bool:
         """End the statement in front of token `i` where it may end without its `;`."""
@@ -127,7 +139,9 @@ class Recovery:
         if last in CLOSES and (len(token) == 1 or last == "("):
             self.open.append((last, i, height))
         elif token in _OPENS and self.open:
-            self.open.pop()
+            _, opened, _ = self.open.pop()
+            if token == "}" and self.suspect is None and self.indent(i) < self.indent(opened, True):
+                self.suspect = opened
         elif token in _DEFINITIONS:
             self.open.clear()
         self.before = i
@@ -140,7 +154,8 @@ class Recovery:
 
     def wrong(self, i: int, kind: str) -> int | None:
         """Token `i` cannot follow. Say it, and return where reading goes on."""
-        noise = self.since < 3
+        line = self.source.locate(self.source.start_of(i))[0]
+        noise = self.since < 3 or (line == self.doubtful and bool(self.tokens[i]))
         self.since = 0
         known = mistakes.recognise(self, i, kind)
         if known is not None:
@@ -153,14 +168,17 @@ class Recovery:
             return self.resume(i)
         made = self.repaired(i, kind)
         if made is not None:
-            diagnostic, repair = made
+            diagnostic, repair, done = made
             if not noise:
                 self.say(diagnostic)
+            if done < _PROGRESS:
+                self.doubtful = line
             self.apply(repair)
             self.since = 3
             return repair.at
         if not noise:
             self.say(self.complaint(i, kind))
+        self.doubtful = line
         return self.resume(i)
 
     def apply(self, repair: Repair) -> bool:
@@ -202,16 +220,16 @@ class Recovery:
             i += 1
         return done
 
-    def repaired(self, i: int, kind: str) -> tuple[Diagnostic, Repair] | None:
-        """The best of the small repairs and what is to be said, or None where none leads on."""
-        best: tuple[int, Diagnostic, Repair] | None = None
+    def repaired(self, i: int, kind: str) -> tuple[Diagnostic, Repair, int] | None:
+        """What is to be said, the best of the small repairs, and how far it leads; None where none leads on."""
+        best: tuple[Diagnostic, Repair, int] | None = None
         for diagnostic, repair, wanted in self.candidates(i, kind):
             done = self.progress(repair.at, repair.feed, repair.dropped)
-            if done >= wanted and (best is None or done > best[0]):
-                best = (done, diagnostic, repair)
+            if done >= wanted and (best is None or done > best[2]):
+                best = (diagnostic, repair, done)
                 if done == _PROGRESS:
                     break
-        return best[1:] if best is not None else None
+        return best
 
     def candidates(self, i: int, kind: str):  # type: ignore[no-untyped-def]
         """Repairs in the order of their likelihood: what is said, the repair, how many tokens must follow it."""
@@ -256,7 +274,7 @@ class Recovery:
             if other in possible and kind != "BAD":
                 yield self.complaint(i, kind, possible), Repair(i, (other,)), 3
         if "SEMI" in possible and kind in EXPRESSION:
-            yield self.complaint(i, kind, possible), Repair(i, ("SEMI",)), 5
+            yield self.complaint(i, kind, possible), Repair(i, ("SEMI",)), 3
         if token and kind != "BAD":
             yield self.complaint(i, kind, possible), Repair(self.next(i)), 6
 
@@ -296,6 +314,10 @@ class Recovery:
         """A bracket that is open where token `i` ends what it stands in."""
         closer = CLOSES[sign]
         place = self.behind(self.before)
+        if not self.tokens[i] and not depth:
+            at = self.suspect if sign == "{" and self.suspect is not None else at
+            if not self.count:
+                self.first = at + 1
         seen = "the text ends here" if not self.tokens[i] else f"`{closer}` is missing in front of this"
         inner = [CLOSES[s] for s, _, _ in reversed(self.open[len(self.open) - 1 - depth :])]
         notes = [f"{depth} more bracket{'s' * (depth > 1)} inside it {'are' if depth > 1 else 'is'} open, too"] if depth else []
@@ -336,6 +358,10 @@ class Recovery:
         top = self.open[-1] if self.open else None
         if not token and top is not None:
             sign, at, _ = top
+            if sign == "{" and self.suspect is not None:
+                at = self.suspect
+            if not self.count:
+                self.first = at + 1
             ends = f"the text ends here; expected {listed(words)}" if words else "the text ends here"
             return error(
                 "R0102", f"this `{sign}` is never closed", self.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)]
@@ -343,7 +369,8 @@ class Recovery:
         found = found_in_words(kind, token)
         title = f"expected {listed(words)}, found {found}" if words else f"nothing can follow here, but there is {found}"
         label = "not possible here"
-        if self.before is not None and self.tokens[self.before] in ("+", "-", "*", "/", "<", ">", "<=", ">=", "==", "!="):
+        operand = self.before is not None and "an expression" in words
+        if self.before is not None and operand and self.tokens[self.before] in ("+", "-", "*", "/", "<", ">", "<=", ">=", "==", "!="):
             label = f"an operand of `{self.tokens[self.before]}` is missing in front of this"
         also = []
         closer = CLOSES[top[0]] if top is not None else ""
@@ -366,15 +393,18 @@ class Recovery:
                 if token in _SYNC:
                     if self.put_error(self.kind(at), hopeless):
                         self.leave(token)
+                        self.since = 3 if token in (";", "}") else 0
                         return at
                 elif starts_line and self.source.newline_before(at):
                     if token in _DEFINITIONS:
                         if self.put_error(self.kind(at), hopeless):
                             self.open.clear()
                             self.owed.clear()
+                            self.since = 3
                             return at
                     elif self.put_error("SEMI", hopeless) and self.machine.feed("SEMI"):
                         self.leave(";")
+                        self.since = 3
                         return at
             if token[-1] in CLOSES and (len(token) == 1 or token[-1] == "("):
                 depth += 1
@@ -409,14 +439,20 @@ class Recovery:
         return False
 
 
-def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int) -> tuple[list[Diagnostic], int]:
-    """Every syntax error of a text in which the loop stopped at token `at`, and the offset from which on it is wrong."""
+def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, known: Diagnostics) -> list[Diagnostic]:
+    """What there is to say of a text in which the loop stopped at token `at`.
+
+    `known` is what was found until then; of it counts what stands in front of the first error of syntax.
+    """
     recovery = Recovery(tab, tokens, source)
     found = recovery.run()
-    first = recovery.first if recovery.first is not None else at
     if not found:
         token = tokens[at]
-        found = [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))]
+        return [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))]
     if recovery.stopped:
-        return found[-1:], -1
-    return found, source.start_of(max(0, first - 1))
+        return found[-1:]
+    begins = source.start_of(max(0, (recovery.first if recovery.first is not None else at) - 1))
+    before = [d for d in known.items if d.severity == "error" and d.span is not None and d.span.start < begins]
+    every = sorted(before + found, key=lambda d: d.span.start if d.span is not None else 0)[:_LIMIT]
+    hidden = len(before) - len(every) + recovery.count + (known.errors - known.limit if known.errors > known.limit else 0)
+    return every + and_more(hidden, recovery.count < _COUNTED)

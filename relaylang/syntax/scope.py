@@ -285,7 +285,8 @@ class Scope:
         scalars = ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor")
         near = OTHER_DTYPES.get(name.lower())
         known = (near,) if near else chain(self.type_vars, self.global_types, scalars)
-        self.unknown("R0207", "type", name, self.place(at), known, near=near)
+        notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it"] if name == "List" else ()
+        self.unknown("R0207", "type", name, self.place(at), known, "", notes, near)
 
     def close_type_vars(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:
         for name, old, _ in binders:
@@ -362,7 +363,7 @@ class Scope:
         elif name in ("Cons", "Nil"):
             notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it: a text defines the types that it uses"]
         elif not upper:
-            known = chain(OPS, known)
+            known = chain(OPS, ("ref", "ref_read", "ref_write"), known)
         if self.tokens[at + 1 : at + 2] == ["=="]:
             notes.append("an attribute is given with one `=`")
         self.unknown("R0202", kind, name, self.within(at, 0, end), known, "", notes, near)
