@@ -27,6 +27,6 @@ NAMES: dict[str, str] = {
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     name: f"relaylang.{name}"
-    for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "runtime",
-                 "source", "syntax", "transform", "typing")
+    for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "prelude",
+                 "runtime", "source", "std", "syntax", "transform", "typing")
 }  # fmt: skip

@@ -28,7 +28,7 @@ FLOORS = [
     {"runtime.files", "runtime.text"},
     {"syntax"},
     {"runtime.params", "runtime.random"},
-    {"std"},
+    {"std", "prelude"},
     {"passes"},
     {"patterns", "dataflow_pattern"},
     {"byoc"},

@@ -10,7 +10,7 @@ from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_text
 from relaylang.source import Span
-from relaylang.syntax import parse
+from relaylang.std import read
 from relaylang.typing import infer
 
 
@@ -32,7 +32,7 @@ class Program:
 def load(path: str) -> Program:
     """Read a program. Raises `RelayError` where there is none in the file."""
     source = read_text(path)
-    result = parse(source.text, source.name)
+    result = read(source.text, source.name)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]

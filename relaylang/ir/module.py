@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
@@ -13,7 +13,8 @@ from relaylang.ir.visit import free_vars
 class IRModule:
     """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
 
-    Indexing takes a name or a variable: `mod["main"]`. Looking up what is not there raises `KeyError`.
+    Indexing takes a name or a variable: `mod["main"]`. Looking up what is not there raises `KeyError`, after the
+    module's `library`, if it has one, has been asked to add it.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class IRModule:
         self.attrs: dict[str, AnyValue] = dict(attrs or {})
         self._globals = {gv.name_hint: gv for gv in self.functions}
         self._types = {gtv.name_hint: gtv for gtv in self.type_definitions}
+        self.library: Callable[[IRModule, str], bool] | None = None
 
     @classmethod
     def from_expr(
@@ -42,17 +44,31 @@ class IRModule:
         return mod
 
     def get_global_var(self, name: str) -> GlobalVar:
+        """The function's variable. Raises `KeyError`."""
+        if name not in self._globals and self.library is not None:
+            self.library(self, name)
         return self._globals[name]
 
     def get_global_vars(self) -> list[GlobalVar]:
         return list(self.functions)
 
+    def get_global_type_vars(self) -> list[GlobalTypeVar]:
+        return list(self.type_definitions)
+
     def get_global_type_var(self, name: str) -> GlobalTypeVar:
+        """The type definition's variable. Raises `KeyError`."""
+        if name not in self._types and self.library is not None:
+            self.library(self, name)
         return self._types[name]
+
+    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
+        """The type definition's variable and its constructors: `List, Cons, Nil = mod.get_type("List")`."""
+        var = self.get_global_type_var(name)
+        return (var, *self.type_definitions[var].constructors)
 
     def get_constructor(self, type_name: str, name: str) -> Constructor:
         """The constructor `name` of the type definition `type_name`."""
-        for constructor in self.type_definitions[self._types[type_name]].constructors:
+        for constructor in self.type_definitions[self.get_global_type_var(type_name)].constructors:
             if constructor.name_hint == name:
                 return constructor
         raise KeyError(f"{type_name} has no constructor {name}")
@@ -62,7 +78,7 @@ class IRModule:
 
     def __getitem__(self, key: str | GlobalVar | GlobalTypeVar) -> AnyValue:
         if isinstance(key, str):
-            key = self._globals[key]
+            key = self.get_global_var(key)
         if isinstance(key, GlobalTypeVar):
             return self.type_definitions[key]
         return self.functions[key]

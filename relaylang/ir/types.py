@@ -141,6 +141,10 @@ class GlobalTypeVar(Type):
         self.kind = kind
         self.span = span
 
+    def __call__(self, *args: Type) -> TypeCall:
+        """The definition applied to types: `List(scalar_type("int32"))`."""
+        return TypeCall(self, args)
+
 
 class TypeCall(Type):
     """A type definition applied to type arguments: `List[A]`."""
