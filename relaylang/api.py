@@ -11,18 +11,21 @@ from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, Function, GlobalVar, IRModule
-from relaylang.syntax import parse as read
+from relaylang.std import read
 from relaylang.typing import infer
 
 define_codes({"R0730": "wrong argument of the Python interface"})
 
 
-def parse(source: str, source_name: str = "from_string") -> IRModule:
+def parse(source: str, source_name: str = "from_string", init_module: IRModule | None = None) -> IRModule:
     """The module that a text holds, unchecked; an expression becomes its @main. Raises `RelayError`.
+
+    `init_module` holds definitions that the text may use, which come into the result. A text whose head says
+    `import "prelude.rly"` uses the Prelude.
 
     `relaylang.syntax.parse` returns the notes and the free variables too.
     """
-    result = read(source, source_name)
+    result = read(source, source_name, init_module)
     if result.module is not None:
         return result.module
     assert result.expr is not None
