@@ -83,9 +83,3 @@ def turn_kernel(name: str, isa: Isa, dtype: str) -> str:
         out.append(f"  *({vec}u*)(r + {i} * m) = a{i};")
     out.append("}")
     return "\n".join(out)
-
-
-def tiles_of(length: int, most: int) -> tuple[int, int]:
-    """How many blocks of which size cover `length` rows, none above `most`; the last one overlaps its neighbour."""
-    count = -(-length // most)
-    return count, -(-length // count)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.gemm import block_kernel, tiles_of, turn_kernel, vector_types
+from relaylang.backends.cpu.gemm import block_kernel, turn_kernel, vector_types
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.nn_dense import accumulator, finish, through_buffer
@@ -207,7 +207,10 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     o_steps = strides_of([conv.batch, *out, channels_out] if conv.last else [conv.batch, channels_out, *out])
     x_pixel, x_channel = (x_steps[1:-1], 1) if conv.last else (x_steps[2:], x_steps[1])
     o_pixel, _ = (o_steps[1:-1], 1) if conv.last else (o_steps[2:], o_steps[1])
-    vectors, most = isa.blocks(conv.outputs)
+    # The rows of a block: pixels along the last axis, or several short lines together.
+    several = len(out) > 1 and not conv.last and sink.mergeable(conv.axes[-2], conv.axes[-1])
+    tiling = isa.tiling(conv.outputs, out[-1], out[-2] if several else 1)
+    vectors, rows, lines = tiling.vectors, tiling.rows, tiling.lines
     width = vectors * isa.lanes
     blocks = -(-conv.outputs // width)
     packed = _pack(kernel, call, conv, weight, dtype, width, weight_zero)
@@ -220,14 +223,9 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     taps = [n * dil[-1] * x_pixel[-1] for n in range(kern[-1] if unrolled < len(kern) else 1)]
     arguments = "".join(f", {count}, {step}" for count, step in loops)
 
-    # The rows of a block: pixels along the last axis, or several short lines together.
     length = out[-1]
-    lines = 1
-    if len(out) > 1 and not conv.last and length * 2 <= most and sink.mergeable(conv.axes[-2], conv.axes[-1]):
-        lines = min(most // length, out[-2])
-    segment = min(length, 8 * most)
-    segments = -(-length // segment)
-    tiles, rows = tiles_of(segment, most) if lines == 1 else (1, length)
+    segments, tiles = tiling.segments, tiling.tiles
+    segment = min(length, tiles * rows)
     step = stride[-1] * x_pixel[-1]
     heights = out[:-1]
     positions = list(heights)
@@ -268,36 +266,25 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     put(f"  const {ctype}* w = {packed.name} + (g * {blocks} + b) * {panel}L;")
     put(f"  const long c0 = b * {width}, cn = {conv.outputs} - c0 < {width} ? {conv.outputs} - c0 : {width};")
     area = segment * lines
+    held = -(-area // lanes) * lanes
     direct = sink.direct if conv.last else None
-    # Channels first, a square of numbers is turned at a time and may write beyond a line's end.
-    channel_step = 1 if conv.last else -(-(area + lanes) // lanes) * lanes
-    row_step = width if conv.last else 1
-    if direct is None:
-        put(f"  {ctype} r[{area * width if conv.last else channel_step * width}] __attribute__((aligned(64)));")
-    else:
-        row_step = o_pixel[-1]
-        o_at = [f"n * {o_steps[0]}", f"g * {conv.outputs} + c0", *[f"y{n} * {o_pixel[n]}" for n in range(len(heights))]]
-        put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)}" + (f" + p0 * {row_step};" if segments > 1 else ";"))
-    held = -(-rows * lines // lanes) * lanes
     put(f"  {ctype} t[{held * width}] __attribute__((aligned(64)));")
-    pad = "  "
-    base = "0"
     if tiles > 1:
-        put(f"  for (long q = 0; q < {tiles}; q++) {{")
-        put(f"    const long p = q < {tiles - 1} ? q * {rows} : {segment - rows};")
-        base = "p"
-        pad = "    "
-    put(f"{pad}{block}(x + {base} * {step}, w, t{arguments});")
-    total = rows * lines
-    if conv.last:
-        put(f"{pad}for (long i = 0; i < {total}; i++) for (long c = 0; c < cn; c++)"
-            f" r[({base} + i) * {row_step} + c] = t[i * {width} + c];")  # fmt: skip
+        put(f"  for (long q = 0; q < {tiles}; q++) {{\n    const long p = q < {tiles - 1} ? q * {rows} : {segment - rows};\n"
+            f"    {block}(x + p * {step}, w, t + p * {width}{arguments});\n  }}")  # fmt: skip
     else:
-        for first in range(0, total, lanes):
-            put(f"{pad}for (long c = 0; c < cn; c += {lanes})"
-                f" {turn}(t + {first * width} + c, {width}, r + c * {channel_step} + {base} + {first}, {channel_step});")  # fmt: skip
-    if tiles > 1:
-        put("  }")
+        put(f"  {block}(x, w, t{arguments});")
+    source, row_step, channel_step = "t", width, 1
+    if direct is not None:
+        o_at = [f"n * {o_steps[0]}", f"g * {conv.outputs} + c0", *[f"y{n} * {o_pixel[n]}" for n in range(len(heights))]]
+        put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)}" + (f" + p0 * {o_pixel[-1]};" if segments > 1 else ";"))
+        put(f"  for (long i = 0; i < {area}; i++) for (long c = 0; c < cn; c++) r[i * {o_pixel[-1]} + c] = t[i * {width} + c];")
+    elif not conv.last:
+        # Channels first, a square of numbers is turned at a time; the odd step keeps addresses from meeting in the cache.
+        source, row_step, channel_step = "r", 1, held + lanes
+        put(f"  {ctype} r[{channel_step * width}] __attribute__((aligned(64)));")
+        put(f"  for (long i = 0; i < {area}; i += {lanes}) for (long c = 0; c < cn; c += {lanes})"
+            f" {turn}(t + i * {width} + c, {width}, r + c * {channel_step} + i, {channel_step});")  # fmt: skip
     if direct is None:
         channel = f"g * {conv.outputs} + c0"
         bounds = {0: ("n", "n + 1"), conv.channel: (channel, f"{channel} + cn")}
@@ -320,7 +307,7 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
                 shift = f"y{count - 2} * {length * row_step}"
             if segments > 1:
                 bounds[conv.axes[-1]] = (start, end)
-        put(f"  const {ctype}* v = r - (({channel}) * {channel_step} + {shift});")
+        put(f"  const {ctype}* v = {source} - (({channel}) * {channel_step} + {shift});")
         stage.lines += sink.store_block("v", strides, bounds, flat_bounds)
     put("}")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import is_float
-from relaylang.backends.cpu.gemm import block_kernel, tiles_of, vector_types
+from relaylang.backends.cpu.gemm import block_kernel, vector_types
 from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.lower.common import convert
@@ -58,7 +58,8 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         return
     ctype, _, _ = vector_types(dtype)
     rows, columns, depth = product.rows, product.columns, product.depth
-    vectors, most = isa.blocks(columns)
+    tiling = isa.tiling(columns, rows)
+    vectors, size = tiling.vectors, min(rows, tiling.rows)
     width = vectors * isa.lanes
     blocks = -(-columns // width)
     panel = depth * width
@@ -76,9 +77,8 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         )
 
     packed = kernel.packed(right, batches * blocks * panel, dtype, text, extra)
-    segment = min(rows, 8 * most)
-    segments = -(-rows // segment)
-    tiles, size = tiles_of(segment, most)
+    segments, tiles = tiling.segments, tiling.tiles
+    segment = min(rows, tiles * size)
     # Four steps of the sum are unrolled, the rest is a loop of its own in the packed order.
     unroll = next(n for n in (4, 3, 2, 1) if depth % n == 0)
     step = product.left[2]
