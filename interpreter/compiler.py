@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, TAIL_CALL, Block, Code
 from relaylang.interpreter.errors import Trap
 from relaylang.interpreter.kernels import KERNELS
 from relaylang.interpreter.memory import MemoryLimit, type_bytes
 from relaylang.interpreter.steps import (
-    Slots,
     Step,
     closure_step,
     constructor_step,
@@ -72,9 +72,6 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 from relaylang.passes.to_anf import convert
 
-#: How a block ends.
-RETURN, JUMP, BRANCH, MATCH, CALL, TAIL_CALL = range(6)
-
 _SMALL = 16
 
 
@@ -88,42 +85,6 @@ class Binding:
 
 #: Called behind each operator call with its binding, its value and the seconds that it took.
 Observer = Callable[[Binding, Value, float], None]
-
-
-class Block:
-    """Steps, and what comes behind them. `nodes` gives each step's expression and operand slots, for errors."""
-
-    __slots__ = ("arms", "callee", "code", "end", "fetch", "into", "next", "node", "nodes", "other", "slot", "steps")
-
-    def __init__(self, code: Code) -> None:
-        self.code = code
-        self.steps: list[Step] = []
-        self.nodes: list[tuple[Expr, tuple[int, ...]] | None] = []
-        self.end = RETURN
-        self.node: Expr | None = None
-        #: the value to return, the condition, what is matched, or the callee's slot
-        self.slot = 0
-        #: where control goes (the branch taken for True), where it goes for False
-        self.next: Block | None = None
-        self.other: Block | None = None
-        self.arms: list[tuple[Callable[[Value, Slots], bool], Block]] = []
-        #: for calls: the callee where it is known, how to fetch the arguments, where the result goes
-        self.callee: Code | None = None
-        self.fetch: Callable[[Slots], Slots] = list
-        self.into = 0
-
-
-class Code:
-    """A function ready to run. `template` is what follows the arguments and captured values in a frame."""
-
-    __slots__ = ("arity", "entry", "function", "name", "template")
-
-    def __init__(self, name: str, function: Function) -> None:
-        self.name = name
-        self.function = function
-        self.arity = len(function.params)
-        self.entry: Block | None = None
-        self.template: Slots = []
 
 
 def as_slot_value(value: Any) -> Value:

@@ -20,7 +20,19 @@ from relaylang.interpreter.machine import run
 from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.interpreter.watch import Watch
-from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Type, Var, free_vars, post_order
+from relaylang.ir import (
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    MetaRef,
+    TensorType,
+    Type,
+    Var,
+    free_vars,
+    post_order,
+)
 from relaylang.ir.types import TupleType, type_text
 from relaylang.typing import infer
 
@@ -48,7 +60,7 @@ class Evaluator:
         self.observer = observer
         self.watch = watch
         self._limit = MemoryLimit(memory_limit) if memory_limit is not None else None
-        self._linker = self._new_linker(self.module)
+        self._linker = Linker(self.module, self.values, observer, watch, self._limit)
         if any([f.checked_type is None for f in self.module.functions.values()]):
             _check(infer(self.module))
 
@@ -68,22 +80,18 @@ class Evaluator:
         given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
         return self._run(code, given)
 
-    def _new_linker(self, module: IRModule) -> Linker:
-        return Linker(module, self.values, self.observer, self.watch, self._limit)
-
     def _named(self, function: Function) -> dict[str, Any]:
         """Values that were given for the function's parameters."""
         return {p.name_hint: self.values[p.name_hint] for p in function.params if p.name_hint in self.values}
 
     def expression(self, expr: Expr) -> Value:
         """The value of an expression that need not belong to the module's functions."""
-        free = check_free(expr, self.values)
+        free, values = check_free(expr, self.values)
         if expr.checked_type is None:
             _check(infer(expr, fragment=True, module=self.module, assume=free))
         main = Function((), expr)
-        linker = self._new_linker(
-            self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main})
-        )
+        module = self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main})
+        linker = Linker(module, values, self.observer, self.watch, self._limit)
         linker.codes = {k: v for k, v in self._linker.codes.items()}
         return self._run(linker.global_code(linker.module.get_global_var("<expression>")), [], linker)
 
@@ -180,10 +188,11 @@ def missing_values(expr: Expr) -> list[Var | MetaRef]:
     return needed + [node for node in post_order(expr) if isinstance(node, MetaRef)]
 
 
-def check_free(expr: Expr, values: Mapping[str, Any]) -> dict[Var, Type]:
-    """The types that the values give free variables. Every free variable and missing constant must have a value that
-    fits its type. Raises `RelayError`."""
+def check_free(expr: Expr, values: Mapping[str, Any]) -> tuple[dict[Var, Type], dict[str, Any]]:
+    """The types that the values give free variables, and the values as those of their types. Every free variable and
+    missing constant must have a value that fits its type. Raises `RelayError`."""
     problems = []
+    found = dict(values)
     types: dict[Var, Type] = {}
     for node in missing_values(expr):
         what = f"%{node.name_hint}" if isinstance(node, Var) else node.name_hint
@@ -192,7 +201,7 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> dict[Var, Type]:
             of = f" of type {type_text(ty)}" if ty is not None else ""
             problems.append(error("R0403", f"{what}{of} has no value", node.span, notes=["give it one by its name"]))
             continue
-        value = as_value(values[node.name_hint], ty)
+        value = found[node.name_hint] = as_value(values[node.name_hint], ty)
         wrong = mismatch(value, ty)
         if isinstance(node, Var) and is_tensor(value):
             types[node] = tensor_type(value)
@@ -200,7 +209,7 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> dict[Var, Type]:
             problems.append(error("R0402", f"the value for {what} {wrong}", node.span))
     if problems:
         raise RelayError(problems)
-    return types
+    return types, found
 
 
 def evaluate(
@@ -226,7 +235,7 @@ def evaluate(
     if isinstance(program, IRModule):
         return Evaluator(program, values, observer, watch, memory_limit).call(entry, args, named)
     if isinstance(program, Function):
-        free = check_free(program, values or {})
+        free, values = check_free(program, values or {})
         if program.checked_type is None:
             _check(infer(program, fragment=True, module=module, assume=free))
         functions = dict(module.functions) if module is not None else {}
@@ -240,23 +249,106 @@ def evaluate(
 
 
 class Executor:
-    """What `create_executor` returns: `evaluate()` gives a Python function, or a value for an expression."""
+    """What `create_executor` returns. `evaluate()` gives the module's @main as a Python function.
+
+    `params` are values for parameters of @main by name: the function takes the others, in their order.
+    """
 
     def __init__(self, mod: IRModule | None, params: Mapping[str, Any] | None = None) -> None:
         self.mod = mod if mod is not None else IRModule()
-        self.evaluator = Evaluator(self.mod, params)
+        self.evaluator = Evaluator(self.mod, {n: from_python(v) for n, v in (params or {}).items()})
 
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
-        if isinstance(expr, (Function, type(None), GlobalVar)):
+        """A Python function for @main (where `expr` is None), for a `GlobalVar` or for a function; the value of any
+        other expression.
+
+        `binds` gives the expression's free variables values: arrays, numbers, tuples, or constant expressions.
+        The function takes values by position or by parameter name: numpy arrays and what has a `numpy()` of its own,
+        numbers and lists (as the parameter's element type), tuples, and the interpreter's own values. It returns a numpy
+        array (`.numpy()` is the array itself), a tuple, or a value of `interpreter.values`.
+        Raises `RelayError`: R0401 to R0403 for arguments that do not fit, others for what goes wrong on the way.
+        """
+        if binds:
+            values = {v.name_hint: from_python(b) for v, b in binds.items()}
+            evaluator = Evaluator(self.mod, {**self.evaluator.values, **values})
+            found = _with_numpy(evaluator.expression(expr if expr is not None else self.mod[_MAIN]))
+            if not isinstance(found, Closure):
+                return found
+            return lambda *args: _with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+        if expr is None or isinstance(expr, (Function, GlobalVar)):
             return self._function(expr)
-        values = {**self.evaluator.values, **{v.name_hint: b for v, b in (binds or {}).items()}}
-        return Evaluator(self.mod, values).expression(expr)
+        return _with_numpy(self.evaluator.expression(expr))
 
     def _function(self, expr: Expr | None) -> Callable[..., Value]:
-        if isinstance(expr, Function):
-            return lambda *args, **named: evaluate(expr, *args, module=self.mod, values=self.evaluator.values, **named)
-        name = expr.name_hint if isinstance(expr, GlobalVar) else _MAIN
-        return lambda *args, **named: self.evaluator.call(name, args, named)
+        evaluator, name = self.evaluator, _MAIN
+        if isinstance(expr, GlobalVar):
+            name = expr.name_hint
+        elif isinstance(expr, Function):
+            free, values = check_free(expr, evaluator.values)
+            if expr.checked_type is None:
+                _check(infer(expr, fragment=True, module=self.mod, assume=free))
+            name = "(function)"
+            evaluator = Evaluator(self.mod.with_functions({**self.mod.functions, GlobalVar(name): expr}), values)
+
+        def call(*args: Any, **named: Any) -> Value:
+            if args and name in evaluator.module:
+                # Parameters with values of their own are not among those that are given in order.
+                own = [p.name_hint for p in evaluator.module[name].params]
+                free = [n for n in own if n not in evaluator.values and n not in named]
+                if len(args) == len(free) < len(own):
+                    named, args = {**named, **dict(zip(free, args))}, ()
+            given = {n: from_python(v) for n, v in named.items()}
+            return _with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), given))
+
+        return call
+
+
+def from_python(given: Any) -> Any:
+    """A value as the interpreter takes it: a constant's data, what `numpy()` gives, and so for a tuple's fields."""
+    return _map_leaves(given, _leaf_from_python)
+
+
+def _leaf_from_python(given: Any) -> Any:
+    if isinstance(given, Constant):
+        return given.data
+    if not isinstance(given, (np.ndarray, np.generic)) and callable(getattr(given, "numpy", None)):
+        return given.numpy()
+    return given
+
+
+def _map_leaves(value: Any, f: Callable[[Any], Any]) -> Any:
+    """Tuples, however deep, with each value in them that is no tuple replaced."""
+    if not isinstance(value, tuple):
+        return f(value)
+    work: list[tuple[tuple[Any, ...], list[Any]]] = [(value, [])]
+    while True:
+        fields, done = work[-1]
+        if len(done) < len(fields):
+            item = fields[len(done)]
+            if isinstance(item, tuple):
+                work.append((item, []))
+            else:
+                done.append(f(item))
+            continue
+        work.pop()
+        if not work:
+            return tuple(done)
+        work[-1][1].append(tuple(done))
+
+
+class Array(np.ndarray):
+    """A numpy array that also answers to the names of TVM's arrays."""
+
+    def numpy(self) -> np.ndarray:
+        """The plain array, of the same memory."""
+        return self.view(np.ndarray)
+
+    asnumpy = numpy
+
+
+def _with_numpy(value: Value) -> Value:
+    """A result whose tensors, also those in tuples, have `numpy()`."""
+    return _map_leaves(value, lambda v: v.view(Array) if isinstance(v, np.ndarray) else v)
 
 
 def create_executor(
@@ -267,7 +359,7 @@ def create_executor(
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
     """As `tvm.relay.create_executor`. Every kind ("debug", "graph", "vm", "aot") is this interpreter here; `device` and
-    `target` say nothing to it."""
+    `target` say nothing to it. Raises `RelayError` for another kind and for a module that is not well-typed."""
     if kind not in ("debug", "graph", "vm", "aot", "interpreter"):
         raise RelayError(error("R0401", f"there is no executor {kind!r}; there are debug, graph, vm and aot"))
     return Executor(mod, params)

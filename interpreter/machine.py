@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.compiler import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code, Linker
+from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code
+from relaylang.interpreter.compiler import Linker
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
 from relaylang.interpreter.watch import node_name, type_says
@@ -108,13 +109,15 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
         raise evaluation_error(kind, f"{name}: {problem}", span, types, frames) from problem
 
 
-def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str]]:
+def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str] | None]:
     """Where a step gave up, what it was, and its operands' types: which it was is what the iterator has left."""
     state = steps.__reduce__()  # (iter, (list,), index) while it goes on, (iter, ((),)) once it is through
     found = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
     node, args = found if found is not None else (block.node, ())
     if node is None:
-        return None, "this", []
+        return None, "this", None
+    if found is None:
+        return node.span, node_name(node), None
     operands = node.args if isinstance(node, Call) else children(node)
     types = [type_says(slots[i], e.checked_type) for i, e in zip(args, operands)]
     return node.span, node_name(node), types

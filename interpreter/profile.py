@@ -11,7 +11,7 @@ from relaylang.interpreter.values import is_tensor, value_type
 from relaylang.interpreter.watch import Site, Slots, Watch, place
 
 if TYPE_CHECKING:
-    from relaylang.interpreter.compiler import Code
+    from relaylang.interpreter.code import Code
 
 
 @dataclass

@@ -16,7 +16,8 @@ from relaylang.interpreter.watch import Site, Watch
 from relaylang.ir import Constructor, Expr, Pattern, PatternConstructor, PatternTuple, PatternVar, Var
 
 if TYPE_CHECKING:
-    from relaylang.interpreter.compiler import Binding, Code, Observer
+    from relaylang.interpreter.code import Code
+    from relaylang.interpreter.compiler import Binding, Observer
 
 Slots = list[Any]
 Step = Callable[[Slots], None]

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaylang.ir import Constructor, TensorType, Type
+from relaylang.ir import (
+    Constructor,
+    FuncType,
+    GlobalTypeVar,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+)
 from relaylang.ir.types import type_text
 
 if TYPE_CHECKING:
-    from relaylang.interpreter.compiler import Code
+    from relaylang.interpreter.code import Code
 
 Value = Any
 
@@ -61,11 +70,11 @@ class ConstructorValue:
 
 
 class RefValue:
-    """A mutable cell."""
+    """A mutable cell; `RefValue()` has no value until one is written into it."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value = None) -> None:
         self.value = value
 
     def __repr__(self) -> str:
@@ -171,17 +180,45 @@ def to_arrays(value: Value) -> Value:
 
 
 def mismatch(value: Value, ty: Type | None) -> str | None:
-    """Why a value does not have a type, as far as that can be seen; None where it may."""
+    """Why a value does not have a type, as far as that can be seen; None where it may. What data types and references
+    hold is not looked into."""
+    stack: list[tuple[Value, Type | None, str]] = [(value, ty, "")]
+    while stack:
+        item, wanted, where = stack.pop()
+        wrong = _mismatch(item, wanted)
+        if wrong is not None:
+            return f"{wrong} in field {where[1:]}" if where else wrong
+        if isinstance(wanted, TupleType):
+            pairs = list(enumerate(zip(item, wanted.fields)))
+            stack.extend([(v, t, f"{where}.{i}") for i, (v, t) in reversed(pairs)])
+    return None
+
+
+def _mismatch(value: Value, ty: Type | None) -> str | None:
     if isinstance(ty, TensorType):
         if not is_tensor(value):
             return f"is {value_type(value)} instead of `{type_text(ty)}`"
-        if value.dtype.name != ty.dtype:
+        if value.dtype.name != ty.dtype and (value.dtype.name, ty.dtype) != ("bool", "uint1"):
             return f"has elements of {value.dtype.name} instead of {ty.dtype}"
         if len(value.shape) != len(ty.shape) or any(
             [isinstance(d, int) and d != n for d, n in zip(ty.shape, value.shape)]
         ):
             return f"has the shape {value.shape} instead of {_shape(ty)}"
-    return None
+        return None
+    if isinstance(ty, TupleType):
+        fits = isinstance(value, tuple) and len(value) == len(ty.fields)
+    elif isinstance(ty, FuncType):
+        fits = isinstance(value, (Closure, Builtin))
+    elif isinstance(ty, RefType):
+        fits = isinstance(value, RefValue)
+    elif isinstance(ty, (TypeCall, GlobalTypeVar)):
+        name = ty.func if isinstance(ty, TypeCall) else ty
+        fits = isinstance(value, ConstructorValue) and (
+            not isinstance(name, GlobalTypeVar) or value.constructor.belong_to.name_hint == name.name_hint
+        )
+    else:
+        return None
+    return None if fits else f"is {value_type(value)} instead of `{type_text(ty)}`"
 
 
 def _shape(ty: TensorType) -> str:

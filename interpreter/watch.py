@@ -19,7 +19,7 @@ from relaylang.ops.record import Op
 from relaylang.source import Span
 
 if TYPE_CHECKING:
-    from relaylang.interpreter.compiler import Code
+    from relaylang.interpreter.code import Code
 
 Slots = list[Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError, define_codes, error
-from relaylang.interpreter import evaluate
-from relaylang.ir import Expr, Function, GlobalVar, IRModule
+from relaylang.interpreter import Executor as Interpreter
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var
 from relaylang.std import read
 from relaylang.typing import infer
 
@@ -49,13 +49,19 @@ class Executor:
         self._mod = checked(mod)
         self._params = dict(params or {})
         self._artifacts: dict[str, Any] = {}
+        self._interpreter: Interpreter | None = None
 
-    def evaluate(self, expr: Expr | None = None) -> Callable[..., Any]:
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
         """The function `expr` (a `GlobalVar`, a function, or @main where it is None) as a Python function.
 
         It takes numpy arrays, or whatever `numpy.asarray` takes, by position or by parameter name, and returns an
-        array, or a tuple of values. Any other expression is evaluated at once and its value returned.
+        array, or a tuple of values. Any other expression is evaluated at once and its value returned. `binds` gives
+        the expression's free variables values; with it the expression is interpreted.
         """
+        if self._kind == "interpreter" or binds:
+            if self._interpreter is None:
+                self._interpreter = Interpreter(self._mod, self._params)
+            return self._interpreter.evaluate(expr, binds)
         if expr is None:
             return self._function(self._mod, "main")
         if isinstance(expr, GlobalVar):
@@ -80,8 +86,6 @@ class Executor:
                     else f"%{wrong[0]} is " + ("not a parameter" if wrong[0] in values else "missing")
                 )
                 raise RelayError(error("R0730", f"@{entry}: {what}"))
-            if self._kind == "interpreter":
-                return evaluate(mod, *(values[n] for n in names), entry=entry)
             if entry not in self._artifacts:
                 self._artifacts[entry] = compile_module(mod, self._target, entry=entry)
             return self._artifacts[entry].run(**values)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error, render
-from relaylang.interpreter.compiler import Code
+from relaylang.interpreter.code import Code
 from relaylang.interpreter.machine import active_calls
 from relaylang.interpreter.values import Value as Data
 from relaylang.interpreter.values import to_arrays

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.interpreter import Evaluator, create_executor, evaluate
+from relaylang.interpreter import Evaluator, RefValue, create_executor, evaluate
+from relaylang.repl.session import Session
 from relaylang.syntax import parse
 from tests.interpreter.test_evaluate import LISTS, module
 
@@ -138,3 +139,106 @@ def test_an_interruption_leaves_the_evaluator_usable() -> None:
         made.call("main", (1,))
     assert evaluate(m, 1) == 2
     assert np.geterr() == np.geterr()
+
+
+# What a program can do wrong while it runs: operator, types, the calls; and what cannot be wrong.
+
+BAD = "def @main({p}) {{ let %out = @f({a}); (%out, 1) }}\ndef @f({p}) {{\n  {body}\n}}\n"
+
+
+def ints(*values: Any) -> np.ndarray:
+    return np.asarray(values, np.int32)
+
+
+M = np.ones((3, 4), np.float32)
+MATRIX = "%x: Tensor[(3, 4), float32]"
+PAIR = "%i: Tensor[(2), int32]"
+
+
+@pytest.mark.parametrize(
+    "body, params, args, title, note",
+    [
+        ("divide(%a, %b)", ["%a: int32", "%b: int32"], (1, 0), "divide: division by zero", "int32, int32"),
+        ("floor_mod(%a, %b)", ["%a: int8", "%b: int8"], (1, 0), "floor_mod: division by zero", "int8, int8"),
+        ("left_shift(%a, %b)", ["%a: int32", "%b: int32"], (1, -1), "left_shift: a shift by -1 bits", "int32, int32"),
+        ("right_shift(7, %i)", [PAIR], (ints(3, -2),), "right_shift: a shift by -2 bits", "int32, Tensor[(2), int32]"),
+        ('take(%x, %i, axis=1, mode="fast")', [MATRIX, PAIR], (M, ints(0, -9)),
+         "take: the index -9 is outside an axis of extent 4", "Tensor[(3, 4), float32], Tensor[(2), int32]"),
+        ("gather(%x, %i, axis=0)", [MATRIX, "%i: Tensor[(1, 4), int32]"], (M, ints([0, 1, 2, 3])),
+         "gather: the index 3 is outside an axis of extent 3", "Tensor[(3, 4), float32], Tensor[(1, 4), int32]"),
+        ("gather_nd(%x, %i)", [MATRIX, "%i: Tensor[(2, 1), int32]"], (M, ints([0], [7])),
+         "gather_nd: the index 7 is outside an axis of extent 4", "Tensor[(3, 4), float32], Tensor[(2, 1), int32]"),
+        ("scatter_elements(%x, %i, %x, axis=0)", [MATRIX, "%i: Tensor[(3, 4), int32]"], (M, np.full((3, 4), 7, np.int32)),
+         "scatter_elements: the index 7 is outside an axis of extent 3",
+         "Tensor[(3, 4), float32], Tensor[(3, 4), int32], Tensor[(3, 4), float32]"),
+        ("ref_read(%r)", ["%r: ref(int32)"], (RefValue(),), "ref_read: the reference has no value yet", "ref(int32)"),
+        ('dyn.full(1f, %s, shape=None, dtype="float32")', ["%s: Tensor[(1), int64]"], (np.asarray([10**15]),),
+         "there is not enough memory for dyn.full: ", "float32, Tensor[(1), int64]"),
+    ],
+)  # fmt: skip
+def test_the_stack_and_the_types_are_shown(body: str, params: list[str], args: Any, title: str, note: str) -> None:
+    names = ", ".join(p.split(":")[0] for p in params)
+    (found,) = failure(module(BAD.format(p=", ".join(params), a=names, body=body)), *args)
+    assert found.title.startswith(title)
+    assert found.notes[0].split(" ", 3)[3] == note
+    assert [n.rpartition(":")[0] for n in found.notes[1:]] == ["in @f at test.relay:3", "in @main at test.relay:1"]
+    assert found.span is not None and found.span.line == 3
+
+
+@pytest.mark.parametrize("mode, wanted", [("clip", [1, 4]), ("wrap", [4, 2])])
+def test_modes_that_take_every_index(mode: str, wanted: list[int]) -> None:
+    m = module(f'def @main(%x: Tensor[(4), int32], %i: Tensor[(2), int32]) {{ take(%x, %i, axis=0, mode="{mode}") }}')
+    assert evaluate(m, ints(1, 2, 3, 4), ints(-1, 5)).tolist() == wanted
+
+
+def test_a_match_tells_the_type_of_its_value() -> None:
+    text = LISTS + "def @head(%l: List[int32]) -> int32 { match? (%l) { Cons(%h, _) => { %h }, } }\n"
+    (found,) = failure(module(text + "def @f() { add(@head(Nil()), 1) }"), entry="f")
+    assert found.notes[0] == "the value is of type List[int32]"
+    assert [n.split(" at ")[0] for n in found.notes[1:]] == ["in @head", "in @f"]
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ((1, 2, 3), "is (int, int, int) instead of `(int32, int32)`"),
+        ((1, "a"), "is str instead of `int32` in field 1"),
+        ((1, ints(1, 2)), "has the shape (2,) instead of () in field 1"),
+        (7, "is int32 instead of `(int32, int32)`"),
+    ],
+)
+def test_tuples_that_do_not_fit(given: Any, wanted: str) -> None:
+    (found,) = failure(module("def @main(%p: (int32, int32)) { %p.0 }"), given)
+    assert found.title == f"the argument for %p {wanted}"
+
+
+@pytest.mark.parametrize(
+    "ty, given", [("List[int32]", 5), ("ref(int32)", 3), ("fn (int32) -> int32", 7), ("fn (int32) -> int32", abs)]
+)
+def test_values_of_another_kind(ty: str, given: Any) -> None:
+    (found,) = failure(module(LISTS + f"def @f(%p: {ty}) {{ %p }}"), given, entry="f")
+    assert found.code == "R0402" and found.title.endswith(f"instead of `{ty}`")
+
+
+def test_memory_has_a_limit_that_the_caller_gives() -> None:
+    m = module("""def @main(%x: float32) { let %a = @big(%x); sum(%a) }
+    def @big(%x: float32) {
+      add(zeros(shape=[1000, 1000], dtype="float32"), %x)
+    }""")
+    (found,) = failure(m, 1.0, memory_limit=1_000_000)
+    assert (found.code, found.title) == ("R0408", "the program needs more than the 1.0 MB that it may use")
+    assert found.notes[0] == "the value is Tensor[(1000, 1000), float32], 4.0 MB"
+    assert found.notes[2].startswith("in @big at test.relay:3:")
+    assert evaluate(m, 1.0, memory_limit=20_000_000) == 1e6
+
+
+def test_the_session_goes_on() -> None:
+    session = Session()
+    session.execute(
+        "def @f(%n: int32) -> int32 { if (equal(%n, 0)) { divide(1, %n) } else { add(1, @f(subtract(%n, 1))) } }"
+    )
+    wrong = ["@f(100000)", "left_shift(1, -1)", "@f(1, 2)", "@f(1f)", "@g(1)", "add(%x, 1)", "take([1, 2], 7)", "@f("]
+    for text in wrong:
+        with pytest.raises(RelayError):
+            session.execute(text)
+    assert session.execute("add(1, 2)") == "3 : int32"

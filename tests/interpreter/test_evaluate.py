@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import relaylang
 from relaylang.interpreter import Evaluator, RefValue, create_executor, evaluate, value_text
-from relaylang.ir import IRModule
+from relaylang.ir import Call, Function, IRModule, TensorType, Var, const
+from relaylang.ops import get
 from relaylang.syntax import parse
 
 LISTS = """
@@ -292,3 +294,43 @@ def test_bfloat16() -> None:
     result = run("def @main(%x: Tensor[(2), bfloat16]) { exp(add(%x, %x)) }", x)
     assert result.dtype == ml_dtypes.bfloat16
     assert np.allclose(result.astype(np.float32), np.exp([3, 4.5]), rtol=1e-2)
+
+
+def test_executors_take_what_scripts_for_tvm_give() -> None:
+    m = module("def @main(%w: Tensor[(2), int32], %x: Tensor[(2), int32]) { (subtract(%x, %w), (%x,)) }")
+    x, w = np.asarray([5, 6], np.int32), np.asarray([1, 2], np.int32)
+    run_it = create_executor("debug", mod=m, params={"w": w}).evaluate()
+    difference, (same,) = run_it(x)
+    assert difference.numpy().tolist() == [4, 4] and same.asnumpy().tolist() == [5, 6]
+    assert type(difference.numpy()) is np.ndarray
+    assert run_it(const(x))[0].tolist() == [4, 4]
+    assert run_it(x=x, w=x)[0].tolist() == [0, 0]
+    assert create_executor("debug", m).evaluate(m.get_global_var("main"))(w, x=x)[0].tolist() == [4, 4]
+
+
+def test_binds_give_free_variables_values() -> None:
+    x = Var("x", TensorType((), "int32"))
+    run_it = create_executor("debug")
+    assert run_it.evaluate(Call(get("add"), (x, x)), binds={x: 4}).numpy() == 8
+    assert run_it.evaluate(Function((), Call(get("add"), (x, x))), binds={x: const(4)})() == 8
+    assert run_it.evaluate(Call(get("add"), (const(1), const(2)))) == 3
+
+
+def test_a_closure_of_an_executor_keeps_its_interface() -> None:
+    assert relaylang.create_executor("debug", module("def @main(%x: int32) { add(%x, 1) }")).evaluate()(4).numpy() == 5
+
+
+@pytest.mark.parametrize("entry, n, megabytes", [("loop", 20_000, 0.1), ("even", 20_000, 0.1), ("sum", 20_000, 8)])
+def test_memory_by_count(entry: str, n: int, megabytes: float) -> None:
+    """A loop by tail calls allocates the same however long it is; each call that waits takes a few hundred bytes."""
+    import tracemalloc
+
+    made = Evaluator(module(NUMBERS))
+    args = (n, 0) if entry == "loop" else (n,)
+    made.call(entry, (5, 0) if entry == "loop" else (5,))
+    tracemalloc.start()
+    try:
+        made.call(entry, args)
+        assert tracemalloc.get_traced_memory()[1] < megabytes * 1_000_000
+    finally:
+        tracemalloc.stop()
