@@ -33,6 +33,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
+    "doctor": ("relaylang.cli.doctor", "what works on this machine, and how to get what is missing"),
+    "completion": ("relaylang.cli.completion", "write a completion script for bash, zsh or fish"),
 }
 
 EPILOG = """\

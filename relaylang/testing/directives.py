@@ -23,10 +23,10 @@ from relaylang.source import SourceFile, Span
 
 define_codes(
     {
-        "R0730": "a test failed",
-        "R0731": "a test that checks nothing",
-        "R0732": "a wrong directive in a test",
-        "R0733": "a package is not installed",
+        "R0760": "a test failed",
+        "R0761": "a test that checks nothing",
+        "R0762": "a wrong directive in a test",
+        "R0763": "a package is not installed",
     }
 )
 
@@ -183,7 +183,7 @@ def _has_text(text: str) -> bool:
 
 
 def _bad(span: Span, title: str, *notes: str) -> Diagnostic:
-    return error("R0732", title, span, notes=notes)
+    return error("R0762", title, span, notes=notes)
 
 
 def _run(text: str, span: Span) -> Run:
@@ -232,7 +232,7 @@ def _expected(found: re.Match[str], number: int, span: Span) -> Expected:
         raise RelayError(_bad(span, "this expectation cannot be read", f"it is written {example}"))
     regex, place, text = rest.groups()
     if not text.strip():
-        raise RelayError(error("R0731", "this expectation has no text, so that anything would fit", span))
+        raise RelayError(error("R0761", "this expectation has no text, so that anything would fit", span))
     line: int | None = number
     if place == "unknown":
         line = None

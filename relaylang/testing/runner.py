@@ -91,7 +91,7 @@ class Runner:
             if not test.runs:
                 raise RelayError(
                     error(
-                        "R0731",
+                        "R0761",
                         "the file has no RUN line",
                         test.span(1),
                         notes=["`// RUN: relay check %s` says what to run", "a folder named `inputs` holds no tests"],
@@ -120,7 +120,7 @@ class Runner:
             if updated(test, run, parts):
                 result.updated = True
                 return
-            wrong.append(error("R0731", "the output is empty, so there is nothing to expect", run.span))
+            wrong.append(error("R0761", "the output is empty, so there is nothing to expect", run.span))
         result.wrong += wrong
 
     def _checks_nothing(self, test: TestFile, run: Run) -> Diagnostic | None:
@@ -132,7 +132,7 @@ class Runner:
             return None
         else:
             example = f"`// {run.prefixes[0]}: text` says what the output must hold"
-        return error("R0731", "this RUN line checks nothing", run.span, notes=[example, "relay test --update writes it"])
+        return error("R0761", "this RUN line checks nothing", run.span, notes=[example, "relay test --update writes it"])
 
     # -- processes
 
@@ -182,26 +182,26 @@ class Runner:
             _kill(process)
             process.communicate()
             raise RelayError(
-                error("R0730", f"the call takes longer than {self.timeout:g} s", run.span, notes=[f"ran: {run}"])
+                error("R0760", f"the call takes longer than {self.timeout:g} s", run.span, notes=[f"ran: {run}"])
             ) from None
         finally:
             self._alive.discard(process)
         if self._stopped:
-            raise RelayError(error("R0730", "the call was ended", run.span))
+            raise RelayError(error("R0760", "the call was ended", run.span))
         return process.returncode, out, err
 
     def _crashed(self, run: Run, status: int, said: str) -> None:
         if status < 0 or "R0900" in said or "Traceback (most recent call last)" in said:
             how = f"was ended by signal {-status}" if status < 0 else "found an error of relaylang's own"
-            raise RelayError(error("R0730", f"the call {how}", run.span, notes=[f"ran: {run}", *_tail(said)]))
+            raise RelayError(error("R0760", f"the call {how}", run.span, notes=[f"ran: {run}", *_tail(said)]))
 
     def _judge(self, run: Run, command: Command, status: int, said: str) -> None:
         self._crashed(run, status, said)
         if command.fails and status == 0:
-            raise RelayError(error("R0730", "the call succeeds, and `not` stands in front of it", run.span, notes=[f"ran: {run}"]))
+            raise RelayError(error("R0760", "the call succeeds, and `not` stands in front of it", run.span, notes=[f"ran: {run}"]))
         if not command.fails and status != 0:
             title = f"the call ended with status {status}"
-            raise RelayError(error("R0730", title, run.span, notes=[f"ran: {run}", *_tail(said)]))
+            raise RelayError(error("R0760", title, run.span, notes=[f"ran: {run}", *_tail(said)]))
 
     # -- filecheck
 
@@ -218,7 +218,7 @@ class Runner:
                 status = matcher.run()
             except (RuntimeError, OSError, TypeError, ValueError, re.error) as e:
                 title = " ".join(str(e).split()) or type(e).__name__
-                return [error("R0732", f"filecheck cannot run: {title}", run.span)]
+                return [error("R0762", f"filecheck cannot run: {title}", run.span)]
         if status == 0:
             return []
         lines = [line for line in _ANSI.sub("", out.getvalue()).splitlines() if line.strip()]
@@ -227,7 +227,7 @@ class Runner:
         inside = 1 <= line <= len(test.lines)
         title = at[2] if at is not None and inside else lines[0] if lines else "the output is not the expected one"
         span = test.span(line) if inside else run.span
-        return [error("R0730", title, span, notes=[f"ran: {run}", *lines[1 : _MOST_NOTES + 1]])]
+        return [error("R0760", title, span, notes=[f"ran: {run}", *lines[1 : _MOST_NOTES + 1]])]
 
 
 def _filecheck() -> ModuleType:
@@ -239,7 +239,7 @@ def _filecheck() -> ModuleType:
         import filecheck.parser
     except ImportError:
         notes = ["pip install 'relaylang[test]'"]
-        raise RelayError(error("R0733", "relay test needs the package filecheck", notes=notes)) from None
+        raise RelayError(error("R0763", "relay test needs the package filecheck", notes=notes)) from None
     return filecheck
 
 
@@ -289,11 +289,11 @@ def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagno
             near = [f.title for f in left if f.line == expected.line and f.severity == expected.severity]
             notes = [f"there is: {near[0]}"] if near else []
             where = f"line {expected.line}" if expected.line is not None else "no place"
-            wrong.append(error("R0730", f"expected {expected.severity} did not come, at {where}", expected.span, notes=notes))
+            wrong.append(error("R0760", f"expected {expected.severity} did not come, at {where}", expected.span, notes=notes))
         for found in left:
             if found.severity == "note":
                 continue
             line = found.line if found.line is not None and found.line <= len(test.lines) else None
             span = test.span(line) if line is not None else run.span
-            wrong.append(error("R0730", f"unexpected {found.severity}: {found.code}: {found.title}", span))
+            wrong.append(error("R0760", f"unexpected {found.severity}: {found.code}: {found.title}", span))
     return wrong

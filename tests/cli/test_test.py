@@ -40,7 +40,7 @@ def test_passes_fails_and_reports(capsys: Caps, tmp_path: Path) -> None:
     assert ran.status == 1
     assert f"FAILED {tmp_path}/bad.relay" in ran.out and "good.relay" not in ran.out
     assert ran.out.splitlines()[-1].startswith("1 passed, 1 failed in ")
-    assert f"{tmp_path}/bad.relay:3:1: error[R0730]" in ran.err and "divide" in ran.err and "relay print" in ran.err
+    assert f"{tmp_path}/bad.relay:3:1: error[R0760]" in ran.err and "divide" in ran.err and "relay print" in ran.err
     suite = ET.parse(junit).getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [(c.get("name"), len(c)) for c in suite] == [("bad.relay", 1), ("good.relay", 0)]
@@ -65,19 +65,19 @@ def test_pipes_prefixes_not_and_merged_errors(capsys: Caps, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        (PRINT + TWO, "R0731", "checks nothing"),
-        (VERIFY + TWO, "R0731", "checks nothing"),
-        ("// CHECK: add\n" + TWO, "R0731", "no RUN line"),
-        ("// RUN: rm -r %s\n// CHECK: a\n1", "R0732", "calls `relay VERB ...`, not `rm -r %s`"),
-        ("// RUN: relay print %s > x\n// CHECK: a\n1", "R0732", "has no `>`"),
-        ("// RUN: relay print '%s\n// CHECK: a\n1", "R0732", "no closing quotation"),
-        ("// RUN: relay print %s \\\n1", "R0732", "no RUN line follows"),
-        (VERIFY + "// expected-eror@+1 {{x}}\n1", "R0732", "cannot be read"),
-        (VERIFY + "// expected-error@+1 {{}}\n1", "R0731", "no text"),
+        (PRINT + TWO, "R0761", "checks nothing"),
+        (VERIFY + TWO, "R0761", "checks nothing"),
+        ("// CHECK: add\n" + TWO, "R0761", "no RUN line"),
+        ("// RUN: rm -r %s\n// CHECK: a\n1", "R0762", "calls `relay VERB ...`, not `rm -r %s`"),
+        ("// RUN: relay print %s > x\n// CHECK: a\n1", "R0762", "has no `>`"),
+        ("// RUN: relay print '%s\n// CHECK: a\n1", "R0762", "no closing quotation"),
+        ("// RUN: relay print %s \\\n1", "R0762", "no RUN line follows"),
+        (VERIFY + "// expected-eror@+1 {{x}}\n1", "R0762", "cannot be read"),
+        (VERIFY + "// expected-error@+1 {{}}\n1", "R0761", "no text"),
         (PRINT + "// CHECK: {{(}}\n1", "R07", ""),
-        (PRINT + "// CHECK:\n1", "R0730", "empty check"),
-        ("// RUN: relay check %s\n" + "// CHECK: ok\nnn.rellu(1f)", "R0730", "ended with status 1"),
-        (PRINT.replace("relay", "not relay") + "// CHECK: 1\n1", "R0730", "the call succeeds"),
+        (PRINT + "// CHECK:\n1", "R0760", "empty check"),
+        ("// RUN: relay check %s\n" + "// CHECK: ok\nnn.rellu(1f)", "R0760", "ended with status 1"),
+        (PRINT.replace("relay", "not relay") + "// CHECK: 1\n1", "R0760", "the call succeeds"),
     ],
 )
 def test_wrong_tests(capsys: Caps, tmp_path: Path, text: str, code: str, says: str) -> None:
@@ -101,7 +101,7 @@ def test_without_filecheck_the_command_to_install_it(
     (tmp_path / "a.relay").write_text(PRINT + "// CHECK: 1\n1\n")
     monkeypatch.setitem(sys.modules, "filecheck.finput", None)
     ran = relay(capsys, "test", tmp_path)
-    one_diagnostic(ran, 2, "R0733")
+    one_diagnostic(ran, 2, "R0763")
     assert "pip install 'relaylang[test]'" in ran.err
 
 

@@ -1,0 +1,228 @@
+"""Say what of relaylang works on this machine: packages, extras, compilers, backends; and how to get what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from relaylang.api import build, parse
+from relaylang.backends.cpu.cc import find_compiler
+from relaylang.backends.target import BACKENDS
+from relaylang.diagnostics import RelayError
+from relaylang.transform import InferType
+
+EPILOG = """\
+examples:
+  relay doctor
+  relay doctor --json                       for another program
+  relay doctor --quick                      without compiling anything
+
+exit status: 0 the core works, 1 it does not (an extra that is not installed is no fault)
+"""
+
+_PROGRAM = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.relu(add(%x, %x)) }"
+#: What the extras are for; the rest is in the package's metadata.
+_EXTRAS = {
+    "ethosu": "compiling for Arm Ethos-U NPUs",
+    "safetensors": "parameters from .safetensors files",
+    "lsp": "relay lsp, for editors",
+    "test": "relay test, and relaylang's own tests",
+    "docs": "building the documentation",
+    "onnx": "reading ONNX networks",
+    "tflite": "reading TFLite networks",
+}
+_SKIPPED = frozenset({"all", "dev"})
+_TOOLS = {
+    "dot": ("graphviz", "SVG pictures of programs (relay viz --svg)"),
+}
+
+
+@dataclass
+class Finding:
+    """One thing that was looked at. `state`: ok, missing, or broken; `repair` is the command that helps."""
+
+    kind: str
+    name: str
+    state: str
+    says: str
+    repair: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("--json", action="store_true", help="write the findings as JSON")
+    parser.add_argument("--quick", action="store_true", help="do not try the compilers, only look for them")
+
+
+def run(args: argparse.Namespace) -> int:
+    findings = list(_all(args.quick))
+    core_works = all(f.state == "ok" for f in findings if f.kind == "core")
+    if args.json:
+        print(json.dumps([asdict(f) for f in findings], indent=1))
+        return 0 if core_works else 1
+    kind = ""
+    for f in findings:
+        if f.kind != kind:
+            kind = f.kind
+            print(("" if f is findings[0] else "\n") + {"core": "core", "extra": "extras"}.get(kind, f"{kind}s"))
+        mark = {"ok": "ok ", "missing": "-  ", "broken": "!! "}[f.state]
+        print(f"  {mark} {f.name:<14} {f.says}")
+        if f.repair:
+            print(f"      {'':<14} {f.repair}")
+    broken = [f.name for f in findings if f.state == "broken"]
+    missing = [f.name for f in findings if f.state == "missing"]
+    print()
+    print(f"broken: {', '.join(broken)}" if broken else "nothing is broken")
+    if missing:
+        print(f"not there: {', '.join(missing)}")
+    return 0 if core_works else 1
+
+
+def _all(quick: bool) -> Iterator[Finding]:
+    yield Finding("core", "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}, {sys.executable}")
+    yield from _packages()
+    yield _interpreter()
+    yield from _extras()
+    compiler = _compiler()
+    yield compiler
+    yield from _backends(compiler, quick)
+    for name, (package, purpose) in _TOOLS.items():
+        path = shutil.which(name)
+        if path:
+            yield Finding("tool", name, "ok", path)
+        else:
+            yield Finding("tool", name, "missing", purpose, f"apt install {package}  (or dnf, brew)")
+
+
+def _packages() -> Iterator[Finding]:
+    try:
+        own = metadata.version("relaylang")
+        needed = [r for r in metadata.requires("relaylang") or () if "extra ==" not in r]
+    except metadata.PackageNotFoundError:
+        yield Finding("core", "relaylang", "broken", "its installation has no metadata", "pip install relaylang")
+        return
+    yield Finding("core", "relaylang", "ok", own)
+    for requirement in needed:
+        yield _package("core", requirement)
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[\w.\-]+", requirement)
+    return found.group() if found else requirement
+
+
+def _package(kind: str, requirement: str, repair: str = "") -> Finding:
+    name = _name(requirement)
+    wanted = requirement.partition(";")[0].strip()
+    install = repair or f"pip install '{wanted}'"
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(kind, name, "missing" if repair else "broken", f"not installed ({wanted} is needed)", install)
+    if not _suits(version, wanted[len(name) :]):
+        return Finding(kind, name, "broken", f"{version} does not suit: {wanted}", install)
+    return Finding(kind, name, "ok", version)
+
+
+def _suits(version: str, wanted: str) -> bool:
+    """Whether a version is one of `>=1.2` or `==1.2.3`. What else a requirement says is not looked at."""
+    have = _numbers(version)
+    for sign, text in re.findall(r"(>=|==)\s*([\d.]+)", wanted):
+        want = _numbers(text)
+        if (sign == ">=" and have < want) or (sign == "==" and have[: len(want)] != want):
+            return False
+    return True
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", re.split(r"[a-z+]", version)[0])]
+
+
+def _interpreter() -> Finding:
+    began = time.perf_counter()
+    try:
+        relu = InferType()(parse(_PROGRAM))
+        from_text = str(relu["main"].checked_type)
+    except Exception as e:
+        return Finding("core", "language", "broken", f"reading and checking a program fails: {type(e).__name__}: {e}")
+    took = 1000 * (time.perf_counter() - began)
+    return Finding("core", "language", "ok", f"reads and checks a program ({took:.0f} ms): {from_text.replace(chr(10), ' ')}")
+
+
+def _extras() -> Iterator[Finding]:
+    try:
+        requirements = metadata.requires("relaylang") or []
+        extras = metadata.metadata("relaylang").get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return
+    for extra in sorted(set(extras) - _SKIPPED):
+        own = [r for r in requirements if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        repair = f"pip install 'relaylang[{extra}]'"
+        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang")]
+        lacking = [f for f in found if f.state != "ok"]
+        purpose = _EXTRAS.get(extra, "")
+        says = ", ".join(f"{f.name} {f.says}" if f.state == "ok" else f"{f.name} is missing" for f in (lacking or found))
+        if not lacking:
+            yield Finding("extra", extra, "ok", says)
+            continue
+        wrong = [f for f in lacking if f.state == "broken"]
+        state = "broken" if wrong else "missing"
+        says = ", ".join(f"{f.name} {f.says}" for f in wrong) if wrong else says
+        yield Finding("extra", extra, state, f"{purpose}: {says}" if purpose else says, repair)
+
+
+def _compiler() -> Finding:
+    try:
+        command = find_compiler(None)
+        said = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=20).stdout
+    except RelayError as wrong:
+        notes = wrong.diagnostics[0].notes
+        return Finding("compiler", os.environ.get("CC") or "cc", "missing", wrong.diagnostics[0].title, notes[0] if notes else "")
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as e:
+        return Finding("compiler", os.environ.get("CC") or "cc", "broken", f"it does not answer: {e}")
+    version = said.splitlines()[0] if said else "it says no version"
+    return Finding("compiler", " ".join(command), "ok", f"{shutil.which(command[0])}: {version}")
+
+
+def _backends(compiler: Finding, quick: bool) -> Iterator[Finding]:
+    for name, backend in BACKENDS.items():
+        if name == "c":
+            yield _cpu(compiler, quick)
+            continue
+        extra = name.replace("-", "")
+        lacking = [f for f in _extras() if f.name == extra and f.state != "ok"]
+        if lacking:
+            yield Finding("backend", name, "missing", f"{backend.doc}: its packages are not there", lacking[0].repair)
+        else:
+            yield Finding("backend", name, "ok", backend.doc)
+
+
+def _cpu(compiler: Finding, quick: bool) -> Finding:
+    if compiler.state != "ok":
+        return Finding("backend", "c", "missing", "compiling needs a C compiler", compiler.repair)
+    if quick:
+        return Finding("backend", "c", "ok", BACKENDS["c"].doc)
+    began = time.perf_counter()
+    x = np.array([1, -2, 3, -4], np.float32)
+    try:
+        y: Any = build(parse(_PROGRAM), target="c").run(x=x)
+    except RelayError as wrong:
+        return Finding("backend", "c", "broken", f"compiling a program fails: {wrong.diagnostics[0].title}")
+    except Exception as e:
+        return Finding("backend", "c", "broken", f"compiling a program fails: {type(e).__name__}: {e}")
+    if not np.array_equal(np.asarray(y), np.maximum(x + x, 0)):
+        return Finding("backend", "c", "broken", f"a compiled program gives {y} for {x}, which is wrong")
+    return Finding("backend", "c", "ok", f"compiled and ran a program in {time.perf_counter() - began:.1f} s")

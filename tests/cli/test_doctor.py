@@ -1,0 +1,78 @@
+"""relay doctor: what is there, what is not, and how to get it."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+
+import pytest
+
+from relaylang.cli import doctor
+from tests.cli.command import relay
+
+Caps = pytest.CaptureFixture[str]
+
+
+def test_everything_is_looked_at(capsys: Caps) -> None:
+    ran = relay(capsys, "doctor", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    found = {(f["kind"], f["name"]): f for f in json.loads(ran.out)}
+    assert found["core", "numpy"]["state"] == "ok" and found["core", "language"]["state"] == "ok"
+    assert {"ethosu", "safetensors", "lsp", "test", "docs"} <= {name for kind, name in found if kind == "extra"}
+    assert "dev" not in {name for kind, name in found if kind == "extra"}
+    assert {name for kind, name in found if kind == "backend"} == {"c", "ethos-u"}
+    for f in found.values():
+        assert f["state"] == "ok" or f["repair"] or f["state"] == "broken", f
+
+
+def test_what_is_missing_comes_with_the_command(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = metadata.version
+
+    def without(name: str) -> str:
+        if name in ("safetensors", "ethos-u-vela"):
+            raise metadata.PackageNotFoundError(name)
+        return "0.1" if name == "pygls" else version(name)
+
+    monkeypatch.setattr(metadata, "version", without)
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("PATH", "/nowhere")
+    ran = relay(capsys, "doctor")
+    assert ran.status == 0
+    for text in (
+        "pip install 'relaylang[safetensors]'",
+        "pip install 'relaylang[ethosu]'",
+        "pygls 0.1 does not suit: pygls>=",
+        "apt install gcc",
+        "apt install graphviz",
+        "broken: lsp",
+    ):
+        assert text in ran.out, ran.out
+
+
+def test_a_core_package_that_is_missing_is_a_fault(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = metadata.version
+
+    def without(name: str) -> str:
+        if name == "lark":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without)
+    ran = relay(capsys, "doctor", "--quick")
+    assert ran.status == 1 and "pip install 'lark" in ran.out and "broken: lark" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "suits"),
+    [
+        ("1.2.3", ">=1.2", True),
+        ("1.10", ">=1.2", True),
+        ("1.1", ">=1.2", False),
+        ("5.2.0", "==5.2.0", True),
+        ("5.2.1", "==5.2.0", False),
+        ("2.0rc1", ">=2.0", True),
+        ("1", "", True),
+    ],
+)
+def test_versions(version: str, wanted: str, suits: bool) -> None:
+    assert doctor._suits(version, wanted) is suits
