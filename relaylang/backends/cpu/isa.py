@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
 #: A block of memory for results holds so many tiles of a line at most.
 _SEGMENT = 8
 
