@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
-from relaylang.ir import Expr, Function, IRModule, children, post_order, rebuild, type_text
+from relaylang.ir import Expr, Function, IRModule, children, node_count, post_order, rebuild, type_text
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.structural import structural_equal
 from relaylang.passes.context import PassContext, PassInfo
@@ -35,8 +35,9 @@ define_codes(
     }
 )
 
-#: So many rounds over a program are made before rewriting counts as endless.
+#: So many rounds over a program are made before rewriting counts as endless; or until it has grown so many times.
 ROUNDS = 100
+GROWTH = 64
 
 
 class DFPatternCallback:
@@ -90,8 +91,13 @@ def rewrite(
 
 def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None) -> Expr:
     done: set[int] = set()
-    for _ in range(ROUNDS):
+    limit = 0
+    for number in range(ROUNDS):
         before = expr
+        if number == 2:
+            limit = GROWTH * node_count(expr) + 10_000
+        elif number > 2 and node_count(expr) > limit:
+            break
         for callback in callbacks:
             if id(callback) in done:
                 continue
@@ -105,7 +111,7 @@ def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None
     raise RelayError(
         error(
             "R0523",
-            f"rewriting with {names} does not end: {ROUNDS} rounds, and each changed the program",
+            f"rewriting with {names} does not end: each of many rounds changed the program",
             expr.span,
             notes=["the pattern matches what its callback makes, or two callbacks undo each other; see rewrite_once"],
         )

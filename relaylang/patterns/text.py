@@ -55,7 +55,7 @@ from relaylang.source import SourceFile, Span
 define_codes({"R0525": "a pattern is not written right"})
 
 _TOKEN = re.compile(
-    r"""\s+|(?P<number>-?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+|\d+(?:[eE][-+]?\d+)?)(?:f(?:16|32|64)?|i(?:8|16|32|64))?(?![\w.]))
+    r"""\s+|(?P<number>-?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?)(?:f(?:16|32|64)?|i(?:8|16|32|64))?(?![\w.]))
     |(?P<string>"(?:[^"\\]|\\.)*")|(?P<rest>\.\.\.)|(?P<var>%[\w.]+)|(?P<bind>\$\w+)
     |(?P<field>\.\d+)|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(?P<sign>[()\[\]{}|,=:;?@])""",
     re.VERBOSE,
@@ -419,7 +419,7 @@ class _Writer:
             case ExprPattern():
                 data = p.expr.data if isinstance(p.expr, Constant) else None
                 if data is not None and data.ndim == 0:
-                    return f"{data.item()}{'f' if data.dtype.kind == 'f' else ''}"
+                    return f"{data.item():g}f" if data.dtype.kind == "f" else str(data.item())
                 return f"<{type(p.expr).__name__}>"
             case CallPattern():
                 callee = "op" if isinstance(p.op, WildcardPattern) and p.op.pattern is None else self.text(p.op)
