@@ -163,7 +163,7 @@ def _called(callback: DFPatternCallback, pre: Expr, post: Expr, node_map: NodeMa
 
 
 def _give_span(made: Expr, pre: Expr) -> None:
-    """New nodes take the place of what they stand for, so that errors in them can be shown."""
+    """The first new nodes take the place of what they stand for, so that errors in them can be shown."""
     stack = [made]
     seen: set[int] = set()
     while stack:
@@ -175,7 +175,7 @@ def _give_span(made: Expr, pre: Expr) -> None:
             node.span = pre.span
         except AttributeError:
             continue  # an operator's record
-        if len(seen) < 1000:
+        if len(seen) < 16:
             stack.extend(children(node))
 
 
