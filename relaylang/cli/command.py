@@ -26,6 +26,7 @@ define_codes(
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("relaylang.cli.check", "read programs and check their types"),
     "print": ("relaylang.cli.print", "print a program, with its types, in graph form or in A-normal form"),
+    "fmt": ("relaylang.cli.fmt", "write programs in the canonical form of the text"),
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),

@@ -1,0 +1,98 @@
+"""Write Relay text in its canonical form.
+
+Names, comments, the order of statements and single blank lines stay. The documented dialect (`data`, `case`, bare variables,
+`#` comments, missing semicolons) becomes the canonical one, a module gets its version header. The metadata section is not
+touched. The result is the same program, and formatting it again changes nothing.
+
+One file is written to stdout unless an option says otherwise. A folder stands for the .relay files below it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from relaylang.cli.common import exit_status, report, write_text
+from relaylang.cli.usage import UsageError
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.runtime.text import read_bytes, read_text
+from relaylang.syntax.format import format_text
+
+EPILOG = """\
+examples:
+  relay fmt net.relay                   the canonical form, to stdout
+  relay fmt --write models/ net.relay   change the files that differ
+  relay fmt --check .                   for continuous integration: name the files that differ
+  relay fmt --diff net.relay            show what would change
+  cat net.relay | relay fmt -
+
+exit status: 0 all is well, 1 a program is wrong (or, with --check, a file differs), 2 a file cannot be read or written
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("files", nargs="+", metavar="FILE", help="Relay text, or a folder; - is the standard input")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("-w", "--write", action="store_true", help="write the files that differ, and name them")
+    what.add_argument("--check", action="store_true", help="name the files that differ and end with 1; change nothing")
+    parser.add_argument("--diff", action="store_true", help="show what changes, as a unified diff")
+
+
+def run(args: argparse.Namespace) -> int:
+    paths, said = files_below(args.files)
+    report(said)
+    if len(paths) != 1 or paths != args.files:
+        if not (args.write or args.check or args.diff):
+            raise UsageError("relay fmt: several files are formatted with --write, --check or --diff", "relay fmt --help")
+    if args.write and "-" in paths:
+        raise UsageError("relay fmt: the standard input cannot be written with --write", "relay fmt --help")
+    changed = 0
+    for path in paths:
+        try:
+            changed += one_file(path, args)
+        except RelayError as wrong:
+            report(wrong.diagnostics)
+            said += wrong.diagnostics
+    return exit_status(said) or int(bool(changed) and args.check)
+
+
+def one_file(path: str, args: argparse.Namespace) -> bool:
+    """Format one file as the options ask for it. Returns whether it differs from its canonical form."""
+    source = read_text(path)
+    made = format_text(source.text, source.name)
+    old = source.text if path == "-" else read_bytes(path).decode("utf-8")
+    differs = made != old
+    if args.diff:
+        if differs:
+            sys.stdout.writelines(unified(old, made, source.name))
+    elif args.check or args.write:
+        if differs:
+            print(source.name)
+    else:
+        write_text(None, made)
+    if args.write and differs:
+        write_text(path, made)
+    return differs
+
+
+def unified(old: str, new: str, name: str) -> list[str]:
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")
+    return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+
+
+def files_below(names: list[str]) -> tuple[list[str], list[Diagnostic]]:
+    """The files that are named, and those that end in .relay below the folders that are; what cannot be looked into."""
+    found: list[str] = []
+    said: list[Diagnostic] = []
+    for name in names:
+        if name == "-" or not Path(name).is_dir():
+            found.append(name)
+            continue
+        below = sorted(str(p) for p in Path(name).rglob("*.relay") if p.is_file())
+        if not below:
+            said.append(error("R0001", f"there is no .relay file below {name}"))
+        found += below
+    return list(dict.fromkeys(found)), said

@@ -1,0 +1,226 @@
+"""Relay text to the canonical form of the same text: `relay fmt`.
+
+Names, comments, the order of statements and an author's blank lines stay. White space, brackets, commas, semicolons and the
+spelling of the documented dialect become those of the printer. The result means the same program, which is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any as AnyValue
+
+from relaylang.ir.bulk import gc_paused
+from relaylang.ir.structural import structural_diff
+from relaylang.syntax.layout import PARTS, Comment, Layout, Piece
+from relaylang.syntax.reader import parse
+from relaylang.syntax.rewriting import Rewritings, rewritings
+from relaylang.syntax.tokens import TokenSource
+
+HEADER = '#[version = "0.0.5"]'
+
+_SPACE = re.compile(r"\s*")
+_MARK = re.compile(r"/\*|\*/")
+_FINE = frozenset({"LOCAL", "GLOBAL", "STRING", "NUMBER", "NAME", "CUSTOM", "DASHED", "PROJ"})
+_KINDS = {
+    "LOCAL": "local",
+    "DASHED": "local",
+    "GLOBAL": "global",
+    "STRING": "string",
+    "NUMBER": "number",
+    "NAME": "word",
+    "CUSTOM": "word",
+    "PROJ": "field",
+    "DOT": "field",
+    "HEADER": "header",
+    "MATCHQ": "word",
+}
+
+
+def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
+    """The comments between two tokens, and the line ends behind the last one."""
+    found: list[Comment] = []
+    at = start
+    lines = 0
+    while at < end:
+        space = _SPACE.match(text, at, end)
+        assert space is not None
+        lines += text.count("\n", at, space.end())
+        at = space.end()
+        if at >= end:
+            break
+        begin = at
+        if text.startswith("/*", at):
+            depth = 0
+            while True:
+                mark = _MARK.search(text, at, end)
+                assert mark is not None
+                at = mark.end()
+                depth += 1 if mark.group() == "/*" else -1
+                if not depth:
+                    break
+            said = text[begin:at]
+        else:
+            at = text.find("\n", at, end)
+            at = end if at < 0 else at
+            said = text[begin:at].rstrip()
+            if said.startswith("#"):
+                said = "//" + said[1:]
+        found.append(Comment(said.replace("\r\n", "\n"), lines))
+        lines = 0
+    return found, lines
+
+
+class _Pieces:
+    """Makes the layout's pieces out of a text's tokens."""
+
+    def __init__(self, notes: Rewritings, source: TokenSource) -> None:
+        self.notes = notes
+        self.source = source
+        self.made: list[Piece] = []
+        self.pending: list[Comment] = []  # comments in front of tokens that go
+        self.lines = 0
+        self.opened: list[str] = []  # kinds of the brackets that are open
+        self.starts: list[int] = []  # and where they stand among the pieces
+
+    def add(self, text: str, kind: str = "", comments: list[Comment] | None = None, lines: int = 0, apart: bool = False) -> None:
+        waiting = self.pending + (comments or [])
+        piece = Piece(text, waiting, max(lines, self.lines) if not comments else lines, apart, "", kind)
+        self.pending, self.lines = [], 0
+        before = self.made[-1] if self.made else None
+        if kind == "":
+            if text == "=":
+                piece.role = "attr" if self.opened and self.opened[-1] in ("bracket", "map") else ""
+            elif text == "-" and (
+                before is None
+                or (before.kind == "" and before.text not in (")", "]", "}"))
+                or (before.kind == "word" and before.text == "else")
+            ):
+                piece.role = "sign"
+        self.made.append(piece)
+
+    def token(self, i: int, text: str, kind: str, comments: list[Comment], lines: int, apart: bool) -> None:
+        notes = self.notes
+        told = notes.before.get(i)
+        if told:
+            for sign in told:
+                self.open(sign, -1, comments, lines, apart)
+                comments, lines = [], 0
+        first = len(self.made)
+        replaced = notes.texts.get(i)
+        if replaced == "":
+            self.pending += comments
+            self.lines = max(self.lines, lines)
+        elif replaced is not None:
+            alone = replaced.rstrip("(")
+            name = "local" if alone[0] == "%" else "word" if alone[0].isalpha() or alone[0] == "_" else ""
+            self.add(alone, name, comments, lines, apart)
+            if alone != replaced:
+                self.open("(", i)
+        elif kind in _KINDS:
+            self.add(HEADER if kind == "HEADER" else text, _KINDS[kind], comments, lines, apart)
+        elif len(text) < 3 and not (text[0].isalpha() or text[0] in "_%"):
+            if text in ("(", "[", "{"):
+                self.open(text, i, comments, lines, apart)
+            elif text in (")", "]", "}"):
+                self.close(text, i, comments, lines, apart)
+            else:
+                self.add(text, "", comments, lines, apart)
+        elif text.isidentifier():
+            self.add(text, "word", comments, lines, apart)
+        else:
+            self.parts(text, comments, lines, apart, i)
+        if len(self.made) > first:
+            if i in notes.tops:
+                self.made[first].role = self.made[first].role or "top"
+        if i in notes.behind:
+            for sign in re.findall(r"=>|.", notes.behind[i]):
+                if sign == "}":
+                    self.close(sign, -1)
+                elif self.made[-1].text != sign:
+                    held, self.pending = self.pending, []
+                    behind, self.lines = self.lines, 0
+                    self.add(sign)
+                    self.pending, self.lines = held, behind
+        if i in notes.ends and self.made:
+            self.made[-1].role = "end"
+
+    def open(self, sign: str, i: int, comments: list[Comment] | None = None, lines: int = 0, apart: bool = False) -> None:
+        self.add(sign, "", comments, lines, apart)
+        block = sign == "{" or i in self.notes.blocks
+        role = "map" if i in self.notes.maps else "block" if block else "bracket"
+        self.made[-1].role = role if block else ""
+        self.opened.append(role)
+        self.starts.append(len(self.made) - 1)
+
+    def close(self, sign: str, i: int, comments: list[Comment] | None = None, lines: int = 0, apart: bool = False) -> None:
+        self.add(sign, "", comments, lines, apart)
+        if self.opened:
+            self.opened.pop()
+        if self.starts:
+            begin = self.starts.pop()
+            if i in self.notes.lists:
+                self.made[begin].role = "list"
+
+    def parts(self, text: str, comments: list[Comment], lines: int, apart: bool, i: int) -> None:
+        """A token that stands for several."""
+        for found in PARTS.finditer(text):
+            kind = found.lastgroup or ""
+            part = found[kind] if kind else ""
+            if not part.strip():
+                continue
+            if kind == "comment":
+                self.pending.append(Comment(part, 0))
+                continue
+            if kind == "sign" and part in "([{":
+                self.open(part, -1, comments, lines, apart)
+            elif kind == "sign" and part in ")]}":
+                self.close(part, -1, comments, lines, apart)
+            else:
+                self.add(part, "" if kind == "sign" else kind, comments, lines, apart)
+            comments, lines, apart = [], 0, False
+
+
+def _pieces(text: str, name: str) -> list[Piece]:
+    notes, source = rewritings(text, name)
+    made = _Pieces(notes, source)
+    tables = source.tables
+    comment = tables.numbers["COMMENT"]
+    end = source.begin
+    for i, token in enumerate(notes.tokens):
+        if token and tables.kind_of(token) == comment:
+            continue
+        start = source.start_of(i) if token else source.end
+        said, lines = _comments(text, end, start)
+        if not token:
+            made.add("", "end", said, lines)
+            break
+        kind = tables.names[tables.kind_of(token)]
+        made.token(i, token, kind, said, lines, start > end)
+        end = source.end_of(i)
+    return made.made
+
+
+def format_text(text: str, name: str = "<string>") -> str:
+    """The canonical form of a text. It reads as the same program and is its own canonical form.
+
+    The metadata section stays as it is. Raises `RelayError` with what is wrong where the text cannot be read. A result that
+    would be another program is never returned: that is a fault of ours (`AssertionError`).
+    """
+    first = parse(text, name)
+    defines = first.module is not None
+    with gc_paused():
+        pieces = _pieces(text, name)
+        if defines and not any(p.kind == "header" for p in pieces):
+            head = Piece(HEADER, kind="header")
+            if pieces[0].comments and pieces[0].comments[0].text:
+                pieces[0].comments[0].lines = max(1, pieces[0].comments[0].lines)
+            pieces.insert(0, head)
+        made = Layout(pieces).text()
+    section = first.source.text[first.source.end :]  # type: ignore[attr-defined]
+    if section:
+        made += "\n" + section.lstrip(" \t")
+    again: AnyValue = parse(made, name)
+    difference = structural_diff(first.value, again.value, map_free_vars=True)
+    if difference is not None:
+        raise AssertionError(f"the formatter would change {name}: {difference}")
+    return made

@@ -1,0 +1,248 @@
+"""What of a text is not in the canonical form of the language: found while the text is read, told by token.
+
+The documented dialect (`data`, `case`, bare variables, `->` behind constructors) and what the reader forgives (a statement
+that ends with its line, arms without braces) have one canonical spelling. `rewritings` reads a text with a builder that
+notes where it has to be put in place.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any as AnyValue
+
+from relaylang.ir.bulk import gc_paused
+from relaylang.ir.expr import Var
+from relaylang.syntax.build import Builder
+from relaylang.syntax.reader import _Again, _Reader, _run
+from relaylang.syntax.tables import Tables
+from relaylang.syntax.tables import data as table_data
+from relaylang.syntax.tokens import TokenSource
+
+
+class Rewritings(_Reader):
+    """A builder that notes what is to be changed. Positions are those of tokens.
+
+    `texts` gives tokens other texts (none: the token goes), `behind` what is to be put behind a token, `before` in front of
+    it. `lists` are the braces around arms and constructors, `maps` those around attribute values, `blocks` the parentheses
+    around statements (`lists`: by the closing bracket, the others by the opening one). `tops` are the tokens that begin a definition.
+    """
+
+    def __init__(self, *args: AnyValue) -> None:
+        super().__init__(*args)
+        self.texts: dict[int, str] = {}
+        self.behind: dict[int, str] = {}
+        self.before: dict[int, str] = {}
+        self.lists: set[int] = set()
+        self.maps: set[int] = set()
+        self.blocks: set[int] = set()
+        self.tops: set[int] = set()
+        self.ends: set[int] = set()
+        self.closing: dict[int, int] = {}  # braces around a block that is an expression
+
+    def statement_ends(self, last: int) -> None:
+        if self.tokens[last] != ";":
+            self.behind[last] = ";"
+
+    def definition(self, first: int, last: int) -> None:
+        self.tops.add(first)
+        self.ends.add(last)
+
+
+def _noted(name: str, note: AnyValue) -> AnyValue:
+    """The builder's action for a rule, and what is noted beside it."""
+    act = getattr(Builder, f"on_{name}")
+
+    def both(self: Rewritings, v: AnyValue, first: int, last: int) -> AnyValue:
+        made = act(self, v, first, last)
+        note(self, made, first, last)
+        return made
+
+    return both
+
+
+def _statement(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.statement_ends(last)
+
+
+def _list(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.lists.add(last)
+
+
+def _map(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.maps.add(first)
+
+
+def _extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.maps.add(first + 1)
+
+
+def _paren_block(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.blocks.add(first)
+
+
+def _definition(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.definition(first, last)
+    if self.tokens[first] == "def" and self.tokens[last] == ";":
+        self.texts[last] = ""
+
+
+def _extern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.definition(first, last)
+    if self.tokens[last] == ";":
+        self.texts[last] = ""
+
+
+def _type_definition(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.definition(first, last)
+    self.lists.add(last)
+    if self.tokens[first] == "data":
+        self.texts[first] = "type"
+
+
+def _constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """Constructors follow each other with commas."""
+    if self.tokens[last + 1] not in (",", "}"):
+        self.behind[last] = ","
+
+
+def _empty_constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    name = self.tokens[first]
+    if name[-1] == "(":
+        self.texts[first] = name[:-1]
+        first += 1
+    else:
+        first += 1
+    for i in range(first, last + 1):
+        self.texts[i] = ""
+    _constructor(self, made, first, last)
+
+
+def _data_constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """`Name : (T, U) -> R` is `Name(T, U)`."""
+    tokens = self.tokens
+    self.texts[first + 1] = ""
+    depth, i = 0, first + 2
+    while True:
+        depth += (tokens[i][-1:] == "(") - (tokens[i] == ")")
+        if not depth:
+            break
+        i += 1
+    if i == first + 3:
+        self.texts[first + 2] = self.texts[i] = ""
+    for j in range(i + 1, last + 1):
+        self.texts[j] = ""
+    _constructor(self, made, first, last)
+
+
+def _case(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.texts[first] = ""
+
+
+def _case_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.behind[last] = "=>"
+
+
+def _case_clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    if self.tokens[last + 1] not in (",", "}"):
+        self.behind[last] = ","
+
+
+def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """An arm's value stands in braces."""
+    tokens, depth, i = self.tokens, 0, first
+    while depth or tokens[i] != "=>":
+        depth += (tokens[i][-1] in "([{") - (tokens[i] in (")", "]", "}"))
+        i += 1
+    begin = i + 1
+    if tokens[begin] == "{" and last in self.closing and self.closing[last] == begin:
+        return
+    self.before[begin] = self.before.get(begin, "") + "{"
+    self.behind[last] = self.behind.get(last, "") + "}"
+
+
+def _braces(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.closing[last] = first
+
+
+def _bare(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    if isinstance(made, Var):
+        self.texts[first] = "%" + self.tokens[first]
+
+
+def _bare_callee(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    if isinstance(made[0], Var):
+        self.texts[first] = "%" + self.tokens[first]
+
+
+def _bare_pattern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    if getattr(made, "var", None) is not None:
+        self.texts[first] = "%" + self.tokens[first]
+
+
+def _empty_pattern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.texts[first] = self.tokens[first].rstrip("(")
+    for i in range(first + 1, last + 1):
+        self.texts[i] = ""
+
+
+def _angles(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """`<` and `>` around type variables or arguments become square brackets."""
+    if self.tokens[last] == ">":
+        self.texts[first if self.tokens[first] == "<" else first + 1] = "["
+        self.texts[last] = "]"
+
+
+_NOTES: dict[str, AnyValue] = {
+    **dict.fromkeys(("graph", "graph_spaced", "let_bound", "seq", "free_plain", "free_typed", "free_coarse"), _statement),
+    **dict.fromkeys(("match", "match_none"), _list),
+    **dict.fromkeys(("av_map", "av_empty_map", "av_pairs"), _map),
+    **dict.fromkeys(("param_extras", "param_extras_typed"), _extras),
+    **dict.fromkeys(("def_function", "def_external"), _definition),
+    **dict.fromkeys(("def_type", "def_type_empty"), _type_definition),
+    **dict.fromkeys(("ctor_plain", "ctor_args", "ctor_spaced"), _constructor),
+    **dict.fromkeys(("data_empty", "data_args"), _data_constructor),
+    **dict.fromkeys(("tvars", "t_call"), _angles),
+    "def_extern": _extern,
+    "ctor_empty": _empty_constructor,
+    "paren_block": _paren_block,
+    "case": _case,
+    "case_head": _case_head,
+    "case_clause": _case_clause,
+    "clause": _clause,
+    "braces": _braces,
+    "name": _bare,
+    "open_name": _bare_callee,
+    "pat_name": _bare_pattern,
+    "pat_ctor_empty": _empty_pattern,
+}
+
+
+@lru_cache(maxsize=1)
+def _tables() -> Tables:
+    data = table_data()
+    actions = {}
+    for _, _, alias in data["rules"]:
+        if alias:
+            note = _NOTES.get(alias)
+            actions[alias] = getattr(Builder, f"on_{alias}") if note is None else _noted(alias, note)
+    return Tables(data, actions)
+
+
+def rewritings(text: str, name: str) -> tuple[Rewritings, TokenSource]:
+    """The text's tokens and what is to be changed in them. The text must be one that the reader takes."""
+    tab = _tables()
+    source = TokenSource(name, text, tab)
+    tokens = source.tokens()
+    blanked = split = False
+    while True:
+        builder = Rewritings(source, tokens, None, None, None)
+        try:
+            with gc_paused():
+                _run(tab, tokens, builder, source, split)
+            return builder, source
+        except _Again:
+            if blanked:
+                tokens, split = source.split_dashes(tokens), True
+            else:
+                source.blank_comments()
+                tokens, blanked = source.tokens(), True
