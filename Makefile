@@ -5,13 +5,14 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: help demo test setup lint bench-text clean
+.PHONY: help demo test setup lint bench-text bench-interpreter clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
 	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
 	@echo "make lint        ruff and mypy on the installed package"
 	@echo "make bench-text  time the reader, checker and printer"
+	@echo "make bench-interpreter  time the evaluator and A-normal form (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make clean       remove $(VENV) and caches"
 	@echo "PYTHON=python3.12 chooses the Python for $(VENV); RELAY_SHARED=DIR says where the shared test data lies"
 
@@ -31,6 +32,9 @@ lint: setup
 
 bench-text: setup
 	@$(BIN)/python benchmarks/text.py $(if $(WRITE),--write)
+
+bench-interpreter: setup
+	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,6 +20,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, TAIL_CALL, Block, Code
 from relaylang.interpreter.errors import Trap
+from relaylang.interpreter.fast import fast_step
 from relaylang.interpreter.kernels import KERNELS
 from relaylang.interpreter.memory import MemoryLimit, type_bytes
 from relaylang.interpreter.steps import (
@@ -377,7 +378,8 @@ class _FunctionCompiler:
                 attrs = value.attrs
                 binding = Binding(variable, value)
                 args = self.operands(value.args)
-                return _Instruction(lambda i, a: op_step(kernel, attrs, i, a), into, args, value, binding)
+                make = fast_step(value) or (lambda i, a: op_step(kernel, attrs, i, a))
+                return _Instruction(make, into, args, value, binding)
             case Call(op=Constructor() as made):
                 return _Instruction(lambda i, a: constructor_step(made, i, a), into, self.operands(value.args), value)
             case Tuple(fields):
