@@ -13,6 +13,7 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import Type
+from relaylang.typing.checker import Checker
 from relaylang.typing.infer import Inference, Stale
 
 
@@ -82,4 +83,4 @@ def InferType() -> Callable[[IRModule], IRModule]:
     return infer_type
 
 
-__all__ = ["InferType", "check", "infer", "type_of"]
+__all__ = ["Checker", "InferType", "check", "infer", "type_of"]

@@ -24,6 +24,7 @@ class Bindings(Annotations):
         self.fresh = fresh
         self.assume = dict(assume or {})
         self.skipped = False
+        self.given: Mapping[str, Type] = {}  # types of functions that are not looked at
         self.order: list[Expr] = []  # nodes that get a type, children first
         self.signatures: dict[int, FuncType] = {}  # of functions, before their bodies are seen
         self.declared: set[int] = set()  # variables that stand for a function inside its own body
@@ -114,7 +115,9 @@ class Bindings(Annotations):
     def visit_global(self, var: GlobalVar, stack: list[Step]) -> None:
         """The type of a module's function: from its annotations, or from its body, which is looked at first."""
         function = self.functions.get(var.name_hint)
-        if function is None:
+        if var.name_hint in self.given:
+            self.types[id(var)] = self.given[var.name_hint]
+        elif function is None:
             self.say("R0312", f"the module has no function `@{var.name_hint}`", var.span)
             self.types[id(var)] = POISON
         elif id(function) in self.types or id(function) in self.started:

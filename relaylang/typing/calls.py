@@ -384,7 +384,7 @@ class Calls(Solver):
                     f"argument {i + 1} of {name_of(node.op)}", wanted, have, argument_span(node, i), also=also
                 )
                 wrong = True
-        if wrong and not self.is_known(self.resolve(callee.ret_type)):
+        if wrong:
             return POISON
         return self.resolve(callee.ret_type)
 

@@ -6,6 +6,8 @@ not, the call waits for the unknowns among them. Whatever is wrong is said once:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relaylang.ir.expr import (
     Call,
     Constant,
@@ -73,6 +75,14 @@ class Inference(Results):
                 self.skipped = True
                 continue
             self.walk([(GLOBAL, function, var)])
+        self.settle()
+        self.check_scopes()
+
+    def run_group(self, functions: Sequence[tuple[GlobalVar, Function]]) -> None:
+        """Functions that are to be checked together; of all others the type is `given`."""
+        for var, function in functions:
+            if id(function) not in self.started:
+                self.walk([(GLOBAL, function, var)])
         self.settle()
         self.check_scopes()
 

@@ -1,0 +1,291 @@
+"""A module that is checked again after every change: what changed and who it matters to, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from relaylang.diagnostics import Diagnostic
+from relaylang.ir.expr import Constructor, Function, GlobalVar, TypeData
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import FuncType, GlobalTypeVar, IncompleteType, Type, type_children
+from relaylang.ir.visit import post_order
+from relaylang.ops.record import Op
+from relaylang.typing.infer import Inference
+from relaylang.typing.solver import POISON
+from relaylang.typing.uses import definition_uses, uses
+
+
+class Checker:
+    """The types of a module, kept up to date.
+
+        checker = Checker(mod)             # checks everything; `checker.diagnostics` has what there is to say
+        checker.update({"f": function})    # checks @f, and those that use it where its type changed
+
+    A function whose parameters and result are annotated is known by its annotations: a change inside it matters to
+    nobody else. One that leaves something open is known by its body, and is checked together with those that it is
+    recursive with; where its parameters are open, together with those that call it. `looked_at` holds the names of the
+    functions that the last update checked. As with `infer`, the types of what is wrong are not written.
+    """
+
+    def __init__(self, module: IRModule) -> None:
+        self.module = module
+        self.looked_at: list[str] = []
+        self._functions: dict[str, Function] = {}
+        self._vars: dict[str, GlobalVar] = {}
+        self._definitions: dict[GlobalTypeVar, TypeData] = {}
+        self._uses: dict[str, list[str]] = {}
+        self._names: dict[str, set[GlobalTypeVar]] = {}
+        self._users: dict[str, dict[str, None]] = {}
+        self._types: dict[str, Type] = {}
+        self._said: dict[str, list[Diagnostic]] = {}
+        self._definitions_said: list[Diagnostic] = []
+        self._together: dict[str, list[str]] = {}  # who was told of in one list
+        self._open: set[str] = set()  # functions whose own bodies do not say what they give
+        self.update()
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """All that there is to say about the module as it is, in the order of its functions."""
+        return [*self._definitions_said, *(d for name in self._functions for d in self._said.get(name, ()))]
+
+    def update(self, changes: Mapping[str | GlobalVar, Function | None] | None = None) -> list[Diagnostic]:
+        """Put changed functions into the module (None takes one out) and check what that concerns.
+
+        Changes that were made in the module itself, to functions or type definitions, are found by looking for
+        functions that are other objects than before. Returns `diagnostics`.
+        """
+        for key, function in (changes or {}).items():
+            if function is not None:
+                self.module[key] = function
+            elif key in self.module:
+                del self.module[key]
+        dirty = self._look()
+        dirty.update(n for name in list(dirty) for n in self._together.get(name, ()) if n in self._functions)
+        self.looked_at = []
+        self._check(dirty)
+        return self.diagnostics
+
+    # --- what changed ---
+
+    def _look(self) -> set[str]:
+        """Take over the module's state. Returns the functions that have to be checked at any rate."""
+        now = {v.name_hint: f for v, f in self.module.functions.items() if isinstance(f, Function)}
+        self._vars = {v.name_hint: v for v in self.module.functions}
+        changed = {name for name, f in now.items() if self._functions.get(name) is not f}
+        gone = [name for name in self._functions if name not in now]
+        dirty = set(changed)
+        for name in [*gone, *(n for n in changed if n not in self._functions)]:
+            dirty.update(self._users.get(name, ()))  # those for whom a name comes or goes
+        for name in [*gone, *changed]:
+            for used in self._uses.pop(name, ()):
+                self._users[used].pop(name, None)
+            self._names.pop(name, None)
+        for name in gone:
+            self._types.pop(name, None)
+            self._said.pop(name, None)
+        self._functions = now
+        self._open -= changed
+        for name in changed:
+            functions, definitions = uses(now[name])
+            self._uses[name] = list(functions)
+            self._names[name] = set(definitions)
+            for used in functions:
+                self._users.setdefault(used, {})[name] = None
+        return {name for name in dirty | self._look_at_definitions() if name in now}
+
+    def _look_at_definitions(self) -> set[str]:
+        """Take over the type definitions. Returns the functions that name one that changed."""
+        now = self.module.type_definitions
+        changed = {v for v in {**self._definitions, **now} if self._definitions.get(v) is not now.get(v)}
+        if not changed:
+            return set()
+        self._definitions = dict(now)
+        inference = Inference(self.module, False, True)
+        for data in now.values():
+            inference.check_definition(data)
+        inference.check_scopes()
+        self._definitions_said = inference.diagnostics
+        grown = True
+        while grown:  # definitions that name a changed one changed, too
+            grown = False
+            for var, data in now.items():
+                if var not in changed and not changed.isdisjoint(definition_uses(data)):
+                    changed.add(var)
+                    grown = True
+        return {name for name, names in self._names.items() if not changed.isdisjoint(names)}
+
+    # --- whom it concerns ---
+
+    def _known_by_its_body(self, name: str) -> bool:
+        function = self._functions.get(name)
+        return function is not None and (
+            function.ret_type is None or _has_holes(function.ret_type) or self._takes_open(name)
+        )
+
+    def _takes_open(self, name: str) -> bool:
+        """Whether a function leaves the type of a parameter to those who call it."""
+        function = self._functions.get(name)
+        return function is not None and (
+            name in self._open
+            or any(p.type_annotation is None or _has_holes(p.type_annotation) for p in function.params)
+        )
+
+    def _concerned(self, dirty: Iterable[str]) -> dict[str, None]:
+        """The functions whose types a change may reach."""
+        found = dict.fromkeys(dirty)
+        queue = list(found)
+        first = set(found)
+        while queue:
+            name = queue.pop()
+            reached = [used for used in self._uses.get(name, ()) if self._takes_open(used)]
+            if name in first or self._known_by_its_body(name):
+                reached += self._users.get(name, ())
+            for other in reached:
+                if other not in found and other in self._functions:
+                    found[other] = None
+                    queue.append(other)
+        return found
+
+    def _leans_on(self, name: str) -> list[str]:
+        """The functions whose bodies, or whose callers, a function's type depends on."""
+        out = [used for used in self._uses.get(name, ()) if self._known_by_its_body(used)]
+        return out + list(self._users.get(name, ())) if self._takes_open(name) else out
+
+    def _check(self, dirty: set[str]) -> None:
+        concerned = self._concerned(dirty)
+        for group in _components(concerned, self._leans_on):
+            if dirty.isdisjoint(group):
+                continue
+            before = {name: self._types.get(name) for name in group}
+            self._check_group(group)
+            for name in group:
+                if self._types[name] != before[name]:
+                    dirty.update(user for user in self._users.get(name, ()) if user in concerned)
+
+    def _check_group(self, group: list[str]) -> None:
+        self.looked_at += group
+        for name in group:
+            self._types.pop(name, None)
+        inference = Inference(None, False, True)
+        inference.functions = self._functions
+        inference.definitions = self._definitions
+        inside = set(group)
+        inference.given = _Given(self, inside)
+        inference.run_group([(self._vars[name], self._functions[name]) for name in group])
+        if not _wrong(inference.diagnostics):
+            inference.report_unknown()
+            if any(d.code == "R0304" for d in inference.diagnostics):
+                callers = dict.fromkeys(user for name in group for user in self._users.get(name, ()))
+                more = [user for user in callers if user not in inside]
+                self._open.update(group)
+                if more:  # what calls these may say what they give
+                    self._check_group([*group, *more])
+                    return
+        for name in group:
+            self._said[name] = []
+            self._together[name] = group if inference.diagnostics else []
+        self._said[group[0]] = inference.diagnostics
+        wrong = _wrong(inference.diagnostics)
+        if not wrong:
+            inference.store()
+        for name in group:
+            function = self._functions[name]
+            known = function.checked_type
+            self._types[name] = known if known is not None and not wrong else _declared(function)
+            if wrong and known is not None:
+                for node in post_order(function):
+                    if not isinstance(node, (Op, Constructor)):
+                        node.checked_type = None
+
+    def type_of(self, name: str) -> Type:
+        """A function's type as those who call it see it, whether it has been checked already or not."""
+        known = self._types.get(name)
+        return known if known is not None else _declared(self._functions[name])
+
+
+class _Given(Mapping[str, Type]):
+    """The types of the functions outside of a group."""
+
+    def __init__(self, checker: Checker, inside: set[str]) -> None:
+        self.checker = checker
+        self.inside = inside
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self.inside and name in self.checker._functions
+
+    def __getitem__(self, name: str) -> Type:
+        return self.checker.type_of(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.checker._functions if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _wrong(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(d.severity == "error" for d in diagnostics)
+
+
+def _has_holes(ty: Type) -> bool:
+    stack = [ty]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, IncompleteType):
+            return True
+        stack.extend(type_children(node))
+    return False
+
+
+def _declared(function: Function) -> FuncType:
+    """What a function's annotations say of its type; what they do not say agrees with everything."""
+    params = [POISON if p.type_annotation is None else p.type_annotation for p in function.params]
+    result = POISON if function.ret_type is None else function.ret_type
+    return FuncType(params, result, function.type_params)
+
+
+def _components(names: Iterable[str], follow: Callable[[str], Iterable[str]]) -> list[list[str]]:
+    """The strongly connected components of a graph, each behind those that it leads to (Tarjan, without recursion)."""
+    inside = dict.fromkeys(names)
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_names: list[str] = []
+    is_open: set[str] = set()
+    out: list[list[str]] = []
+    for root in inside:
+        if root in number:
+            continue
+        number[root] = low[root] = len(number)
+        open_names.append(root)
+        is_open.add(root)
+        work = [(root, iter(follow(root)))]
+        while work:
+            name, rest = work[-1]
+            for other in rest:
+                if other not in inside:
+                    continue
+                if other not in number:
+                    number[other] = low[other] = len(number)
+                    open_names.append(other)
+                    is_open.add(other)
+                    work.append((other, iter(follow(other))))
+                    break
+                if other in is_open:
+                    low[name] = min(low[name], number[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == number[name]:
+                    group = []
+                    while True:
+                        member = open_names.pop()
+                        is_open.discard(member)
+                        group.append(member)
+                        if member == name:
+                            break
+                    out.append(group[::-1])
+    return out
+
+
+__all__ = ["Checker"]
