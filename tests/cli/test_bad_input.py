@@ -248,7 +248,7 @@ def test_an_error_of_ours_says_so(capsys: Caps, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise ZeroDivisionError("on\npurpose")
 
-    monkeypatch.setattr("relaylang.cli.program.parse", broken)
+    monkeypatch.setattr("relaylang.cli.program.read", broken)
     ran = relay(capsys, "check", MLP)
     one_diagnostic(ran, 1, "R0900")
     assert "ZeroDivisionError: on purpose" in ran.err and "RELAY_TRACEBACK=1" in ran.err
