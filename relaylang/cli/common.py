@@ -89,4 +89,10 @@ def add_print_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--gnf", action="store_true", help="graph normal form: no lets but for recursion and effects")
     form.add_argument("--bbnf", action="store_true", help="basic block normal form: lets for what several blocks share")
     group.add_argument("--no-types", action="store_true", help="leave the /* ty=... */ comments out")
+    group.add_argument("--spans", action="store_true", help="with the places in the text that was read: /* span=... */")
+    group.add_argument(
+        "--constants",
+        metavar="FILE",
+        help="write the constants to FILE (.npz, .params, .safetensors) instead of the metadata section; --params reads them",
+    )
     group.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")

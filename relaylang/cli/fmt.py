@@ -17,8 +17,14 @@ from pathlib import Path
 from relaylang.cli.common import exit_status, report, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.ir import IRModule
 from relaylang.runtime.text import read_bytes, read_text
+from relaylang.std import _IMPORT as IMPORT
+from relaylang.std import import_from_std
 from relaylang.syntax.format import format_text
+
+#: Marks the comment that stands for an import: a character for private use.
+_MARK = "\ue000"
 
 EPILOG = """\
 examples:
@@ -62,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def one_file(path: str, args: argparse.Namespace) -> bool:
     """Format one file as the options ask for it. Returns whether it differs from its canonical form."""
     source = read_text(path)
-    made = format_text(source.text, source.name)
+    made = formatted(source.text, source.name)
     old = source.text if path == "-" else read_bytes(path).decode("utf-8")
     differs = made != old
     if args.diff:
@@ -76,6 +82,18 @@ def one_file(path: str, args: argparse.Namespace) -> bool:
     if args.write and differs:
         write_text(path, made)
     return differs
+
+
+def formatted(text: str, name: str) -> str:
+    """The canonical form of a text that may import libraries; to the formatter an import is a comment."""
+    imports = [found[1] for found in IMPORT.finditer(text)]
+    if not imports:
+        return format_text(text, name)
+    known = IRModule()
+    for library in imports:
+        import_from_std(known, library)
+    marked = IMPORT.sub(lambda found: f'//{_MARK}import "{found[1]}";', text)
+    return format_text(marked, name, known).replace(f"//{_MARK}", "")
 
 
 def unified(old: str, new: str, name: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from relaylang.cli.common import add_print_options, check_writable, report, write_text
 from relaylang.cli.program import check, load
@@ -10,13 +11,18 @@ from relaylang.ir import Expr, IRModule
 from relaylang.passes.to_anf import to_anf
 from relaylang.passes.to_bbnf import to_bbnf
 from relaylang.passes.to_gnf import to_gnf
+from relaylang.runtime.params import save_params
 from relaylang.syntax import astext
+from relaylang.syntax.metadata import constants_of
+from relaylang.syntax.metadata_writer import save_metadata
 
 EPILOG = """\
 examples:
   relay print net.relay                     with every type
   relay print net.relay --anf --no-types
   relay print net.relay --style tvm -o net.tvm.relay
+  relay print net.relay --constants net.npz -o small.relay
+  relay print small.relay --params net.npz
   cat net.relay | relay print -
 """
 
@@ -24,12 +30,13 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("--params", metavar="FILE", help="the constants that the text leaves out, as --constants wrote them")
     add_print_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    program = load(args.file)
+    program = load(args.file, args.params)
     if not args.no_types:
         check(program)
     report(program.notes)
@@ -45,5 +52,11 @@ def printed(node: IRModule | Expr, args: argparse.Namespace) -> str:
         node = to_gnf(node)  # type: ignore[type-var]
     elif args.bbnf:
         node = to_bbnf(node)  # type: ignore[type-var]
-    text = astext(node, style=args.style, show_types=not args.no_types)
+    meta: dict[str, list[Any]] | None = None if args.constants is None else {}
+    text = astext(node, style=args.style, show_types=not args.no_types, show_spans=args.spans, meta=meta)
+    if meta is not None:
+        check_writable(args.constants)
+        save_params(args.constants, constants_of(meta))
+        if meta:
+            text += "\n#[metadata]\n" + save_metadata(meta)
     return text if text.endswith("\n") else text + "\n"

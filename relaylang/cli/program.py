@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from relaylang.cli.comments import types_from_comments
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.ir import Expr, IRModule, Type, Var
+from relaylang.runtime.params import load_params
 from relaylang.runtime.text import read_text
 from relaylang.source import Span
 from relaylang.std import read
@@ -29,10 +30,10 @@ class Program:
         return self.node if isinstance(self.node, IRModule) else IRModule.from_expr(self.node)
 
 
-def load(path: str) -> Program:
-    """Read a program. Raises `RelayError` where there is none in the file."""
+def load(path: str, constants: str | None = None) -> Program:
+    """Read a program, and the constants that it leaves out. Raises `RelayError` where there is none in the file."""
     source = read_text(path)
-    result = read(source.text, source.name)
+    result = read(source.text, source.name, constants=load_params(constants) if constants is not None else None)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]

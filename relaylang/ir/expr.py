@@ -41,14 +41,24 @@ class Constant(Expr):
 
 
 class Var(Expr):
-    """A local variable, what it is by identity; `name_hint` is written behind the `%`."""
+    """A local variable, what it is by identity; `name_hint` is written behind the `%`.
 
-    __slots__ = ("name_hint", "type_annotation")
+    `virtual_device` says where its value lies, if anything does: what the text gave, as an attribute's value.
+    """
+
+    __slots__ = ("name_hint", "type_annotation", "virtual_device")
     __match_args__ = ("name_hint", "type_annotation")
 
-    def __init__(self, name_hint: str, type_annotation: Type | None = None, span: Span | None = None) -> None:
+    def __init__(
+        self,
+        name_hint: str,
+        type_annotation: Type | None = None,
+        span: Span | None = None,
+        virtual_device: AnyValue = None,
+    ) -> None:
         self.name_hint = name_hint
         self.type_annotation = type_annotation
+        self.virtual_device = virtual_device
         self.span = span
         self.checked_type = None
 

@@ -194,6 +194,8 @@ class _Stream:
         """A variable where it is bound: its number is its name."""
         yield ("binds", self.number(var)), path
         yield from self.type(var.type_annotation, (path, ".type_annotation"))
+        if var.virtual_device is not None:
+            yield ("attribute", self.value(var.virtual_device)), (path, ".virtual_device")
 
     def pattern(self, pattern: Pattern, path: _Path) -> Iterator[tuple[_Token, _Path]]:
         stack = [pattern]

@@ -8,8 +8,11 @@ modules is one type.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+
+import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir import GlobalTypeVar, GlobalVar, IRModule
@@ -113,20 +116,26 @@ def import_from_std(mod: IRModule, path: str) -> None:
         add(mod, var.name_hint, source)
 
 
-def read(text: str, name: str = "<string>", module: IRModule | None = None) -> ParseResult:
+def read(
+    text: str,
+    name: str = "<string>",
+    module: IRModule | None = None,
+    constants: Mapping[str, np.ndarray] | None = None,
+) -> ParseResult:
     """Read a text whose head may say `import "prelude.rly"`: what it uses of the library comes into its module.
 
-    `module` has definitions that the text may use. Raises `RelayError`.
+    `module` has definitions that the text may use, `constants` the values of constants that it leaves out, by what refers to
+    them. Raises `RelayError`.
     """
     imports = list(_IMPORT.finditer(text))
     if not imports:
-        return parse(text, name, module)
+        return parse(text, name, module, constants=constants)
     blank = _IMPORT.sub(lambda found: " " * len(found[0]), text)
     known = IRModule(module.functions, module.type_definitions, module.attrs) if module is not None else IRModule()
     own = [*known.functions, *known.type_definitions]
     for found in imports:
         import_from_std(known, found[1])
-    result = parse(blank, name, known)
+    result = parse(blank, name, known, constants=constants)
     if result.module is not None:
         given = {id(v): None for v in own}
         made = IRModule(attrs=result.module.attrs)

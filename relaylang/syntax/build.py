@@ -473,13 +473,13 @@ class Builder(MatchActions):
         return v[0]
 
     def add_param(self, sig: Signature, item: AnyValue) -> None:
-        """Enter a parameter (token text, type, token) or attributes into a signature."""
-        if item.__class__ is not tuple or len(item) != 3:
+        """Enter a parameter (token text, type, token, and maybe its virtual device) or attributes into a signature."""
+        if item.__class__ is not tuple or len(item) < 3:
             sig.attrs.append(item)
             return
-        token, ty, at = item
+        token, ty, at = item[:3]
         key = local_key(token)
-        var = Var(name_of(key), ty, Span(self.source, at, at))
+        var = Var(name_of(key), ty, Span(self.source, at, at), *item[3:])
         before = sig.seen.setdefault(key, at)
         if before != at:
             self.twice(f"parameter `{key}`", at, before)
@@ -507,10 +507,18 @@ class Builder(MatchActions):
         return v[0], v[2], first
 
     def on_param_extras(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        return v[0], None, first
+        return v[0], None, first, self.virtual_device(v[2], first)
 
     def on_param_extras_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        return v[0], v[5], first
+        return v[0], v[5], first, self.virtual_device(v[2], first)
+
+    def virtual_device(self, items: list[AnyValue], at: int) -> AnyValue:
+        """What the braces behind a parameter say: its virtual device and nothing else."""
+        values = self.attr_values([(item, at + 2) if item.__class__ is str else item for item in items])
+        for name in values:
+            if name != "virtual_device":
+                self.unknown("R0203", "attribute", name, self.place(at + 2), ["virtual_device"])
+        return values.get("virtual_device")
 
     def on_param_attrs(self, v: str, first: int, last: int) -> AnyValue:
         return v, first

@@ -10,6 +10,7 @@ import re
 from typing import Any as AnyValue
 
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.module import IRModule
 from relaylang.ir.structural import structural_diff
 from relaylang.syntax.layout import PARTS, Comment, Layout, Piece
 from relaylang.syntax.reader import parse
@@ -180,8 +181,8 @@ class _Pieces:
             comments, lines, apart = [], 0, False
 
 
-def _pieces(text: str, name: str) -> list[Piece]:
-    notes, source = rewritings(text, name)
+def _pieces(text: str, name: str, module: IRModule | None = None) -> list[Piece]:
+    notes, source = rewritings(text, name, module)
     made = _Pieces(notes, source)
     tables = source.tables
     comment = tables.numbers["COMMENT"]
@@ -200,16 +201,17 @@ def _pieces(text: str, name: str) -> list[Piece]:
     return made.made
 
 
-def format_text(text: str, name: str = "<string>") -> str:
+def format_text(text: str, name: str = "<string>", module: IRModule | None = None) -> str:
     """The canonical form of a text. It reads as the same program and is its own canonical form.
 
-    The metadata section stays as it is. Raises `RelayError` with what is wrong where the text cannot be read. A result that
-    would be another program is never returned: that is a fault of ours (`AssertionError`).
+    `module` has definitions that the text may use. The metadata section stays as it is. Raises `RelayError` with what is
+    wrong where the text cannot be read. A result that would be another program is never returned: that is a fault of ours
+    (`AssertionError`).
     """
-    first = parse(text, name)
+    first = parse(text, name, module)
     defines = first.module is not None
     with gc_paused():
-        pieces = _pieces(text, name)
+        pieces = _pieces(text, name, module)
         if defines and not any(p.kind == "header" for p in pieces):
             head = Piece(HEADER, kind="header")
             if pieces[0].comments and pieces[0].comments[0].text:
@@ -219,7 +221,7 @@ def format_text(text: str, name: str = "<string>") -> str:
     section = first.source.text[first.source.end :]  # type: ignore[attr-defined]
     if section:
         made += "\n" + section.lstrip(" \t")
-    again: AnyValue = parse(made, name)
+    again: AnyValue = parse(made, name, module)
     difference = structural_diff(first.value, again.value, map_free_vars=True)
     if difference is not None:
         raise AssertionError(f"the formatter would change {name}: {difference}")

@@ -217,7 +217,7 @@ class Layout:
             if now == "[":
                 return "" if (previous.kind in ("word", "global", "local") and before != "fn") or before == "]" else " "
             if now == "{" and piece.role == "map":
-                return "" if previous.kind == "local" else " "
+                return " "
             if now == "}" and context.kind == "map":
                 return ""
         return " "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any as AnyValue
@@ -28,6 +29,9 @@ define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has 
 
 #: The key under which a section carries its module's attributes, as a list of one map.
 MODULE_KEY = "IRModule"
+
+
+_CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 
 class MetaNode:
@@ -338,6 +342,27 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
         at = min(at, len(source.text))
         span = Span(SourceFile(source.name, source.text), at, at)
     raise RelayError(error("R0010", f"the metadata section cannot be read: {problem}", span))
+
+
+def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
+    """Take the constants out of a section's values, by what refers to them: `meta[relay.Constant][0]`."""
+    values = meta.pop("relay.Constant", [])
+    return {f"meta[relay.Constant][{i}]": v.data for i, v in enumerate(values) if isinstance(v, Constant)}
+
+
+def with_constants(
+    meta: dict[str, list[AnyValue]] | None, constants: Mapping[str, np.ndarray]
+) -> dict[str, list[AnyValue]]:
+    """A section's values with constants that are kept elsewhere; what the section has itself stays."""
+    values = list((meta or {}).get("relay.Constant", []))
+    for name, array in constants.items():
+        found = _CONSTANT.fullmatch(name)
+        if found is not None:
+            at = int(found[1])
+            values += [None] * (at + 1 - len(values))
+            if values[at] is None:
+                values[at] = Constant(array)
+    return {**(meta or {}), "relay.Constant": values}
 
 
 def module_attributes(meta: Mapping[str, list[AnyValue]] | None) -> dict[str, AnyValue]:

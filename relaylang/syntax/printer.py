@@ -77,8 +77,11 @@ class _Crossing(Exception):
 class _Printer:
     """One printout. `careful` works out beforehand where shared nodes belong."""
 
-    def __init__(self, root: AnyValue, style: str, show_types: bool, section: bool, careful: bool = False) -> None:
+    def __init__(
+        self, root: AnyValue, style: str, show_types: bool, section: bool, show_spans: bool, careful: bool = False
+    ) -> None:
         self.root = root
+        self.show_spans = show_spans
         self.missing: set[tuple[str, int]] | None = None  # places in the metadata section that must stay empty
         self.style = style
         self.tvm = style == "tvm"
@@ -153,9 +156,13 @@ class _Printer:
         return text
 
     def info(self, node: Expr) -> str:
-        """` /* ty=... */` where the type is known."""
+        """` /* ty=... */` where the type is known, with ` span=...` if the places are wanted."""
         ty = node.checked_type
-        return "" if ty is None or not self.show_types else self.types.comment(ty)
+        said = "" if ty is None or not self.show_types else self.types.comment(ty)
+        if self.show_spans and node.span is not None:
+            place = str(node.span).replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
+            said = f"{said[:-3]} span={place} */" if said else f" /* span={place} */"
+        return said
 
     def bind(self, var: Var) -> str:
         """A name for a variable where it is bound, and what stands there: the name with the variable's type."""
@@ -168,9 +175,11 @@ class _Printer:
         ty = var.checked_type if self.show_types else None
         if annotation is None and self.tvm:
             annotation = ty
+        if var.virtual_device is not None:
+            name = f"{name} {{virtual_device={self.attributes.value(var.virtual_device)}}}"
         if annotation is not None:
             name = f"{name}: {self.types.text(annotation)}"
-        return name if ty is None else name + self.types.comment(ty)
+        return name if ty is None and not self.show_spans else name + self.info(var)
 
     def leaf(self, node: Expr) -> None:
         """Make the text of a node that always stands in line."""
@@ -560,6 +569,7 @@ def astext(
     show_meta_data: bool = True,
     meta: dict[str, list[AnyValue]] | None = None,
     header: bool | None = None,
+    show_spans: bool = False,
 ) -> str:
     """A module, function, expression, type or pattern as Relay text.
 
@@ -567,17 +577,18 @@ def astext(
     that gives the same text. "tvm": the bytes that TVM 0.16 printed. `show_types` writes `/* ty=... */` behind
     what has been checked. Constants that have no literal stand in a metadata section behind the text; with
     `show_meta_data=False` a comment says that it is left out, and with a dict as `meta` they are put there (type key
-    -> values, indexed as in the text). `header`: the version line; default for modules and expressions, not for types.
+    -> values, indexed as in the text). `show_spans` adds the places in the text that the program was read from, as TVM
+    does. `header`: the version line; default for modules and expressions, not for types.
     """
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
     section = show_meta_data or meta is not None
-    printer = _Printer(node, style, show_types, section)
+    printer = _Printer(node, style, show_types, section, show_spans)
     with gc_paused():
         try:
             text = _print(printer, node)
         except _Crossing:
-            printer = _Printer(node, style, show_types, section, careful=True)
+            printer = _Printer(node, style, show_types, section, show_spans, careful=True)
             text = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
         text = HEADER + text

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
 
+import numpy as np
+
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
@@ -18,7 +20,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
 from relaylang.source import SourceFile, Span
 from relaylang.syntax.build import Builder
-from relaylang.syntax.metadata import load_metadata, module_attributes
+from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
@@ -193,11 +195,14 @@ def read(
     module: IRModule | None = None,
     variables: Mapping[str, Expr] | None = None,
     lead: Sequence[str] = (),
+    constants: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Builder, AnyValue, TokenSource]:
     """Read a text. Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`."""
     tab = tables()
     source = TokenSource(name, text, tab, lead)
     meta = _meta(source)
+    if constants:
+        meta = with_constants(meta, constants)
     tokens = source.tokens()
     blanked = split = False
     while True:
@@ -264,14 +269,16 @@ def parse(
     name: str = "<string>",
     module: IRModule | None = None,
     variables: Mapping[str, Expr] | None = None,
+    constants: Mapping[str, np.ndarray] | None = None,
 ) -> ParseResult:
     """Read a module, an expression or a fragment.
 
     `name` is what diagnostics call the text. `module` and `variables` are known from before: their functions, types,
     constructors and variables may be used, and the resulting module holds the known definitions and the text's own, which
-    replace those of the same name. Raises `RelayError` with everything that is wrong.
+    replace those of the same name. `constants` gives values to constants that the text refers to and does not carry, by what
+    refers to them (`meta[relay.Constant][0]`). Raises `RelayError` with everything that is wrong.
     """
-    builder, (defines, expr), source = read(text, name, module, variables)
+    builder, (defines, expr), source = read(text, name, module, variables, constants=constants)
     notes = _notes(builder, defines)
     if not defines and expr is None and not builder.versioned:
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))

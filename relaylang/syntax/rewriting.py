@@ -12,6 +12,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Var
+from relaylang.ir.module import IRModule
 from relaylang.syntax.build import Builder
 from relaylang.syntax.reader import _Again, _Reader, _run
 from relaylang.syntax.tables import Tables
@@ -228,14 +229,14 @@ def _tables() -> Tables:
     return Tables(data, actions)
 
 
-def rewritings(text: str, name: str) -> tuple[Rewritings, TokenSource]:
+def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Rewritings, TokenSource]:
     """The text's tokens and what is to be changed in them. The text must be one that the reader takes."""
     tab = _tables()
     source = TokenSource(name, text, tab)
     tokens = source.tokens()
     blanked = split = False
     while True:
-        builder = Rewritings(source, tokens, None, None, None)
+        builder = Rewritings(source, tokens, module, None, None)
         try:
             with gc_paused():
                 _run(tab, tokens, builder, source, split)

@@ -12,10 +12,11 @@ _SUFFIX = re.compile(r"([iu])(8|16|32|64)|f(16|32|64|)|(bf16)")
 _ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\n": ""}
 DTYPE = re.compile(
-    r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|4_\w+|[1-9][0-9]{0,2})|handle|custom\[\w+\][0-9]+)"
+    r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|6_\w+|4_\w+|[1-9][0-9]{0,2})|handle|e4m3_float8|e5m2_float8|custom\[\w+\][0-9]+)"
     r"(?:x[0-9]{1,4})?\Z"
 )
-_WIDTHS = {"int": "int32", "uint": "uint32"}
+#: Other names of element types: short ones, and those that TVM 0.16 prints.
+_WIDTHS = {"int": "int32", "uint": "uint32", "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}
 
 
 class LiteralError(ValueError):

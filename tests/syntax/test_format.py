@@ -155,7 +155,7 @@ def test_the_documented_dialect_becomes_the_canonical_one() -> None:
         ("-%n*-2", "-%n * -2\n"),
         ("%0=1f;%0", "%0 = 1f;\n%0\n"),
         ("// only\nfn(){()}", "// only\nfn () { () }\n"),
-        ("fn(%x{virtual_device=1}:int32,\"a b\"={\"k\":1}){%x}", 'fn (%x{virtual_device=1}: int32, "a b"={"k": 1}) { %x }\n'),
+        ("fn(%x{virtual_device=1}:int32,\"a b\"={\"k\":1}){%x}", 'fn (%x {virtual_device=1}: int32, "a b"={"k": 1}) { %x }\n'),
         ("let %x=1;{let %y=2;%x}", "let %x = 1;\n{\n  let %y = 2;\n  %x\n}\n"),
         ("let %x:int32=(let %a=1;%a);%x", "let %x: int32 = (\n  let %a = 1;\n  %a\n);\n%x\n"),
         ("free_var %x:Tensor[(1,?),float32]\n%x", "free_var %x: Tensor[(1, ?), float32];\n%x\n"),

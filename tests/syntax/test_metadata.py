@@ -188,7 +188,7 @@ def _blob(shape: list[int], code: int = 0, bits: int = 8, nbytes: int | None = N
         (_blob([1], data=b"ab"), "claims 2 bytes, where it takes 1"),
         (_blob([], ndim=2**30), "a tensor claims the rank 1073741824"),
         (_blob([0, 2**62, 2**62]), "a tensor has the shape (0, 4611686018427387904, 4611686018427387904)"),
-        (_blob([1], code=0, bits=4, data=b"a"), "a tensor has elements of int4, which cannot be read"),
+        (_blob([1], code=0, bits=3, data=b"a"), "a tensor has elements of int3, which cannot be read"),
         (_blob([1], data=b"a") + "", ""),
     ],
 )
