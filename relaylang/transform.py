@@ -10,9 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.ir import IRModule
+import numpy as np
+
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import KERNELS, KernelError
+from relaylang.ir import Call, Expr, IRModule
+from relaylang.ops.record import Op
+from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
+from relaylang.passes.common_subexpr import eliminate_common_subexpr
 from relaylang.passes.context import PassContext, PassInfo, PassInstrument
+from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
+from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
+from relaylang.passes.dynamic_to_static import dynamic_to_static
+from relaylang.passes.fold_constant import fold_constant, fold_expr
+from relaylang.passes.functions import eta_expand, lambda_lift
 from relaylang.passes.fuse_ops import fuse_ops
+from relaylang.passes.inline import defuse_ops, inline
 from relaylang.passes.instruments import (
     PassTimingInstrument,
     PrintAfterAll,
@@ -24,8 +37,10 @@ from relaylang.passes.instruments import (
     pass_instrument,
 )
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
+from relaylang.passes.simplify_expr import simplify_expr
 from relaylang.passes.simplify_inference import simplify_inference
 from relaylang.passes.spec import parse_passes as _parse_passes
+from relaylang.passes.split_args import annotate_spans, split_args
 from relaylang.passes.to_anf import to_anf
 from relaylang.passes.to_bbnf import to_bbnf
 from relaylang.passes.to_gnf import to_gnf
@@ -78,6 +93,116 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
     return BuiltinPass("FuseOps", run, 0)
 
 
+def compute(call: Call, values: list[Any]) -> Any:
+    """What a call of an operator computes on constants; None where there is no kernel or the kernel refuses."""
+    kernel = KERNELS.get(call.op.name) if isinstance(call.op, Op) else None
+    if kernel is None:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return kernel(call.attrs, *values)
+    except (KernelError, RelayError, ArithmeticError, ValueError, TypeError, IndexError, MemoryError):
+        return None
+
+
+def FoldConstant(fold_qnn: bool = False) -> Pass:
+    """What can be computed now is a constant. `fold_qnn`: also operators of the qnn dialect."""
+    return BuiltinPass("FoldConstant", lambda mod: fold_constant(mod, compute, fold_qnn), 2)
+
+
+def FoldConstantExpr(expr: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr:
+    """An expression with constants folded. Raises `RelayError` where it is not well-typed."""
+    check(expr, module=mod, fragment=True)
+    return fold_expr(expr, compute, fold_qnn)
+
+
+def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
+    """Calls of the same operator on the same operands are one node; `fskip` says which to leave alone."""
+    return BuiltinPass("EliminateCommonSubexpr", lambda mod: eliminate_common_subexpr(mod, fskip), 3)
+
+
+def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
+    """Lets whose variables nothing needs are dropped; with `inline_once`, variables that stand once are replaced."""
+    return BuiltinPass(
+        "DeadCodeElimination", lambda mod: eliminate_dead_code(mod, inline_once, ignore_impurity), 1
+    )
+
+
+def Inline() -> Pass:
+    """Calls of functions marked `Inline` become their bodies."""
+    return BuiltinPass("Inline", inline, 1)
+
+
+def RemoveUnusedFunctions(entry_functions: list[str] | None = None) -> Pass:
+    """Functions that the entries (@main) never call are dropped."""
+    return BuiltinPass("RemoveUnusedFunctions", lambda mod: remove_unused_functions(mod, entry_functions), 1)
+
+
+def SimplifyExpr() -> Pass:
+    """Smaller expressions for the same values: reshapes, transposes, casts, clips, neutral elements, constants."""
+    return BuiltinPass("SimplifyExpr", simplify_expr, 0)
+
+
+def CanonicalizeOps() -> Pass:
+    """nn.bias_add as add."""
+    return BuiltinPass("CanonicalizeOps", canonicalize_ops, 3)
+
+
+def CanonicalizeCast() -> Pass:
+    """A widening cast that several operators use is made for each of them, to be fused with it."""
+    return BuiltinPass("CanonicalizeCast", canonicalize_cast, 3)
+
+
+def DefuseOps() -> Pass:
+    """The inverse of FuseOps."""
+    return BuiltinPass("DefuseOps", defuse_ops, 3)
+
+
+def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
+    """Constructors and global functions that are used as values get functions around them."""
+    return BuiltinPass("EtaExpand", lambda mod: eta_expand(mod, expand_constructor, expand_global_var), 1)
+
+
+def LambdaLift() -> Pass:
+    """Functions inside functions become functions of the module."""
+    return BuiltinPass("LambdaLift", lambda_lift, 1)
+
+
+def FastMath() -> Pass:
+    """exp, tanh, erf and softmax as their quick approximations."""
+    return BuiltinPass("FastMath", fast_math, 4)
+
+
+def DivToMul() -> Pass:
+    """Division by a constant as the product with its reciprocal."""
+    return BuiltinPass("DivToMul", div_to_mul, 0)
+
+
+def FoldExplicitPadding() -> Pass:
+    """nn.pad in front of a convolution or pool becomes its padding."""
+    return BuiltinPass("FoldExplicitPadding", fold_explicit_padding, 0)
+
+
+def FlattenAtrousConv() -> Pass:
+    """A convolution between space_to_batch_nd and batch_to_space_nd becomes one dilated convolution."""
+    return BuiltinPass("FlattenAtrousConv", flatten_atrous_conv, 0)
+
+
+def DynamicToStatic() -> Pass:
+    """Operators that take shapes as operands become those that have them as attributes, where they are known."""
+    return BuiltinPass("DynamicToStatic", lambda mod: dynamic_to_static(mod, compute), 2)
+
+
+def SplitArgs(max_function_args: int) -> Pass:
+    """Concatenations of more operands than a kernel may have are made in several steps."""
+    return BuiltinPass("SplitArgs", lambda mod: split_args(mod, max_function_args), 1)
+
+
+def AnnotateSpans() -> Pass:
+    """Each node's span is its place in the program's own text."""
+    return BuiltinPass("AnnotateSpans", annotate_spans, 0)
+
+
 #: Every pass by name: what makes it.
 PASSES: dict[str, Callable[..., Pass]] = {
     "InferType": InferType,
@@ -86,6 +211,24 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "ToBasicBlockNormalForm": ToBasicBlockNormalForm,
     "SimplifyInference": SimplifyInference,
     "FuseOps": FuseOps,
+    "FoldConstant": FoldConstant,
+    "EliminateCommonSubexpr": EliminateCommonSubexpr,
+    "DeadCodeElimination": DeadCodeElimination,
+    "Inline": Inline,
+    "RemoveUnusedFunctions": RemoveUnusedFunctions,
+    "SimplifyExpr": SimplifyExpr,
+    "CanonicalizeOps": CanonicalizeOps,
+    "CanonicalizeCast": CanonicalizeCast,
+    "DefuseOps": DefuseOps,
+    "EtaExpand": EtaExpand,
+    "LambdaLift": LambdaLift,
+    "FastMath": FastMath,
+    "DivToMul": DivToMul,
+    "FoldExplicitPadding": FoldExplicitPadding,
+    "FlattenAtrousConv": FlattenAtrousConv,
+    "DynamicToStatic": DynamicToStatic,
+    "SplitArgs": SplitArgs,
+    "AnnotateSpans": AnnotateSpans,
 }
 
 
@@ -95,7 +238,8 @@ def parse_passes(text: str, more: dict[str, Any] | None = None) -> list[Pass]:
 
 
 __all__ = [
-    "PASSES", "FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument", "PassTimingInstrument",
+    "PASSES", "FoldConstantExpr", "FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
+    "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
     "function_pass", "module_pass", "parse_passes", "pass_instrument", *PASSES,
 ]  # fmt: skip

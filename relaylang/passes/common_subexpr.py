@@ -1,0 +1,77 @@
+"""EliminateCommonSubexpr: calls of the same operator on the same operands are one node.
+
+Operands are the same if they are one node, equal scalars, or tuples of such. Operators with hidden state, and what
+`skip` says, are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, children, post_order, rebuild
+from relaylang.ops.record import Op
+from relaylang.passes.rewriting import per_function, retype
+
+_P = TypeVar("_P", IRModule, Expr)
+
+
+def eliminate_common_subexpr(program: _P, skip: Callable[[Expr], bool] | None = None) -> _P:
+    """A typed module or expression with each computation made once."""
+    if isinstance(program, IRModule):
+        return per_function(program, lambda f: _eliminate(f, skip))
+    return _eliminate(program, skip)
+
+
+def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
+    done: dict[int, Expr] = {}
+    known: dict[Hashable, Expr] = {}
+    keys: dict[int, Hashable] = {}  # operands' keys by identity
+    attrs_keys: dict[int, str] = {}
+    order = list(post_order(expr))
+    closed = {
+        id(n)
+        for f in order
+        if isinstance(f, Function) and f is not expr and (f.attrs.get("Primitive") or "Compiler" in f.attrs)
+        for n in post_order(f)
+        if not isinstance(n, Op)
+    }
+
+    def key_of(node: Expr) -> Hashable:
+        found = keys.get(id(node))
+        if found is None:
+            if isinstance(node, Constant) and node.data.ndim == 0:
+                found = (node.dtype, node.data.tobytes())
+            elif isinstance(node, Tuple):
+                found = ("tuple", *[key_of(f) if not isinstance(f, Tuple) else id(f) for f in node.fields])
+            else:
+                found = id(node)
+            keys[id(node)] = found
+        return found
+
+    def attrs_key(attrs: Any) -> str:
+        if attrs is None:
+            return ""
+        found = attrs_keys.get(id(attrs))
+        if found is None:
+            found = attrs_keys[id(attrs)] = repr(attrs)
+        return found
+
+    kept: list[Expr] = []  # ids are keys, so nodes made on the way must stay alive
+    for node in order:
+        inner = children(node)
+        if not inner:
+            done[id(node)] = node
+            continue
+        new = retype(rebuild(node, tuple([done[id(c)] for c in inner])), node)
+        kept.append(new)
+        if id(node) not in closed:
+            key: Hashable = None
+            if isinstance(new, Call) and isinstance(new.op, Op) and not new.op.stateful:
+                key = (new.op.name, attrs_key(new.attrs), *[key_of(a) for a in new.args])
+            elif isinstance(new, TupleGetItem):
+                key = (id(new.tuple_value), new.index)
+            if key is not None and not (skip is not None and skip(new)):
+                new = known.setdefault(key, new)
+        done[id(node)] = new
+    return done[id(expr)]

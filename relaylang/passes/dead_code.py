@@ -1,0 +1,113 @@
+"""DeadCodeElimination: lets whose variables nothing needs are dropped; RemoveUnusedFunctions: so are functions.
+
+What may have an effect (making, reading or writing references, calls of unknown functions) stays, unless
+`ignore_impurity` says otherwise. A recursive function that only calls itself is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, Let, Var, children, post_order, rebuild
+from relaylang.passes.analysis import reachable
+from relaylang.passes.effects import may_have_effects, pure_functions
+from relaylang.passes.rewriting import per_function, retype
+
+_P = TypeVar("_P", IRModule, Expr)
+
+
+def eliminate_dead_code(program: _P, inline_once: bool = False, ignore_impurity: bool = False) -> _P:
+    """A module or expression without lets that nothing needs. `inline_once`: a variable that stands in one place has
+    its value put there, unless that would move the value's computation into a function."""
+    if isinstance(program, IRModule):
+        pure = frozenset() if ignore_impurity else pure_functions(program)
+        return per_function(program, lambda f: _eliminate(f, inline_once, ignore_impurity, pure))
+    return _eliminate(program, inline_once, ignore_impurity, frozenset())
+
+
+def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: frozenset[GlobalVar]) -> Expr:
+    order = list(post_order(expr))
+    lets = [node for node in order if isinstance(node, Let)]
+    if not lets:
+        return expr
+    impure = set() if ignore_impurity else may_have_effects(expr, pure)
+    value_of = {let.variable: let.value for let in lets}
+    needed: set[Var] = set()
+    live: set[int] = set()
+    uses: dict[Var, int] = {}
+    stack: list[Expr] = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var):
+            uses[node] = uses.get(node, 0) + 1
+            if node in value_of and node not in needed:
+                needed.add(node)
+                stack.append(value_of[node])
+            continue
+        if id(node) in live:
+            continue
+        live.add(id(node))
+        if isinstance(node, Let):
+            stack.append(node.body)
+            if id(node.value) in impure:
+                needed.add(node.variable)
+                stack.append(node.value)
+        else:
+            stack.extend(children(node))
+    once = _inlined(order, value_of, uses, impure) if inline_once else set()
+    done: dict[int, Expr] = {}
+    for node in order:
+        if isinstance(node, Var):
+            done[id(node)] = done[id(value_of[node])] if node in once else node
+        elif isinstance(node, Let) and (node.variable not in needed or node.variable in once):
+            done[id(node)] = done[id(node.body)]
+        else:
+            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+    return done[id(expr)]
+
+
+def _inlined(order: list[Expr], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]) -> set[Var]:
+    """The variables that stand in one place, in the same function as their let, with values free of effects."""
+    once = {v for v, n in uses.items() if n == 1 and v in value_of and id(value_of[v]) not in impure}
+    if impure:
+        # Moving a value behind an effect that it does not see is right only where it reads nothing.
+        once = {v for v in once if isinstance(value_of[v], (Function, Var))}
+    home: dict[Var, set[int]] = {}
+    stack: list[tuple[Expr, int]] = [(order[-1], 0)]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        node, function = stack.pop()
+        if isinstance(node, Var):
+            if node in once:
+                home.setdefault(node, set()).add(function)
+            continue
+        if (id(node), function) in seen:
+            continue
+        seen.add((id(node), function))
+        if isinstance(node, Let) and node.variable in once:
+            home.setdefault(node.variable, set()).add(function)
+        inside = id(node) if isinstance(node, Function) else function
+        stack.extend([(c, inside) for c in children(node)])
+    return {
+        v
+        for v in once
+        if len(home.get(v, ())) == 1 or (isinstance(value_of[v], Function) and not _recursive(v, value_of[v]))
+        if not (isinstance(value_of[v], Function) and _recursive(v, value_of[v]))
+    }
+
+
+def _recursive(var: Var, value: Expr) -> bool:
+    return any(node is var for node in post_order(value))
+
+
+def remove_unused_functions(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
+    """The module with the functions that its entries may call, directly or not, and no others."""
+    names = ["main"] if entry_functions is None else list(entry_functions)
+    entries = [mod.get_global_var(n) for n in names if n in mod]
+    kept = set(reachable(mod, entries))
+    if len(kept) == len(mod.functions):
+        return mod
+    return mod.with_functions({gv: f for gv, f in mod.functions.items() if gv in kept})
+
+

@@ -1,0 +1,152 @@
+"""FoldConstant: what can be computed now is a constant.
+
+Calls of operators on constants are computed by the evaluator that the caller gives; fields of known tuples, branches on
+known conditions, lets of constants, shapes and sizes of tensors with known shapes are resolved. Operators with hidden
+state, calls without arguments (`zeros`, whose constant would only be larger) and fused kernels stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    IRModule,
+    Let,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylang.ops.record import Op
+from relaylang.passes.rewriting import per_function, static_shape
+
+_P = TypeVar("_P", IRModule, Expr)
+#: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.
+Compute = Callable[[Call, list[Any]], Any]
+_KEPT = frozenset({"device_copy", "on_device", "annotation.stop_fusion", "annotation.checkpoint"})
+
+
+def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
+    """A typed module or expression with constants folded. `fold_qnn`: also operators of the qnn dialect."""
+    if isinstance(program, IRModule):
+        return per_function(program, lambda f: fold_expr(f, compute, fold_qnn))
+    return fold_expr(program, compute, fold_qnn)
+
+
+def _value(expr: Expr) -> Any:
+    """An array, or a tuple of such, that an expression of constants stands for; None for another expression."""
+    if isinstance(expr, Constant):
+        return expr.data
+    if isinstance(expr, Tuple):
+        fields = [_value(f) for f in expr.fields]
+        return None if any(f is None for f in fields) else tuple(fields)
+    return None
+
+
+def _expression(value: Any, ty: Type | None) -> Expr:
+    """Constants for a value, with the most exact type."""
+    if isinstance(value, tuple):
+        types = ty.fields if isinstance(ty, TupleType) and len(ty.fields) == len(value) else [None] * len(value)
+        fields = [_expression(v, t) for v, t in zip(value, types)]
+        made: Expr = Tuple(fields)
+        made.checked_type = TupleType([f.checked_type for f in fields])  # type: ignore[misc]
+        return made
+    array = np.asarray(value)
+    dtype = ty.dtype if isinstance(ty, TensorType) else array.dtype.name
+    made = Constant(array, dtype=dtype)
+    made.checked_type = TensorType(array.shape, dtype)
+    return made
+
+
+def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
+    """One typed expression with constants folded."""
+    done: dict[int, Expr] = {}
+    constants: dict[Var, Expr] = {}
+    looser: set[int] = set()  # nodes whose type is more exact than before: what uses them is typed anew
+    closed: set[int] = set()
+    bound_to: dict[int, list[Var]] = {}  # a let's value stands before its body in post-order
+    order = list(post_order(expr))
+    for node in order:
+        if isinstance(node, Let):
+            bound_to.setdefault(id(node.value), []).append(node.variable)
+            if isinstance(node.value, Constant):
+                constants[node.variable] = node.value
+        if isinstance(node, Function) and node.attrs.get("Primitive") and node is not expr:
+            closed.update([id(n) for n in post_order(node) if not isinstance(n, (Op, Constant))])
+    for node in order:
+        if isinstance(node, Var):
+            done[id(node)] = constants.get(node, node)
+            if id(constants.get(node)) in looser:
+                looser.add(id(node))
+            continue
+        old = children(node)
+        if not old:
+            done[id(node)] = node
+            continue
+        new = rebuild(node, tuple([done[id(c)] for c in old]))
+        if new is not node and new.checked_type is None and not any([id(c) in looser for c in old]):
+            new.checked_type = node.checked_type
+        if id(node) in closed:
+            done[id(node)] = new
+            continue
+        if isinstance(node, Let) and isinstance(new, Let):
+            folded = new.body if node.variable in constants else new
+        else:
+            folded = _fold(node, new, compute, fold_qnn)
+        if folded.span is None and folded is not new and not isinstance(folded, Op):
+            folded.span = node.span
+        if folded.checked_type is None or folded.checked_type != node.checked_type:
+            looser.add(id(node))
+        done[id(node)] = folded
+        for var in bound_to.get(id(node), ()):
+            if _value(folded) is not None and isinstance(folded, Constant):
+                constants[var] = folded
+                if id(node) in looser:
+                    looser.add(id(folded))
+    return done[id(expr)]
+
+
+def _fold(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
+    if isinstance(new, Call):
+        return _fold_call(old, new, compute, fold_qnn)
+    if isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple):
+        return new.tuple_value.fields[new.index]
+    if isinstance(new, If) and isinstance(new.cond, Constant) and new.cond.data.ndim == 0:
+        return new.true_branch if bool(new.cond.data) else new.false_branch
+    return new
+
+
+def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:
+    op = new.op
+    if not isinstance(op, Op) or op.stateful or op.name in _KEPT or not new.args:
+        return new
+    if op.name.startswith("qnn.") and not fold_qnn:
+        return new
+    assert isinstance(old, Call)
+    if op.name in ("shape_of", "vm.shape_of", "ndarray_size", "contrib.ndarray_size"):
+        shape = static_shape(new.args[0].checked_type or old.args[0].checked_type)
+        if shape is not None:
+            value = np.asarray(shape if op.name.endswith("shape_of") else prod(shape))
+            return _expression(value.astype(getattr(new.attrs, "dtype", None) or "int32"), old.checked_type)
+    values = []
+    for arg in new.args:
+        value = _value(arg)
+        if value is None:
+            return new
+        values.append(value)
+    result = compute(new, values)
+    return new if result is None else _expression(result, old.checked_type)

@@ -1,0 +1,181 @@
+"""EtaExpand: constructors and global functions as values get functions around them. LambdaLift: functions inside
+functions become functions of the module, with what they use of their surroundings as parameters."""
+
+from __future__ import annotations
+
+from relaylang.ir import (
+    Call,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    IRModule,
+    Let,
+    Match,
+    Type,
+    TypeVar,
+    Var,
+    children,
+    pattern_vars,
+    post_order,
+    rebuild,
+)
+from relaylang.ir.bulk import gc_paused
+from relaylang.passes.analysis import free_type_vars
+from relaylang.passes.rewriting import copy_with, is_opaque, retype
+
+
+def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False) -> IRModule:
+    """A typed module in which constructors (and, if asked for, global functions) that are used as values are functions
+    that call them."""
+
+    def expand(node: Expr, ty: Type | None) -> Expr:
+        if not isinstance(ty, FuncType):
+            return node
+        if isinstance(node, Constructor):
+            if not expand_constructor:
+                return node
+            known = mod.type_definitions.get(node.belong_to)
+            params = [Var(f"eta{i}") for i in range(len(node.inputs))]
+            made = Function(params, Call(node, params), span=node.span)
+            return made if known is not None else node
+        if isinstance(node, GlobalVar) and expand_global_var and not ty.type_params:
+            params = [Var(f"eta{i}", t) for i, t in enumerate(ty.arg_types)]
+            return Function(params, Call(node, params), ty.ret_type, span=node.span)
+        return node
+
+    def convert(func: Function) -> Function:
+        done: dict[int, Expr] = {}
+        changed = False
+        for node in post_order(func):
+            inner = []
+            for i, child in enumerate(children(node)):
+                new = done[id(child)]
+                callee = isinstance(node, Call) and i == len(node.args)
+                if isinstance(child, (Constructor, GlobalVar)) and not callee:
+                    expanded = expand(child, child.checked_type or _type_of(child, mod))
+                    changed = changed or expanded is not new
+                    new = expanded
+                inner.append(new)
+            done[id(node)] = rebuild(node, tuple(inner))
+        result = done[id(func)]
+        assert isinstance(result, Function)
+        return result if changed else func
+
+    return mod.with_functions({gv: f if is_opaque(f) else convert(f) for gv, f in mod.functions.items()})
+
+
+def _type_of(node: Expr, mod: IRModule) -> Type | None:
+    if isinstance(node, GlobalVar) and node.name_hint in mod:
+        found: Type | None = mod[node.name_hint].checked_type
+        return found
+    if isinstance(node, Constructor):
+        return FuncType(node.inputs, node.belong_to)
+    return None
+
+
+def lambda_lift(mod: IRModule) -> IRModule:
+    """A typed module in which no function stands inside another, but for primitive ones and those of other compilers.
+
+    A function that uses nothing of its surroundings becomes a function of the module; one that does becomes a function
+    that takes what it uses and returns a closure (marked `Closure`), as in TVM. Names are `lifted_name<n>`.
+    """
+    lifted: dict[GlobalVar, Function] = {}
+    taken = {gv.name_hint for gv in mod.functions}
+    with gc_paused():
+        new = {gv: f if is_opaque(f) or f.attrs.get("Primitive") else _lift(f, lifted, taken)
+               for gv, f in mod.functions.items()}  # fmt: skip
+    if not lifted:
+        return mod
+    return mod.with_functions({**new, **lifted})
+
+
+def _name(taken: set[str]) -> str:
+    number = 0
+    while f"lifted_name{number}" in taken:
+        number += 1
+    taken.add(f"lifted_name{number}")
+    return f"lifted_name{number}"
+
+
+def _captured(func: Function, own: Var | None) -> tuple[Var, ...]:
+    """The variables that a function uses of its surroundings, in order."""
+    bound: set[Var] = set(func.params)
+    used: dict[Var, None] = {}
+    stack: list[Expr] = [func.body]
+    seen: set[int] = set()
+    order: list[Expr] = []
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        order.append(node)
+        stack.extend(reversed(children(node)))
+    for node in order:
+        if isinstance(node, Function):
+            bound.update(node.params)
+        elif isinstance(node, Let):
+            bound.add(node.variable)
+        elif isinstance(node, Match):
+            bound.update([v for c in node.clauses for v in pattern_vars(c.lhs)])
+    for node in order:
+        if isinstance(node, Var) and node not in bound and node is not own:
+            used[node] = None
+    return tuple(used)
+
+
+def _lift(func: Function, lifted: dict[GlobalVar, Function], taken: set[str]) -> Function:
+    done: dict[int, Expr] = {}
+    # A function that a let binds may call itself by the let's variable.
+    own = {id(n.value): n.variable for n in post_order(func) if isinstance(n, Let) and isinstance(n.value, Function)}
+    closed: set[int] = set()
+    for node in post_order(func):
+        if isinstance(node, Function) and node is not func and (node.attrs.get("Primitive") or is_opaque(node)):
+            closed.update([id(n) for n in post_order(node)])
+    for node in post_order(func):
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        if isinstance(node, Function) and node is not func and id(node) not in closed:
+            assert isinstance(new, Function)
+            new = retype(_lift_one(new, own.get(id(node)), lifted, taken), node)
+        done[id(node)] = new
+    result = done[id(func)]
+    assert isinstance(result, Function)
+    return result
+
+
+def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function], taken: set[str]) -> Expr:
+    captured = _captured(func, own)
+    gv = GlobalVar(_name(taken))
+    gv.checked_type = None
+    types: list[TypeVar] = free_type_vars(func)
+    itself: Expr = gv if not captured else Call(gv, captured)
+    if own is not None:
+        itself.checked_type = func.checked_type
+    if not captured:
+        whole = copy_with(func, {own: gv} if own is not None else {})
+        assert isinstance(whole, Function)
+        lifted[gv] = Function(whole.params, whole.body, whole.ret_type or _result(func),
+                              [*whole.type_params, *types], whole.attrs, whole.span)  # fmt: skip
+        return gv
+    names = {v: Var(v.name_hint, v.checked_type or v.type_annotation, v.span) for v in captured}
+    for old, new in names.items():
+        new.checked_type = old.checked_type
+    inside: dict[Var, Expr] = dict(names)
+    if own is not None:
+        inside[own] = Call(gv, [names[v] for v in captured])
+        inside[own].checked_type = func.checked_type
+    inner = copy_with(func, inside)
+    assert isinstance(inner, Function)
+    closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params,
+                       inner.attrs, inner.span)  # fmt: skip
+    closure.checked_type = func.checked_type
+    ret = func.checked_type
+    lifted[gv] = Function(list(names.values()), closure, ret, types, {"Closure": 1}, func.span)
+    return Call(gv, captured, None, (), func.span)
+
+
+def _result(func: Function) -> Type | None:
+    ty = func.checked_type
+    return ty.ret_type if isinstance(ty, FuncType) else None

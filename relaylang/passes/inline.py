@@ -1,0 +1,92 @@
+"""Inline: calls of functions marked `Inline` become their bodies. DefuseOps: calls of kernels become their operators."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, children, post_order, rebuild
+from relaylang.ir.bulk import gc_paused
+from relaylang.passes.analysis import call_graph, recursive_functions
+from relaylang.passes.effects import has_references
+from relaylang.passes.rewriting import apply_function, copy_with, is_opaque, retype
+
+_P = TypeVar("_P", IRModule, Expr)
+
+
+def inline(mod: IRModule) -> IRModule:
+    """A typed module without the functions marked `Inline`, whose calls have their bodies in place.
+
+    Recursive ones, and those whose names are used other than in calls, stay. A function of another compiler is put in
+    place as it is and called there.
+    """
+    recursive = recursive_functions(mod)
+    marked = {
+        gv
+        for gv, f in mod.functions.items()
+        if f.attrs.get("Inline") and f.body is not None and gv not in recursive and not f.attrs.get("SkipOptimization")
+    }
+    if not marked:
+        return mod
+    by_name = {gv.name_hint: gv for gv in marked}
+    graph = call_graph(mod)
+    done: dict[GlobalVar, Function] = {}
+    with gc_paused():
+        for gv in _callees_first(mod, graph):
+            func = mod.functions[gv]
+            opaque = is_opaque(func) and gv not in marked
+            done[gv] = func if opaque else _inlined(func, by_name, done)
+    kept = {gv: done[gv] for gv in mod.functions if gv not in marked or gv.name_hint == "main"}
+    used = {n.name_hint for f in kept.values() if f.body is not None for n in post_order(f) if isinstance(n, GlobalVar)}
+    kept.update({gv: done[gv] for gv in marked if gv.name_hint in used})
+    return mod.with_functions({gv: kept[gv] for gv in mod.functions if gv in kept})
+
+
+def _callees_first(mod: IRModule, graph: dict[GlobalVar, dict[GlobalVar, int]]) -> list[GlobalVar]:
+    order: list[GlobalVar] = []
+    seen: set[GlobalVar] = set()
+    by_name = {gv.name_hint: gv for gv in mod.functions}
+    for start in mod.functions:
+        stack = [(start, False)]
+        while stack:
+            gv, ready = stack.pop()
+            if ready:
+                order.append(gv)
+            elif gv not in seen:
+                seen.add(gv)
+                stack.append((gv, True))
+                stack.extend([(by_name[c.name_hint], False) for c in graph[gv] if c.name_hint in by_name])
+    return order
+
+
+def _inlined(func: Function, marked: dict[str, GlobalVar], bodies: dict[GlobalVar, Function]) -> Function:
+    done: dict[int, Expr] = {}
+    for node in post_order(func):
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        if isinstance(node, Call) and isinstance(node.op, GlobalVar) and node.op.name_hint in marked:
+            callee = bodies[marked[node.op.name_hint]]
+            assert isinstance(new, Call)
+            if "Compiler" in callee.attrs:
+                copy = copy_with(callee)
+                new = retype(Call(copy, new.args, None, (), node.span), node)
+            else:
+                new = apply_function(callee, new.args, effects=has_references(callee))
+        done[id(node)] = new
+    result = done[id(func)]
+    assert isinstance(result, Function)
+    return result
+
+
+def defuse_ops(program: _P) -> _P:
+    """The inverse of FuseOps: calls of primitive functions where they stand become what they compute."""
+    if isinstance(program, IRModule):
+        return program.with_functions(
+            {gv: f if is_opaque(f) else defuse_ops(f) for gv, f in program.functions.items()}  # type: ignore[misc]
+        )
+    done: dict[int, Expr] = {}
+    for node in post_order(program):
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        if isinstance(new, Call) and isinstance(new.op, Function) and "Primitive" in new.op.attrs:
+            if "Compiler" not in new.op.attrs and new.op.body is not None:
+                new = apply_function(new.op, new.args)
+        done[id(node)] = new
+    return done[id(program)]

@@ -1,0 +1,157 @@
+"""What passes share: walks that keep types, copies with new variables, and the functions that passes look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from relaylang.ir import (
+    Clause,
+    Expr,
+    Function,
+    IRModule,
+    Let,
+    Match,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    TensorType,
+    Type,
+    Var,
+    children,
+    pattern_vars,
+    post_order,
+    rebuild,
+)
+from relaylang.ir.bulk import gc_paused
+from relaylang.ir.expr import Pattern
+from relaylang.ops.record import Op
+
+
+def is_opaque(func: Expr) -> bool:
+    """Whether a function is another compiler's, or has no body: passes leave it as it is."""
+    return isinstance(func, Function) and (
+        func.body is None or "Compiler" in func.attrs or bool(func.attrs.get("SkipOptimization"))
+    )
+
+
+def per_function(mod: IRModule, f: Callable[[Function], Expr]) -> IRModule:
+    """The module with `f` applied to each function; itself where none changes."""
+    with gc_paused():
+        new = {gv: func if is_opaque(func) else f(func) for gv, func in mod.functions.items()}
+    if all(new[gv] is func for gv, func in mod.functions.items()):
+        return mod
+    return mod.with_functions(new)  # type: ignore[arg-type]
+
+
+def retype(new: Expr, old: Expr) -> Expr:
+    """The new node with the old one's type and place, where it has none."""
+    if new is not old and not isinstance(new, Op):
+        if new.checked_type is None:
+            new.checked_type = old.checked_type
+        if new.span is None:
+            new.span = old.span
+    return new
+
+
+def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
+    """As `ir.rewrite`, for rewrites that keep every node's type: `f(old, new)` gets the old node and its copy with
+    rewritten children, which has the old one's type. Functions that are one kernel already are not looked into."""
+    done: dict[int, Expr] = {}
+    closed = {
+        id(n)
+        for p in post_order(expr)
+        if isinstance(p, Function) and p is not expr and p.attrs.get("Primitive") and p.body is not None
+        for n in post_order(p.body)
+        if not isinstance(n, Op)
+    }
+    for node in post_order(expr):
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        done[id(node)] = new if id(node) in closed else retype(f(node, new), node)
+    return done[id(expr)]
+
+
+def fresh_var(var: Var) -> Var:
+    """Another variable of the same name and type."""
+    new = Var(var.name_hint, var.type_annotation, var.span)
+    new.checked_type = var.checked_type
+    return new
+
+
+def _fresh_pattern(pattern: Pattern, new: Mapping[Var, Var]) -> Pattern:
+    match pattern:
+        case PatternVar(var):
+            return PatternVar(new[var], pattern.span)
+        case PatternConstructor(constructor, patterns):
+            return PatternConstructor(constructor, [_fresh_pattern(p, new) for p in patterns], pattern.span)
+        case PatternTuple(patterns):
+            return PatternTuple([_fresh_pattern(p, new) for p in patterns], pattern.span)
+    return pattern
+
+
+def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
+    """A copy of an expression in which variables are replaced, and all that it binds is bound to new variables.
+
+    Nodes that hold none of them stay shared with the original. Types are kept: the replacements must have them.
+    """
+    new: dict[Var, Expr] = dict(mapping or {})
+    order = list(post_order(expr))
+    binders: dict[Var, Var] = {}
+    for node in order:
+        bound: Sequence[Var] = ()
+        if isinstance(node, Function):
+            bound = node.params
+        elif isinstance(node, Let):
+            bound = (node.variable,)
+        elif isinstance(node, Match):
+            bound = [v for c in node.clauses for v in pattern_vars(c.lhs)]
+        for var in bound:
+            binders[var] = fresh_var(var)
+    new.update({v: f for v, f in binders.items() if v not in new})
+    done: dict[int, Expr] = {}
+    for node in order:
+        if isinstance(node, Var):
+            done[id(node)] = new.get(node, node)
+            continue
+        inner = tuple([done[id(c)] for c in children(node)])
+        made: Expr
+        if isinstance(node, Function) and node.params:
+            params = [binders[p] for p in node.params]
+            made = Function(params, inner[0], node.ret_type, node.type_params, node.attrs, node.span)
+        elif isinstance(node, Let):
+            made = Let(binders[node.variable], inner[0], inner[1], node.span)
+        elif isinstance(node, Match) and any(pattern_vars(c.lhs) for c in node.clauses):
+            clauses = [Clause(_fresh_pattern(c.lhs, binders), r, c.span) for c, r in zip(node.clauses, inner[1:])]
+            made = Match(inner[0], clauses, node.complete, node.span)
+        else:
+            made = rebuild(node, inner)
+        done[id(node)] = retype(made, node)
+    return done[id(expr)]
+
+
+def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) -> Expr:
+    """The body of a function with arguments in the place of its parameters, and new variables for what it binds.
+
+    With `effects` the arguments are bound by lets, so that they are evaluated first, and in order.
+    """
+    if not effects:
+        return copy_with(func.body, dict(zip(func.params, args)))
+    names = [fresh_var(p) for p in func.params]
+    body = copy_with(func.body, dict(zip(func.params, names)))
+    for name, arg in reversed(list(zip(names, args))):
+        made = Let(name, arg, body, body.span)
+        made.checked_type = body.checked_type
+        body = made
+    return body
+
+
+def tensor_type(expr: Expr) -> TensorType | None:
+    """The type of a tensor expression, else None."""
+    ty = expr.checked_type
+    return ty if isinstance(ty, TensorType) else None
+
+
+def static_shape(ty: Type | None) -> tuple[int, ...] | None:
+    """The extents of a tensor type where all are known."""
+    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
+        return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
+    return None
