@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("relaylang.cli.check", "read programs and check their types"),
     "print": ("relaylang.cli.print", "print a program, with its types, in graph form or in A-normal form"),
     "fmt": ("relaylang.cli.fmt", "write programs in the canonical form of the text"),
+    "diff": ("relaylang.cli.diff", "say whether two programs are the same, and where they first differ"),
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),

@@ -63,3 +63,14 @@ def test_other_line_ends_and_a_byte_order_mark_go(capsys: pytest.CaptureFixture[
     path.write_bytes(b"\xef\xbb\xbf" + CLEAN.replace("\n", "\r\n").encode())
     assert relay(capsys, "fmt", "--write", path).out == f"{path}\n"
     assert path.read_bytes() == CLEAN.encode()
+
+
+def test_diff_of_two_programs(capsys: pytest.CaptureFixture[str], messy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.relay"
+    other.write_text("def @main(%y: int32) { add(%y, 1) }")
+    assert relay(capsys, "diff", messy, other) == (0, "", "")
+    other.write_text("def @main(%y: int32) { add(%y, 2) }")
+    ran = relay(capsys, "diff", messy, other)
+    assert ran.status == 1 and "at @main.body.args[1]: a constant of shape ()" in ran.out
+    assert relay(capsys, "diff", "-q", messy, other) == (1, "", "")
+    assert relay(capsys, "diff", messy, tmp_path / "none").status == 2

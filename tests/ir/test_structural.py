@@ -24,6 +24,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.structural import assert_structural_equal, structural_diff, structural_equal, structural_hash
 from relaylang.ops import OPS, make_attrs
+from relaylang.syntax import parse
 
 
 def call(name: str, *args: Expr) -> Call:
@@ -127,3 +128,50 @@ def test_depth_and_sharing_cost_no_more_than_size() -> None:
         return Function([x], wide)
 
     assert same(deep(), deep())
+
+
+#: Pairs of programs, and whether TVM 0.16 finds them structurally equal (its hashes agree with that for each pair).
+AS_TVM = [
+    ("fn (%x) { %0 = log(%x); add(%0, %0) }", "fn (%x) { add(log(%x), log(%x)) }", False),
+    ("fn (%x) { %0 = (%x,); add(%0.0, %0.0) }", "fn (%x) { add((%x,).0, (%x,).0) }", False),
+    ("fn (%x) { (1f, 1f) }", "fn (%y) { %0 = 1f; (%0, %0) }", True),
+    ("fn (%x) { %0 = fn (%y) { %y }; (%0, %0) }", "fn (%x) { (fn (%y) { %y }, fn (%y) { %y }) }", False),
+    ("fn (%x) { let %y = %x; %y }", "fn (%a) { let %b = %a; %b }", True),
+    ("fn (%x) { let %y = %x; %y }", "fn (%a) { let %b = %a; %a }", False),
+    ("fn (%x) { %0 = if (True) { %x } else { %x }; (%0, %0) }", "fn (%x) { (if (True) { %x } else { %x }, if (True) { %x } else { %x }) }",
+     False),
+    ("fn (%x) { %0 = ref(%x); (%0, %0) }", "fn (%x) { (ref(%x), ref(%x)) }", False),
+    ("fn (%x) { %0 = (%x, 1f).0; (%0, %0) }", "fn (%x) { %1 = (%x, 1f); (%1.0, %1.0) }", True),
+    ("fn (%x: Tensor[(1), float32]) { %x }", "fn (%x) { %x }", False),
+    ("fn (%x: Tensor[(1), float32]) { %x }", "fn (%x: Tensor[(1), float16]) { %x }", False),
+    ("fn (%x) -> Tensor[(1), float32] { %x }", "fn (%x) { %x }", False),
+    ("fn [A](%x: A) -> A { %x }", "fn [B](%x: B) -> B { %x }", True),
+    ("fn (%x, a=1) { %x }", "fn (%x) { %x }", False),
+    ("fn (%x, a=1, b=2) { %x }", "fn (%x, b=2, a=1) { %x }", True),
+    ("fn (%x) { nn.softmax(%x, axis=-1) }", "fn (%x) { nn.softmax(%x) }", True),
+    ("fn (%x) { nn.softmax(%x, axis=0) }", "fn (%x) { nn.softmax(%x) }", False),
+    ("fn (%x, %y) { add(%x, %y) }", "fn (%y, %x) { add(%x, %y) }", False),
+    ("fn (%x, %y) { add(%x, %y) }", "fn (%y, %x) { add(%y, %x) }", True),
+    ("fn (%x) { ref_read(ref(%x)) }", "fn (%y) { ref_read(ref(%y)) }", True),
+    ("fn (%x) { match (%x) { (%a, %b) => { %a } } }", "fn (%x) { match (%x) { (%c, %d) => { %c } } }", True),
+    ("fn (%x) { match (%x) { (%a, %b) => { %a } } }", "fn (%x) { match (%x) { (%c, _) => { %c } } }", False),
+    ("fn (%x) { match (%x) { (%a, %b) => { %a } } }", "fn (%x) { match? (%x) { (%a, %b) => { %a } } }", False),
+    ("fn (%x) { 1 }", "fn (%x) { 1i64 }", False),
+    ("fn (%x) { () }", "fn (%x) { ((),).0 }", False),
+    ("fn (%x) { %0 = (%x, %x); (%0, %0) }", "fn (%x) { ((%x, %x), (%x, %x)) }", False),
+    ("fn (%x) { let %f = fn (%n) { %f(%n) }; %f }", "fn (%x) { let %g = fn (%n) { %g(%n) }; %g }", True),
+    ("fn (%x) { %0 = (%x, 1f); %1 = %0.0; add(%1, %1) }", "fn (%x) { %0 = (%x, 1f); add(%0.0, %0.0) }", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right", "equal"), AS_TVM)
+def test_equality_is_tvms(left: str, right: str, equal: bool) -> None:
+    assert same(parse(left).value, parse(right).value) is equal
+
+
+def test_public_names() -> None:
+    import relaylang.ir as ir
+
+    one, other = parse("fn (%x) { %x }").value, parse("fn (%y) { %y }").value
+    assert ir.structural_equal(one, other) and ir.structural_hash(one) == ir.structural_hash(other)
+    ir.assert_structural_equal(one, other)

@@ -1,0 +1,36 @@
+"""Say whether two programs are the same, up to the names of what they bind, and where they first differ.
+
+Comments, layout, the names of local variables and graph bindings, types that are only shown, and how a text is spelt do not
+count. Names of functions and types, attributes, constants to the bit and which values are shared do.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from relaylang.cli.program import load
+from relaylang.ir import structural_diff
+
+EPILOG = """\
+examples:
+  relay diff a.relay b.relay
+  relay print net.relay --style tvm | relay diff net.relay -
+  relay diff --quiet a.relay b.relay && echo the same
+
+exit status: 0 the same, 1 different (or a program is wrong), 2 a file cannot be read
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("left", metavar="A", help="Relay text; - is the standard input")
+    parser.add_argument("right", metavar="B", help="Relay text; - is the standard input")
+    parser.add_argument("-q", "--quiet", action="store_true", help="the exit status only")
+
+
+def run(args: argparse.Namespace) -> int:
+    left, right = load(args.left), load(args.right)
+    difference = structural_diff(left.node, right.node, map_free_vars=True)
+    if difference is not None and not args.quiet:
+        print(f"{left.name} and {right.name} differ: {difference}")
+    return int(difference is not None)
