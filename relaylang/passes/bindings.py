@@ -267,7 +267,8 @@ class Binder:
             # A let whose value gets a name: its bindings stand before that name's.
             self.scopes[id(node)].bindings.append(scope.bindings)
             result = self.copy(node.body)
-        if variable is None and not self.let_results:
+        chosen = self.chosen is not None and id(node) in self.chosen and type(result) not in ATOMS
+        if variable is None and not self.let_results and not chosen:
             self.done[id(node)] = result
         else:
             self.give(node, result, variable)

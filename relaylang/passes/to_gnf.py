@@ -46,7 +46,7 @@ def convert(expr: Expr, *, references: bool | None = None, pure: frozenset[Globa
 
     `references` says whether the program around it has any, `pure` which of its functions have no effects.
     """
-    if type(expr) in ATOMS:
+    if type(expr) in ATOMS or is_primitive(expr):
         return expr
     if references is None:
         references = has_references(expr)
@@ -84,7 +84,7 @@ def _dissolve(expr: Expr, recursive: set[Var], kept: set[int]) -> Expr:
             if not keep:
                 done[id(node)] = copy(node.body)
                 continue
-        elif is_primitive(node) and node is not expr:
+        elif is_primitive(node):
             done[id(node)] = node
             continue
         elif step == 0:
@@ -103,7 +103,7 @@ def to_gnf(program: _P) -> _P:
     references = any(has_references(f) for f in program.functions.values())
     pure = pure_functions(program) if references else frozenset()
     functions = {
-        name: f if "Compiler" in f.attrs or is_primitive(f) else convert(f, references=references, pure=pure)
+        name: f if "Compiler" in f.attrs else convert(f, references=references, pure=pure)
         for name, f in program.functions.items()
     }
     if all(functions[name] is f for name, f in program.functions.items()):

@@ -30,6 +30,7 @@ from relaylang.ir import (
     TupleGetItem,
     Var,
     const,
+    free_vars,
     post_order,
 )
 from relaylang.ir.structural import assert_structural_equal
@@ -43,6 +44,7 @@ from relaylang.typing import infer
 from tests.cli.command import relay_process
 from tests.passes.test_anf import check_scopes
 from tests.shared import golden, needs_shared
+from tests.syntax.random_ir import Generator as AnyProgram
 
 INT = TensorType((), "int32")
 FORMS: list[Callable[[Any], Any]] = [to_anf, to_gnf, to_bbnf]
@@ -179,6 +181,20 @@ def test_basic_blocks_leave_what_one_block_needs() -> None:
 def test_closures_share_what_is_computed_before_them() -> None:
     found = to_bbnf(parse("fn (%x) { %0 = add(%x, %x); (fn (%y) { add(%0, %y) }, fn (%z) { add(%0, %z) }) }").expr)
     assert len(lets(found)) == 1 and is_bbnf(found)
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 6))
+def test_programs_of_every_kind_of_node(seed: int) -> None:
+    """Well-scoped, not well-typed: matches, attributes and names of every kind."""
+    m = AnyProgram(random.Random(seed)).module()
+    for form, check in ((to_anf, is_anf), (to_gnf, None), (to_bbnf, is_bbnf)):
+        found = form(m)
+        for name, function in found.functions.items():
+            assert isinstance(function, Function)
+            assert set(free_vars(function)) <= set(free_vars(m.functions[name]))
+            assert check is None or function.attrs.get("Primitive") or check(function)
+        again = module(astext(found))
+        assert_structural_equal(again, found)
 
 
 @pytest.mark.parametrize("name", ["ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm"])
