@@ -245,7 +245,7 @@ def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
 
 
 def test_an_error_of_ours_says_so(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("on\npurpose")
 
     monkeypatch.setattr("relaylang.cli.program.read", broken)
