@@ -127,3 +127,11 @@ def and_more(hidden: int, exact: bool = True) -> list[Diagnostic]:
         return []
     count = f"{hidden} more error{'s' * (hidden != 1)}" if exact else f"more than {hidden} others"
     return [error("R0090", f"and {count}", severity="note", notes=["repair the first ones and look again"])]
+
+
+def first_ones(diagnostics: Iterable[Diagnostic], limit: int = 20) -> list[Diagnostic]:
+    """The diagnostics with no more than `limit` errors, and a note that counts the others."""
+    said = Diagnostics(limit)
+    for diagnostic in diagnostics:
+        said.add(diagnostic)
+    return [*said.items, *and_more(said.errors - limit)]

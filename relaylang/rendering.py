@@ -119,7 +119,8 @@ def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter) -> lis
     tail = "…" if left + len(piece) < len(text) else ""
     shown, columns = laid_out(piece)
     gutter = f"{number:5d} | "
-    out = [paint(gutter, _BLUE) + (head + shown + tail).rstrip()]
+    whole = (head + shown + tail).rstrip()
+    out = [paint(gutter, _BLUE) + whole if whole else paint(gutter.rstrip(), _BLUE)]
     below = " " * (len(gutter) - 2) + paint("| ", _BLUE)
     for mark in marks:
         first = min(max(0, mark.begin - left), len(piece))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from relaylang.diagnostics import Diagnostic, render
+from relaylang.diagnostics import Diagnostic, first_ones, render
 from relaylang.reports import json_lines, sarif_text
 from relaylang.runtime.files import atomic_write
 
@@ -73,7 +73,7 @@ class Output:
             self._write(json_lines(diagnostics))
         else:
             color = self.path is None and use_color(sys.stderr)
-            self._write("".join(render(d, color) + "\n" for d in diagnostics))
+            self._write("".join(render(d, color) + "\n" for d in first_ones(diagnostics)))
 
     def _write(self, text: str) -> None:
         if self.path is not None:

@@ -138,6 +138,12 @@ class Builder(MatchActions):
         return self.globals.get(name) or self.global_var(name, first)
 
     def on_meta(self, v: str, first: int, last: int) -> AnyValue:
+        value = self.meta_value(v, first)
+        if value.__class__ is MetaNode:
+            self.loose[first] = v
+        return value
+
+    def on_av_meta(self, v: str, first: int, last: int) -> AnyValue:
         return self.meta_value(v, first)
 
     def on_name(self, v: str, first: int, last: int) -> Expr:
@@ -208,6 +214,7 @@ class Builder(MatchActions):
         opened, value = v[0], v[1]
         callee = opened[0]
         if value.__class__ is MetaNode or (value.__class__ is MetaRef and value.type_key.startswith("relay.attrs.")):
+            self.loose.pop(last - 1, None)
             return self.meta_call(callee, opened[2:], value, opened[1], last)
         opened.append(value)
         attrs = self.no_attrs(callee, opened[1]) if callee.__class__ is Op else None

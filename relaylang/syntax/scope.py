@@ -90,6 +90,8 @@ class Scope:
         self.meta = meta
         self.meta_refs: dict[str, AnyValue] = {}
         self.missing: list[MetaRef] = []
+        #: Metadata that is no expression and stands where one is wanted, by token; a call takes it as its attributes.
+        self.loose: dict[int, str] = {}
         self.dim_metas: dict[str, TypeVar] = {}
         # functions and types, by name: what is known, what this text defines, where each was first used
         self.globals: dict[str, GlobalVar] = {}
@@ -402,6 +404,10 @@ class Scope:
         """Report the functions, types and constructors that were used and never defined, and what waited for its end."""
         for diagnostic in self.deferred.values():
             self.report(diagnostic)
+        for at, token in self.loose.items():
+            what = shown(token.partition("/*")[0].strip())
+            note = "it may stand last in a call, as the call's attributes"
+            self.report(error("R0103", f"`{what}` holds attributes and is not an expression", self.place(at), notes=[note]))
         for name, ctor in self.promised_ctors.items():
             if ctor.span is not None:
                 self.unknown("R0202", "constructor", name, self.place(ctor.span.first), self.ctors)
