@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from relaylang.interpreter.kernels.common import (
@@ -29,7 +30,8 @@ def _space_last(x: Any, layout: str) -> tuple[np.ndarray, str, int]:
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    return dtype.type(-np.inf) if is_float(dtype) else dtype.type(np.iinfo(dtype).min)
+    """The least number, which is what a window on nothing but padding gives. Of floats it is finite."""
+    return ml_dtypes.finfo(dtype).min if is_float(dtype) else dtype.type(np.iinfo(dtype).min)
 
 
 def _divide(total: np.ndarray, count: Any, dtype: np.dtype) -> np.ndarray:
@@ -66,7 +68,8 @@ class _Windows:
 def max_pool(attrs: Any, x: Any) -> Any:
     plain, order, count = _space_last(x, attrs.layout)
     pool = _Windows(attrs, plain.shape[plain.ndim - count :])
-    best = pool.over(plain, _lowest(plain.dtype)).max(axis=pool.axes(plain.ndim))
+    lowest = _lowest(plain.dtype)
+    best = pool.over(plain, lowest).max(axis=pool.axes(plain.ndim), initial=lowest)
     return from_plain(best, order, attrs.out_layout or attrs.layout)
 
 

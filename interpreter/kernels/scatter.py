@@ -12,15 +12,27 @@ from relaylang.interpreter.kernels.indexing import check_range
 from relaylang.interpreter.kernels.transform import collapse_sum
 
 
+def _halve(out: np.ndarray, places: tuple[Any, ...], updates: Any) -> None:
+    """Each place becomes the mean of itself and its update, one update after the other."""
+    lead = len(places)
+    flat = np.ravel_multi_index(np.broadcast_arrays(*places), out.shape[:lead]).ravel()
+    rows = out.reshape(int(np.prod(out.shape[:lead])), -1)
+    values = np.broadcast_to(updates, (*np.broadcast_shapes(*(np.shape(p) for p in places)), *out.shape[lead:]))
+    values = values.reshape(len(flat), -1)
+    order = np.argsort(flat, kind="stable")
+    turn = np.arange(len(flat)) - np.searchsorted(flat[order], flat[order])  # the how-manieth of its place each is
+    for t in range(int(turn.max(initial=-1)) + 1):
+        now = order[turn == t]
+        both = rows[flat[now]] + values[now]
+        rows[flat[now]] = both / both.dtype.type(2) if is_float(out.dtype) else np.trunc(both / 2)
+
+
 def _scatter(x: Any, places: tuple[Any, ...], updates: Any, how: str) -> Any:
     out = np.array(x)
     if how == "update":
         out[places] = updates
     elif how == "mean":
-        count = np.ones(out.shape)
-        np.add.at(out, places, updates)
-        np.add.at(count, places, 1)
-        out = (out / count).astype(out.dtype)
+        _halve(out, places, updates)
     else:
         {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[how].at(out, places, updates)
     return out

@@ -27,7 +27,11 @@ EXACT = frozenset(
 )
 
 #: (operator, bytes of an element): relative, absolute; and why it is more than usual.
-LOOSER: dict[tuple[str, int], tuple[float, float, str]] = {}
+LOOSER: dict[tuple[str, int], tuple[float, float, str]] = {
+    ("nn.conv2d", 2): (5e-2, 8e-3, "TVM adds in float16, the interpreter in float32"),
+    ("fast_erf", 2): (1e-2, 1e-2, "TVM evaluates the polynomial in float16"),
+    ("erf", 8): (1e-6, 1e-7, "TVM's polynomial has the precision of float32"),
+}
 
 
 def tolerance(name: str, dtype: np.dtype) -> tuple[float, float]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from tests.interpreter.cases_rare import rare
 from tests.interpreter.values import Case, f32, i32, real, whole
 
 
@@ -79,7 +77,6 @@ def cases() -> Iterator[Case]:
     yield from scattered()
     yield from networks()
     yield from quantised()
-    yield from rare()
 
 
 def reductions() -> Iterator[Case]:
@@ -345,7 +342,3 @@ def quantised() -> Iterator[Case]:
 
 
 CASES = list(cases())
-
-
-def flat(args: list[Any]) -> list[np.ndarray]:
-    return [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]

@@ -12,7 +12,8 @@ from relaylang.interpreter.kernels import FAMILIES as KERNEL_FAMILIES
 from relaylang.interpreter.kernels import NO_VALUE
 from relaylang.ir import Call, Function, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ops import FAMILIES, OPS, get, make_attrs
-from tests.interpreter.cases import CASES, Case
+from tests.interpreter.every_case import EVERY, KEYS
+from tests.interpreter.values import Case
 
 
 def test_every_operator_has_a_kernel_or_a_reason() -> None:
@@ -42,7 +43,7 @@ def assert_has_type(value: Any, ty: Type) -> None:
     assert all(d == n for d, n in zip(ty.shape, value.shape) if isinstance(d, int))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
+@pytest.mark.parametrize("case", EVERY, ids=KEYS)
 def test_results_have_the_checked_type(case: Case) -> None:
     name, attrs, args, _ = case
     params: list[Var] = []

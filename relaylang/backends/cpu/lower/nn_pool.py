@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float
+from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.index import strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
@@ -75,6 +75,11 @@ def wide_type(dtype: str, mean: bool) -> str:
     return dtype if is_float(dtype) or not mean else "int64"
 
 
+def _lowest(dtype: str, acc: str) -> str:
+    """What a window on nothing but padding gives: the least number, which is finite."""
+    return literal(float(np.finfo(dtype).min), acc) if is_float(dtype) else _start("max", acc)
+
+
 def _pool(kind: str) -> Any:
     mean = kind == "avg"
 
@@ -95,7 +100,7 @@ def _pool(kind: str) -> Any:
         width = out_shape[row]
         lines, pad, units = open_loops(out_shape[:row])
         lines.append(f"{pad}{CTYPES[acc]} acc[{width}];")
-        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {_start('sum' if mean else 'max', acc)};")
+        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {_start('sum', acc) if mean else _lowest(data.dtype, acc)};")
         base = " + ".join([f"i{d}*{steps[d]}" for d in range(row) if d not in axes] or ["0"])
         looped = [n for n, d in enumerate(axes) if d < row]
         for n in looped:

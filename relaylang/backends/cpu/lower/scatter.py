@@ -67,29 +67,16 @@ def _copied(kernel: Kernel, data: Buf, out: Buf) -> None:
     kernel.stage().put(f"memcpy({out.name}, {data.name}, sizeof({CTYPES[out.dtype]}) * {max(1, data.size)});")
 
 
-def _update(how: str, out: Buf, at: str, value: str, counts: Buf | None) -> str:
+def _update(how: str, out: Buf, at: str, value: str) -> str:
     """C that brings one value into its place."""
     place = f"{out.name}[{at}]"
     ctype = CTYPES[out.dtype]
     if how == "update":
         return f"{place} = {value};"
-    kind = {"add": "sum", "mul": "prod", "mean": "sum"}.get(how, how)
-    text = f"{{ const {ctype} v = {value}; {place} = ({ctype}){_COMBINE[kind].format(place, 'v')}; }}"
-    return text if counts is None else f"{text} {counts.name}[{at}] += 1;"
-
-
-def _counted(kernel: Kernel, how: str, out: Buf) -> Buf | None:
-    """For means: how many values went into each place, itself among them."""
-    if how != "mean":
-        return None
-    counts = kernel.buffer(out.shape, "float64")
-    kernel.stage().put(f"for (long i = 0; i < {out.size}; i++) {counts.name}[i] = 1;")
-    return counts
-
-
-def _averaged(kernel: Kernel, out: Buf, counts: Buf | None) -> None:
-    if counts is not None:
-        kernel.stage().put(f"for (long i = 0; i < {out.size}; i++) {out.name}[i] = {out.name}[i] / {counts.name}[i];")
+    if how == "mean":
+        return f"{place} = ({ctype})(({place} + {value}) / 2);"
+    kind = {"add": "sum", "mul": "prod"}.get(how, how)
+    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){_COMBINE[kind].format(place, 'v')}; }}"
 
 
 def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -97,7 +84,6 @@ def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -
     axis = axis_of(call.attrs.axis, len(data.shape))
     out = target_of(kernel, sink)
     _copied(kernel, data, out)
-    counts = _counted(kernel, call.attrs.reduction, out)
     steps, own, new = strides_of(data.shape), strides_of(indices.shape), strides_of(updates.shape)
     stage = kernel.stage()
     for d, extent in enumerate(indices.shape):
@@ -107,8 +93,7 @@ def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -
     value = f"{updates.name}[{' + '.join(f'i{d} * {s}' for d, s in enumerate(new))}]"
     stage.put(f"{{\n  long k = {indices.name}[{at}]; k += k < 0 ? {data.shape[axis]} : 0;\n"
               f"  if (k < 0 || k >= {data.shape[axis]}) continue;\n"
-              f"  {_update(call.attrs.reduction, out, place, value, counts)}\n}}")  # fmt: skip
-    _averaged(kernel, out, counts)
+              f"  {_update(call.attrs.reduction, out, place, value)}\n}}")  # fmt: skip
     pass_on(kernel, sink, out)
 
 
@@ -117,7 +102,6 @@ def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     how = call.attrs.mode
     out = target_of(kernel, sink)
     _copied(kernel, data, out)
-    counts = _counted(kernel, how, out)
     depth, places = indices.shape[0], math.prod(indices.shape[1:])
     row = math.prod(data.shape[depth:])
     steps = strides_of(data.shape)
@@ -127,8 +111,7 @@ def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
         stage.put(f"  k = {indices.name}[{d * places} + p]; k += k < 0 ? {data.shape[d]} : 0;\n"
                   f"  if (k < 0 || k >= {data.shape[d]}) continue;\n  at += k * {steps[d]};")  # fmt: skip
     value = f"{updates.name}[p * {row} + i]"
-    stage.put(f"  for (long i = 0; i < {row}; i++) {{ {_update(how, out, 'at + i', value, counts)} }}\n}}")
-    _averaged(kernel, out, counts)
+    stage.put(f"  for (long i = 0; i < {row}; i++) {{ {_update(how, out, 'at + i', value)} }}\n}}")
     pass_on(kernel, sink, out)
 
 
