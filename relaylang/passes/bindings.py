@@ -24,6 +24,8 @@ from relaylang.ir import (
     If,
     Let,
     Match,
+    Tuple,
+    TupleGetItem,
     Var,
     children,
     pattern_vars,
@@ -48,6 +50,10 @@ def inner_scopes(node: Expr) -> tuple[Expr, ...]:
     if isinstance(node, Match):
         return tuple([c.rhs for c in node.clauses])
     return ()
+
+
+#: Nodes that open no scope where lets open none.
+_PLAIN = frozenset({Call, Tuple, TupleGetItem, Let})
 
 
 class Scope:
@@ -149,7 +155,8 @@ class Binder:
         return order
 
     def find_scopes(self) -> set[int]:
-        """Give each node its scope and open those inside it. Returns the nodes that are needed first further inside."""
+        """Give each node its scope and open those inside it. Returns the nodes that are needed first further inside;
+        where the binder is `flat`, only some of them."""
         scopes, inner = self.scopes, self.inner
         first_users: dict[int, Expr] = {}
         first_scopes: dict[int, Scope] = {}
@@ -157,6 +164,21 @@ class Binder:
         order = self.users_first(first_users)
         for node in order:
             here = scopes[id(node)]
+            if self.flat and type(node) in _PLAIN:
+                # Most nodes of most programs: in a hurry, and without what only the other mode asks for.
+                if type(node) is Let:
+                    self.names.add(node.variable.name_hint)
+                    inner[id(node)] = [here]
+                for child in children(node):
+                    if type(child) not in ATOMS:
+                        key = id(child)
+                        known = scopes.get(key)
+                        if known is None:
+                            scopes[key] = here
+                        elif known is not here:
+                            scopes[key] = _common(known, here)
+                            self.spread.add(key)
+                continue
             places: list[tuple[Expr, Scope]]
             if isinstance(node, Let):
                 self.names.add(node.variable.name_hint)
@@ -233,7 +255,10 @@ class Binder:
                 self.scopes[id(node)].bindings.append((variable, known))
             return
         work = self.work
-        if isinstance(node, Let):
+        if type(node) is Call:
+            work.append((self.leave_plain, node, variable))
+            work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
+        elif isinstance(node, Let):
             work.append((self.leave_let, node, variable))
             work.append((self.visit, node.body, None))
             if type(node.value) in ATOMS:
