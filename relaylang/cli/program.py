@@ -30,19 +30,24 @@ class Program:
         return self.node if isinstance(self.node, IRModule) else IRModule.from_expr(self.node)
 
 
-def load(path: str, constants: str | None = None) -> Program:
+#: The note on a text without its version header: `relay check` says it, the others would say it at every call.
+_NO_HEADER = "R0150"
+
+
+def load(path: str, constants: str | None = None, *, header_note: bool = False) -> Program:
     """Read a program, and the constants that it leaves out. Raises `RelayError` where there is none in the file."""
     source = read_text(path)
     result = read(source.text, source.name, constants=load_params(constants) if constants is not None else None)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
+    notes = [n for n in notes if header_note or n.code != _NO_HEADER]
     return Program(source.name, node, list(result.free_vars), notes)
 
 
 def load_checked(path: str) -> Program:
     """Read a program and find its types. Raises `RelayError` with everything that is wrong with it."""
-    program = load(path)
+    program = load(path, header_note=True)
     check(program)
     return program
 
