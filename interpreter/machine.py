@@ -102,7 +102,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
         del stack[:]
         why = f" for {name}: {problem}" if str(problem) else " to go on"
         raise evaluation_error("R0408", f"there is not enough memory{why}", span, types, frames) from None
-    except (ValueError, TypeError, IndexError, ArithmeticError, AttributeError, AssertionError) as problem:
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as problem:
         span, name, types = _place(block, steps, slots)
         frames = active_calls(block.code, span, stack)
         kind = problem.code if isinstance(problem, Fault) else "R0404"
