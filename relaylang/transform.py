@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, KernelError
 from relaylang.ir import Call, Expr, IRModule
@@ -203,6 +204,26 @@ def AnnotateSpans() -> Pass:
     return BuiltinPass("AnnotateSpans", annotate_spans, 0)
 
 
+def MergeComposite(pattern_table: Any) -> Pass:
+    """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
+    return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
+
+
+def AnnotateTarget(targets: str | list[str], include_non_call_ops: bool = True) -> Pass:
+    """compiler_begin and compiler_end around what a target takes."""
+    return BuiltinPass("AnnotateTarget", lambda mod: annotate_target(mod, targets, include_non_call_ops), 0)
+
+
+def MergeCompilerRegions() -> Pass:
+    """Neighbouring regions of one target are merged, where that makes no circle."""
+    return BuiltinPass("MergeCompilerRegions", merge_compiler_regions, 0)
+
+
+def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
+    """Each region becomes a function of the module, marked for its compiler."""
+    return BuiltinPass("PartitionGraph", lambda mod: partition_graph(mod, mod_name, bind_constants), 0)
+
+
 #: Every pass by name: what makes it.
 PASSES: dict[str, Callable[..., Pass]] = {
     "InferType": InferType,
@@ -229,6 +250,10 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "DynamicToStatic": DynamicToStatic,
     "SplitArgs": SplitArgs,
     "AnnotateSpans": AnnotateSpans,
+    "MergeComposite": MergeComposite,
+    "AnnotateTarget": AnnotateTarget,
+    "MergeCompilerRegions": MergeCompilerRegions,
+    "PartitionGraph": PartitionGraph,
 }
 
 

@@ -36,7 +36,7 @@ FLOORS = [
     {"runtime"},
     {"backends"},
     {"frontends"},
-    {"api", "transform", "analysis", "plugins", "testing"},
+    {"api", "transform", "analysis", "partitioning", "plugins", "testing"},
     {"repl"},
     {"cli"},
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from relaylang.byoc.scope import scope_nodes, user_map, with_type_of
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, TupleGetItem, Var, children, post_order, rebuild
+from relaylang.ir import Call, Constant, Expr, Function, TupleGetItem, Var, children, post_order, rebuild
 from relaylang.ir import Tuple as TupleExpr
 from relaylang.ops.record import Op
 from relaylang.patterns import DFPattern, Match, find_match
@@ -50,8 +50,14 @@ def as_entries(table: Iterable[Entry | tuple]) -> list[Entry]:
     return entries
 
 
-def _checks_root(check: Callable[[Expr], bool]) -> Check:
-    return lambda match: bool(check(match.root))
+def _checks_root(check: Callable[[Expr], bool | str | None]) -> Check:
+    """A check of the matched root, as TVM's tables have it; it may also say why not."""
+
+    def asks(match: Match) -> bool | str | None:
+        return check(match.root)
+
+    asks.__name__ = getattr(check, "__name__", "its check")
+    return asks
 
 
 def merge_composites(
@@ -96,18 +102,6 @@ def merge_composites(
             if refusals is not None and id(node) in refusals.reasons:
                 refusals.add(done[id(node)], refusals.reasons[id(node)])
     return Function(func.params, done[id(func.body)], func.ret_type, func.type_params, func.attrs, func.span)
-
-
-def MergeComposite(pattern_table: Iterable[Entry | tuple]) -> Callable[[IRModule], IRModule]:
-    """A pass that merges composites in every function of a checked module. Raises nothing of its own."""
-    entries = as_entries(pattern_table)
-
-    def run(mod: IRModule) -> IRModule:
-        return mod.with_functions(
-            {gv: merge_composites(f, entries) if f.body is not None else f for gv, f in mod.functions.items()}
-        )
-
-    return run
 
 
 def _separable(found: Match, here: set[int], claimed: set[int], users: dict[int, list[Expr]]) -> bool:

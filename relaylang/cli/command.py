@@ -31,6 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
+    "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),
     "match": ("relaylang.cli.match", "find a pattern in a program"),
     "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
     "repl": ("relaylang.cli.repl", "an interactive session"),

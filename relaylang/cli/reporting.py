@@ -34,13 +34,16 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto (default): on a terminal, unless NO_COLOR is set",
     )
-    group.add_argument("--report", metavar="FILE", help="write errors and notes to FILE instead of stderr")
+    if "--report" not in parser._option_string_actions:  # `relay partition` has a report of its own
+        group.add_argument("--report", metavar="FILE", help="write errors and notes to FILE instead of stderr")
 
 
 def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
     """The common options as far as they can be told from arguments that may be wrong otherwise."""
     found: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
     wanted = {"format": FORMATS, "color": COLORS, "report": None}
+    if "partition" in arguments[:1]:
+        del wanted["report"]
     for i, argument in enumerate(arguments):
         if argument == "--":
             break

@@ -12,6 +12,7 @@ from relaylang.ir import (
     Constant,
     Expr,
     Function,
+    FuncType,
     If,
     Let,
     Match,
@@ -229,22 +230,30 @@ def replace_groups(
     check: Callable[[Expr], bool] | None = None,
 ) -> Expr:
     """The expression with calls of functions in place of groups."""
-    by_root = {id(group.root): (number, group) for number, group in enumerate(groups)}
+    kept = {id(g.root): (g, dict(attrs or {})) for g in groups if check is None or check(g.root)}
+    return replace_with(expr, kept) if kept else expr
+
+
+def replace_with(expr: Expr, made: Mapping[int, tuple[Group, dict[str, Any]]]) -> Expr:
+    """The expression with calls of functions in place of groups, which are given by their roots' ids, each with the
+    attributes of its function."""
+    numbers = {key: number for number, key in enumerate(made)}
     done: dict[int, Expr] = {}
-    changed = False
     for node in post_order(expr):
-        entry = by_root.get(id(node))
+        entry = made.get(id(node))
         new: Expr
-        if entry is not None and (check is None or check(node)):
-            number, group = entry
-            new = Call(group.function(number, attrs), [done[id(i)] for i in group.inputs], None, (), node.span)
-            changed = True
+        if entry is not None:
+            group, attrs = entry
+            function = group.function(numbers[id(node)], attrs)
+            if function.ret_type is not None and all(p.checked_type is not None for p in function.params):
+                function.checked_type = FuncType([p.checked_type for p in function.params], function.ret_type)  # type: ignore
+            new = Call(function, [done[id(i)] for i in group.inputs], None, (), node.span)
         else:
             new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
         if new is not node:
             new.checked_type = node.checked_type
         done[id(node)] = new
-    return done[id(expr)] if changed else expr
+    return done[id(expr)]
 
 
 def typed(expr: Expr, mod: Any = None) -> None:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from relaylang.byoc import MergeComposite, Refusals, composite_name, form_regions, merge_composites, partition_graph
+from relaylang.byoc import Refusals, composite_name, form_regions, merge_composites, partition_graph
 from relaylang.byoc.partition import regions_of
 from relaylang.byoc.schedule import make_schedule
 from relaylang.byoc.scope import inline_lets, scope_nodes
@@ -16,6 +16,7 @@ from relaylang.ir import Call, Function, IRModule, TensorType, Var
 from relaylang.ops import get
 from relaylang.patterns import is_op, wildcard
 from relaylang.syntax import astext, parse
+from relaylang.transform import MergeComposite
 from relaylang.typing import check
 
 TABLE = [

@@ -1,0 +1,196 @@
+"""The Arm Compute Library: its pattern table, and the operators that it takes as they are."""
+
+from __future__ import annotations
+
+from relaylang.byoc.checks import Verdict, call_of, dtype, every, shape, supports, wants_attr, wants_dtype, zero
+from relaylang.byoc.composite import Entry, as_entries
+from relaylang.ir import Call, Constant, Expr, const
+from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, is_tuple, wildcard
+
+TARGET = "arm_compute_lib"
+_FLOAT, _BYTES = ("float32",), ("uint8", "int8")
+
+
+def _padded() -> DFPattern:
+    return is_op("nn.pad")(wildcard(), wildcard()) | wildcard()
+
+
+def _biased(pattern: DFPattern) -> DFPattern:
+    return pattern.optional(lambda p: is_op("nn.bias_add")(p, is_constant()))
+
+
+def _constants(count: int) -> list[DFPattern]:
+    return [is_constant() for _ in range(count)]
+
+
+def _requantized(pattern: DFPattern) -> DFPattern:
+    return is_op("qnn.requantize")(pattern, wildcard(), wildcard(), is_constant(), is_constant())
+
+
+def _depthwise(call: Call) -> Verdict:
+    """Grouped convolutions are taken where each channel is a group."""
+    groups = call.attrs.groups
+    if groups == 1:
+        return True
+    channels = shape(call.args[0])[-1]
+    kernel = tuple(call.attrs.kernel_size or ())
+    return every(
+        groups == channels or f"it has {groups} groups of several channels",
+        kernel in ((3, 3), (5, 5)) or f"a depthwise kernel is {kernel}; it takes (3, 3) and (5, 5)",
+    )
+
+
+@supports(TARGET, "nn.conv2d")
+def conv2d(call: Call) -> Verdict:
+    """NHWC, float32."""
+    return every(
+        wants_attr(call, "data_layout", ["NHWC"]),
+        wants_attr(call, "out_dtype", ["", None, "void", "float32"]),
+        wants_dtype(call.args[0], _FLOAT, "the input"),
+        wants_dtype(call.args[1], _FLOAT, "the weight"),
+        _depthwise(call),
+    )
+
+
+def qnn_conv2d(call: Call) -> Verdict:
+    """NHWC, bytes with sums in int32, one scale for all channels."""
+    return every(
+        wants_attr(call, "data_layout", ["NHWC"]),
+        wants_attr(call, "out_dtype", ["int32", ""]),
+        wants_dtype(call.args[0], _BYTES, "the input"),
+        wants_dtype(call.args[1], _BYTES, "the weight"),
+        _one_scale(call),
+        _depthwise(call),
+    )
+
+
+def _one_scale(call: Call) -> Verdict:
+    scale = call.args[5]
+    return (isinstance(scale, Constant) and scale.data.size == 1) or "the weight has a scale for each channel"
+
+
+@supports(TARGET, "nn.dense")
+def dense(call: Call) -> Verdict:
+    """float32."""
+    return every(
+        wants_dtype(call.args[0], _FLOAT, "the input"),
+        wants_dtype(call.args[1], _FLOAT, "the weight"),
+        wants_attr(call, "out_dtype", ["", None, "void", "float32"]),
+    )
+
+
+def qnn_dense(call: Call) -> Verdict:
+    """Bytes with sums in int32."""
+    return every(
+        wants_dtype(call.args[0], _BYTES, "the input"),
+        wants_dtype(call.args[1], _BYTES, "the weight"),
+        wants_attr(call, "out_dtype", ["int32"]),
+        _one_scale(call),
+    )
+
+
+def _pool(call: Call, types: tuple[str, ...]) -> Verdict:
+    dilation = wants_attr(call, "dilation", [(1, 1)]) if hasattr(call.attrs, "dilation") else True
+    return every(
+        wants_attr(call, "layout", ["NHWC"]), wants_dtype(call.args[0], types, "the input"), dilation
+    )
+
+
+@supports(TARGET, "nn.max_pool2d", "nn.global_max_pool2d")
+def max_pool2d(call: Call) -> Verdict:
+    """NHWC, float32 or bytes."""
+    return _pool(call, (*_FLOAT, *_BYTES))
+
+
+@supports(TARGET, "nn.avg_pool2d", "nn.global_avg_pool2d")
+def avg_pool2d(call: Call) -> Verdict:
+    """NHWC, float32."""
+    return _pool(call, _FLOAT)
+
+
+@supports(TARGET, "maximum", "add")
+def elementwise(call: Call) -> Verdict:
+    """float32."""
+    return every(wants_dtype(call.args[0], _FLOAT, "the input"), wants_dtype(call.args[1], _FLOAT, "the other input"))
+
+
+@supports(TARGET, "qnn.add")
+def qnn_add(call: Call) -> Verdict:
+    """Two tensors of bytes."""
+    return every(*[wants_dtype(a, _BYTES, "the input") for a in call.args[:2]])
+
+
+@supports(TARGET, "reshape")
+def reshape(call: Call) -> Verdict:
+    """float32 or bytes."""
+    return wants_dtype(call.args[0], (*_FLOAT, *_BYTES), "the input")
+
+
+def _check(test, name: str, quantized: bool):  # type: ignore[no-untyped-def]
+    def check(root: Expr) -> Verdict:
+        out = wants_dtype(root, _BYTES, "the result") if quantized else True
+        return every(out, test(call_of(root, name)), _pad(root, name))
+
+    check.__name__ = f"check_{name.rpartition('.')[2]}"
+    return check
+
+
+def _pad(root: Expr, name: str) -> Verdict:
+    """A pad in front of a convolution widens the rows and columns, with what stands for zero."""
+    data = call_of(root, name).args[0]
+    call = call_of(root, name)
+    if not (isinstance(data, Call) and getattr(data.op, "name", "") == "nn.pad"):
+        return True
+    widths = data.attrs.pad_width
+    spatial = all(tuple(w) == (0, 0) for w in (widths[0], widths[-1]))
+    if name == "qnn.conv2d":
+        filled = isinstance(data.args[1], Constant) and isinstance(call.args[2], Constant) and bool(
+            (data.args[1].data == call.args[2].data).all()
+        )
+        return every(spatial or "the pad widens the batch or the channels", filled or "the pad does not fill with zero")
+    return every(spatial or "the pad widens the batch or the channels", zero(data.args[1], "what the pad fills with"))
+
+
+def check_avg_pool2d(root: Expr) -> Verdict:
+    """An average of bytes in int32."""
+    assert isinstance(root, Call)
+    pool = root.args[0]
+    assert isinstance(pool, Call) and isinstance(pool.args[0], Call)
+    return every(
+        wants_dtype(root, _BYTES, "the result"),
+        wants_dtype(pool.args[0].args[0], _BYTES, "the input"),
+        dtype(pool.args[0]) == "int32" or "the sum is not int32",
+        _pool(pool, ("int32",)),
+    )
+
+
+def check_l2_pool2d(root: Expr) -> Verdict:
+    """The average of squares."""
+    return avg_pool2d(call_of(root, "nn.avg_pool2d"))
+
+
+def check_concatenate(root: Expr) -> Verdict:
+    """At most four axes, float32 or bytes."""
+    rank = len(shape(root))
+    return every(rank <= 4 or f"it has {rank} axes", wants_dtype(root, (*_FLOAT, *_BYTES), "the result"))
+
+
+def pattern_table(disabled_ops: tuple[str, ...] | list[str] = ("concatenate",)) -> list[Entry]:
+    """The rows for the Arm Compute Library, in TVM's order. Concatenation is off unless asked for."""
+    conv = _biased(is_op("nn.conv2d")(_padded(), is_constant())).optional(is_op("nn.relu"))
+    qnn = _biased(is_op("qnn.conv2d")(_padded(), *_constants(5))).optional(is_op("nn.relu"))
+    product = _biased(is_op("nn.dense")(wildcard(), is_constant()))
+    qnn_product = _biased(is_op("qnn.dense")(wildcard(), *_constants(5)))
+    wide = is_op("cast")(wildcard())
+    average = is_op("cast")(is_op("nn.avg_pool2d")(wide) | is_op("nn.global_avg_pool2d")(wide))
+    squares = is_op("power")(wildcard(), is_expr(const(2.0)))
+    rows = [
+        ("arm_compute_lib.conv2d", conv, _check(conv2d, "nn.conv2d", False)),
+        ("arm_compute_lib.qnn_conv2d", _requantized(qnn), _check(qnn_conv2d, "qnn.conv2d", True)),
+        ("arm_compute_lib.dense", product, _check(dense, "nn.dense", False)),
+        ("arm_compute_lib.qnn_dense", _requantized(qnn_product), _check(qnn_dense, "qnn.dense", True)),
+        ("arm_compute_lib.avg_pool2d", average, check_avg_pool2d),
+        ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
+        ("arm_compute_lib.concatenate", is_op("concatenate")(is_tuple(None)), check_concatenate),
+    ]
+    return as_entries([row for row in rows if row[0].split(".")[1] not in disabled_ops])

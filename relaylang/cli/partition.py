@@ -1,0 +1,64 @@
+"""Carve out what an accelerator takes, and say why the rest stays.
+
+The result is the program with a function for each region. With --report a table says where each call goes; for one that
+stays, the pattern that came nearest and what refused it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.inputs import entry_function
+from relaylang.cli.print import printed
+from relaylang.cli.program import check, load
+from relaylang.ir import TensorType, post_order
+from relaylang.partitioning import PATTERN_TABLES, explain, get_pattern_table, partition, prepare, table_text
+from relaylang.repl.session import Session
+
+EPILOG = """\
+examples:
+  relay partition net.relay --target ethos-u --params net.npz --report
+  relay partition net.relay --target dnnl --no-types
+  relay partition net.relay --target cmsis-nn --random-params 0 -o parts.relay
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("--target", required=True, metavar="NAME", help=f"one of {', '.join(PATTERN_TABLES)}, or a plugin's")
+    parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
+    parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
+    parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",
+                        help="a parameter that --random-params leaves open (default: the first)")  # fmt: skip
+    add_value_options(parser)
+    add_print_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    check_writable(args.output)
+    get_pattern_table(args.target)
+    program = load(args.file)
+    check(program)
+    report(program.notes)
+    mod = program.module
+    function = entry_function(mod, "main")
+    params = {}
+    if args.params or args.random_params is not None:
+        open_names = set(args.input) or {p.name_hint for p in function.params[:1]}
+        needed = needed_by([p for p in function.params if p.name_hint not in open_names], list(post_order(function.body)))
+        needed = [n for n in needed if isinstance(n.checked_type, TensorType)]
+        values, notes = values_for(needed, args, {}, Session(mod), open_ended=args.random_params is None)
+        report(notes)
+        names = {p.name_hint for p in function.params}
+        params = {n: v for n, v in values.items() if n in names}
+        mod = filled(mod, {n: v for n, v in values.items() if n not in names})
+    ready = prepare(mod, args.target, params)
+    done = partition(ready, args.target, mod_name=args.mod_name)
+    if args.report:
+        write_text(args.output, table_text(explain(ready, done, args.target), args.target) + "\n")
+    else:
+        write_text(args.output, printed(done, args))
+    return 0

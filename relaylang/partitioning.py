@@ -1,0 +1,275 @@
+"""Programs partitioned for accelerators by name, and a report that says why a call was not offloaded.
+
+    mod = partition_for_cmsisnn(mod, params)
+    print(report(mod, partition(mod, "cmsis-nn"), "cmsis-nn"))
+
+Pattern tables are registered by name; installed packages add theirs (see `relaylang.plugins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylang.byoc import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
+from relaylang.byoc.composite import Entry, as_entries
+from relaylang.byoc.ethosu import partition_for_ethosu as _partition_ethosu
+from relaylang.byoc.merge import OP_SUPPORT, choose
+from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
+from relaylang.ops.record import Op
+from relaylang.passes.analysis import MAC_COUNTS
+from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
+from relaylang.patterns.explain import progress
+from relaylang.patterns.language import all_parts
+from relaylang.plugins import installed
+from relaylang.source import Span
+from relaylang.transform import (
+    AnnotateTarget,
+    CanonicalizeOps,
+    FoldConstant,
+    InferType,
+    MergeCompilerRegions,
+    MergeComposite,
+    PartitionGraph,
+    PassContext,
+    Sequential,
+    SimplifyInference,
+)
+from relaylang.typing import check
+
+define_codes({"R0513": "there is no such accelerator", "R0514": "a parameter's value does not fit"})
+
+Table = Callable[..., "Sequence[Entry | tuple]"]
+#: Pattern tables by the accelerator's name.
+PATTERN_TABLES: dict[str, Table] = {
+    "ethos-n": ethosn.pattern_table,
+    "ethos-u": ethosu.pattern_table,
+    "bnns": bnns.pattern_table,
+    "dnnl": dnnl.pattern_table,
+    "cmsis-nn": cmsisnn.pattern_table,
+    "arm_compute_lib": arm_compute_lib.pattern_table,
+}
+
+
+def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
+    """Add a table: `@register_pattern_table("my-npu")` on a function that returns rows `(name, pattern[, check])`."""
+
+    def add(function: Table) -> Table:
+        PATTERN_TABLES[compiler] = function
+        return function
+
+    return add(table) if table is not None else add
+
+
+def get_pattern_table(compiler: str) -> list[Entry]:
+    """The rows of an accelerator's table. Raises `RelayError` where there is none of that name."""
+    known = {**PATTERN_TABLES, **installed("relaylang.pattern_tables")}
+    if compiler not in known:
+        near = did_you_mean(compiler, known)
+        notes = [f"did you mean {near}?"] if near else [f"there are {', '.join(known)}"]
+        raise RelayError(error("R0513", f"there is no accelerator {compiler}", notes=notes))
+    return as_entries(known[compiler]())
+
+
+def bind_params(mod: IRModule, params: Mapping[str, Any] | None, entry: str = "main") -> IRModule:
+    """The module with values for parameters of its entry. Raises `RelayError` for one that does not fit."""
+    if not params:
+        return mod
+    func: Function = mod[entry]
+    values: dict[Any, Expr] = {}
+    wrong = []
+    for param in func.params:
+        if param.name_hint not in params:
+            continue
+        array = np.asarray(params[param.name_hint])
+        ty = param.checked_type or param.type_annotation
+        if isinstance(ty, TensorType) and (ty.dtype != array.dtype.name or len(ty.shape) != array.ndim):
+            wrong.append(error("R0514", f"%{param.name_hint} is `{ty!r}`, its value {array.dtype} {array.shape}", param.span))
+        values[param] = Constant(array, param.span)
+    if wrong:
+        raise RelayError(wrong)
+    rest = [p for p in func.params if p not in values]
+    new = Function(rest, substitute(func.body, values), func.ret_type, func.type_params, func.attrs, func.span)  # type: ignore
+    return mod.with_functions({**mod.functions, mod.get_global_var(entry): new})
+
+
+def prepare(mod: IRModule, target: str, params: Mapping[str, Any] | None = None) -> IRModule:
+    """The module as partitioning for a target takes it: parameters bound, constants folded."""
+    steps = [InferType(), FoldConstant(fold_qnn=target != "cmsis-nn")]
+    if target in ("bnns", "dnnl"):
+        steps = [InferType(), SimplifyInference(), FoldConstant()]
+        if target == "dnnl":
+            steps.insert(2, CanonicalizeOps())  # its rows have the bias as add
+    with PassContext(opt_level=3):
+        return Sequential([*steps, InferType()])(bind_params(mod, params))
+
+
+def partition(
+    mod: IRModule, target: str, params: Mapping[str, Any] | None = None, mod_name: str = "default"
+) -> IRModule:
+    """A module with what an accelerator takes in functions of their own, which are marked for it.
+
+    Raises `RelayError` for an unknown target and an ill-typed module.
+    """
+    table = get_pattern_table(target)
+    ready = prepare(mod, target, params)
+    if target == "ethos-u":
+        done = _partition_ethosu(ready).module
+        check(done)
+        return done
+    with PassContext(opt_level=3):
+        return Sequential(
+            [
+                MergeComposite(table),
+                AnnotateTarget(target, include_non_call_ops=target not in ("bnns", "dnnl")),
+                MergeCompilerRegions(),
+                PartitionGraph(mod_name),
+            ]
+        )(ready)
+
+
+def _named(target: str) -> Callable[..., IRModule]:
+    def partition_for(
+        mod: IRModule, params: Mapping[str, Any] | None = None, mod_name: str = "default", **opts: Any
+    ) -> IRModule:
+        return partition(mod, target, params, mod_name)
+
+    partition_for.__doc__ = f"""The module partitioned for {target}; see `partition`. `opts` say nothing here."""
+    return partition_for
+
+
+partition_for_ethosn = _named("ethos-n")
+partition_for_ethosu = _named("ethos-u")
+partition_for_bnns = _named("bnns")
+partition_for_dnnl = _named("dnnl")
+partition_for_cmsisnn = _named("cmsis-nn")
+partition_for_arm_compute_lib = _named("arm_compute_lib")
+
+
+# ---- the report
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one call: `region` is the function that it went to, or None; then `pattern` is the row that came
+    nearest, and `reason` says what refused it."""
+
+    call: Call
+    name: str
+    region: str | None
+    composite: str
+    pattern: str = ""
+    reason: str = ""
+    refused_at: Span | None = None
+
+
+def explain(ready: IRModule, done: IRModule, target: str, entry: str = "main") -> list[Row]:
+    """A row for each operator call of a prepared module's entry, in program order."""
+    table = get_pattern_table(target)
+    where: dict[Span, tuple[str, str]] = {}
+    for gv, func in done.functions.items():
+        if func.attrs.get("Compiler") != target:
+            continue
+        for node in post_order(func):
+            if isinstance(node, Call) and isinstance(node.op, Op) and node.span is not None:
+                where[node.span] = (gv.name_hint, "")
+        for node in post_order(func):
+            if isinstance(node, Function) and "Composite" in node.attrs:
+                for inner in post_order(node):
+                    if isinstance(inner, Call) and inner.span is not None:
+                        where[inner.span] = (gv.name_hint, str(node.attrs["Composite"]))
+    main: Function = ready[entry]
+    graph = Graph(main)
+    refused: dict[int, tuple[str, str]] = {}
+    for refusal in choose(main, table).refusals:
+        found = find_match(refusal.entry.pattern, refusal.root, graph)
+        for node in found.nodes if found is not None else (refusal.root,):
+            refused.setdefault(id(node), (refusal.entry.name, refusal.reason))
+    rows = []
+    for node in graph.order:
+        if not isinstance(node, Call) or not isinstance(node.op, Op):
+            continue
+        at = where.get(node.span) if node.span is not None else None
+        if at is not None:
+            rows.append(Row(node, node.op.name, at[0], at[1]))
+        else:
+            rows.append(_stays(node, graph, table, target, refused))
+    return rows
+
+
+def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: dict[int, tuple[str, str]]) -> Row:
+    assert isinstance(node.op, Op)
+    name = node.op.name
+    if id(node) in refused:
+        return Row(node, name, None, "", *refused[id(node)], node.span)
+    test = OP_SUPPORT.get(target, {}).get(name)
+    said = test(node) if test is not None else None
+    if isinstance(said, str):
+        return Row(node, name, None, "", name, said, node.span)
+    rows = [e for e in table if any(isinstance(p, OpNamePattern) and p.name == name for p in all_parts(e.pattern))]
+    if not rows:
+        ty = node.args[0].checked_type if node.args else node.checked_type
+        kind = f" (it works on {ty.dtype})" if isinstance(ty, TensorType) else ""
+        return Row(node, name, None, "", "", f"no row of the table has {name}{kind}")
+    best: tuple[int, str, str, Span | None] | None = None
+    for root in _above(node, graph):
+        for row in rows:
+            found = explain_match(row.pattern, root, graph)
+            if found:
+                continue  # it matches there, and was taken for something else
+            met = progress(found) + (1 if found.failed_at is node else 0)
+            touches = any(n is node for n in found.met) or found.failed_at is node or root is node
+            if touches and (best is None or met > best[0]):
+                at = found.failed_at.span if found.failed_at is not None else None
+                best = (met, row.name, str(found), at or node.span)
+    if best is None:
+        return Row(node, name, None, "", rows[0].name, "it is used outside of the pattern, or another row has its operands")
+    return Row(node, name, None, "", *best[1:])
+
+
+def _above(node: Expr, graph: Graph, levels: int = 5, most: int = 12) -> list[Expr]:
+    """A node and what uses it, a few levels down the data flow."""
+    found, level, seen = [node], [node], {id(node)}
+    for _ in range(levels):
+        level = [u for n in level for u in graph.users.get(id(n), ()) if id(u) not in seen and isinstance(u, Call)]
+        seen.update([id(u) for u in level])
+        found += level
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def summary(rows: Sequence[Row], target: str) -> str:
+    """How many calls, and how many of the multiply-accumulates, went to the target."""
+    gone = [r for r in rows if r.region is not None]
+
+    def macs(of: Sequence[Row]) -> int:
+        return sum(MAC_COUNTS[r.name](r.call) for r in of if r.name in MAC_COUNTS)
+
+    total = macs(rows)
+    share = f", {100 * macs(gone) / total:.1f} % of {total} multiply-accumulates" if total else ""
+    regions = len({r.region for r in gone})
+    of = "region" if regions == 1 else "regions"
+    return f"{len(gone)} of {len(rows)} calls go to {target}, in {regions} {of}{share}"
+
+
+def table_text(rows: Sequence[Row], target: str) -> str:
+    """The report as a table: where each call stands, what it is, where it goes, and why not."""
+    cells = []
+    for row in rows:
+        place = str(row.call.span) if row.call.span is not None else "-"
+        if row.region is not None:
+            cells.append((place, row.name, row.region, row.composite))
+        else:
+            at = ""
+            if row.refused_at is not None and row.call.span is not None and row.refused_at != row.call.span:
+                at = f" (line {row.refused_at.line})"
+            cells.append((place, row.name, "host", f"{row.pattern + ': ' if row.pattern else ''}{row.reason}{at}"))
+    head = ("place", "call", "goes to", "composite, or what refused it")
+    widths = [max(len(c[i]) for c in [head, *cells]) for i in range(3)]
+    lines = ["  ".join([*[c[i].ljust(widths[i]) for i in range(3)], c[3]]).rstrip() for c in [head, *cells]]
+    return "\n".join([*lines, "", summary(rows, target)])

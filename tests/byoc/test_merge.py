@@ -1,0 +1,247 @@
+"""MergeComposite, AnnotateTarget, MergeCompilerRegions, PartitionGraph; the accelerators' tables; the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.byoc.merge import OP_SUPPORT
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
+from relaylang.partitioning import (
+    PATTERN_TABLES,
+    explain,
+    get_pattern_table,
+    partition,
+    partition_for_cmsisnn,
+    partition_for_ethosn,
+    prepare,
+    register_pattern_table,
+    table_text,
+)
+from relaylang.passes.build import op_call
+from relaylang.patterns import is_constant, is_op, wildcard
+from relaylang.transform import (
+    AnnotateTarget,
+    InferType,
+    MergeCompilerRegions,
+    MergeComposite,
+    PartitionGraph,
+    PassContext,
+    Sequential,
+    Verify,
+)
+from tests.passes.programs import Programs, keeps_meaning
+from tests.shared import FRAGMENTS, needs_shared
+
+TABLE = [
+    ("toy.relu_add", is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))),
+    ("toy.dense", is_op("clip")(is_op("nn.dense")(wildcard(), is_constant()))),
+    ("other.exp", is_op("exp")(wildcard())),
+]
+
+
+@pytest.fixture(autouse=True)
+def toy() -> Iterator[None]:
+    """An accelerator that takes negative and multiply as they are."""
+    OP_SUPPORT["toy"] = {"negative": lambda call: True, "multiply": lambda call: True, "tanh": lambda call: "too curved"}
+    yield
+    del OP_SUPPORT["toy"]
+
+
+def steps(targets: Any = "toy", **options: Any) -> Sequential:
+    return Sequential([MergeComposite(TABLE), AnnotateTarget(targets), MergeCompilerRegions(), PartitionGraph(**options)])
+
+
+def module(text: str) -> IRModule:
+    return InferType()(relay.parse(text))
+
+
+def main(body: str) -> IRModule:
+    return module(f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}")
+
+
+def regions(mod: IRModule) -> dict[str, Function]:
+    return {gv.name_hint: f for gv, f in mod.functions.items() if "Compiler" in f.attrs}
+
+
+@pytest.mark.parametrize("targets", ["toy", ["toy", "other"]])
+def test_partitioned_programs_compute_the_same(targets: Any) -> None:
+    found = 0
+    for seed in range(12):
+        with PassContext(instruments=[Verify()]):
+            done = keeps_meaning(steps(targets), Programs(seed).module(18), seed)
+        found += len(regions(done))
+    assert found > 12
+
+
+def test_regions_are_named_and_marked_as_in_tvm() -> None:
+    done = steps()(main("nn.softmax(nn.relu(add(negative(%x), 1f)))"))
+    (name, func), *rest = regions(done).items()
+    assert rest == [] and name == "tvmgen_default_toy_main_0"
+    assert func.attrs == {"Primitive": 1, "Compiler": "toy", "Inline": 1, "global_symbol": name}
+    assert [p.name_hint for p in func.params] == ["toy_0_i0"]
+    composite = next(n for n in post_order(func) if isinstance(n, Function) and "Composite" in n.attrs)
+    assert composite.attrs == {"PartitionedFromPattern": "add_nn.relu_", "Composite": "toy.relu_add"}
+
+
+def test_constants_are_bound_or_passed() -> None:
+    mod = main("multiply(%x, 2f)")
+    (bound,) = regions(steps()(mod)).values()
+    assert len(bound.params) == 1 and any(isinstance(n, Constant) for n in post_order(bound))
+    (open_one,) = regions(steps(bind_constants=False, mod_name="net")(mod)).values()
+    assert len(open_one.params) == 2 and open_one.attrs["global_symbol"] == "tvmgen_net_toy_main_0"
+
+
+def test_several_outputs_are_a_tuple() -> None:
+    done = steps()(main("%0 = negative(%x); %1 = multiply(%0, %0); add(exp(%0), tanh(%1))"))
+    (func,) = regions(done).values()
+    assert isinstance(func.body, Tuple) and len(func.body.fields) == 2
+
+
+def test_no_region_waits_for_itself() -> None:
+    done = steps()(main("%0 = negative(%x); multiply(%0, exp(%0))"))
+    assert len(regions(done)) == 2
+    x = np.ones((2, 3), "float32")
+    np.testing.assert_allclose(evaluate(done, x), -np.exp(-x), rtol=1e-6)
+
+
+def test_a_side_branch_joins_the_later_region() -> None:
+    done = steps()(main("%0 = negative(%x); %1 = multiply(exp(%0), 3f); multiply(%1, negative(abs(%x)))"))
+    assert len(regions(done)) == 2
+
+
+def test_tuples_between_belong_to_the_region() -> None:
+    text = "%0 = (negative(%x), multiply(%x, %x)); multiply(%0.0, %0.1)"
+    assert len(regions(steps()(main(text)))) == 1
+    apart = Sequential([AnnotateTarget("toy", include_non_call_ops=False), MergeCompilerRegions(), PartitionGraph()])
+    assert len(regions(apart(main(text)))) == 3
+
+
+def test_what_no_target_takes_stays() -> None:
+    mod = main("tanh(%x)")
+    done = steps()(mod)
+    assert regions(done) == {} and [n for n in post_order(done["main"]) if isinstance(n, Function)] == [done["main"]]
+
+
+# ---- tables
+
+
+@needs_shared
+def test_the_tutorials_convolution_goes_to_the_ethos_n() -> None:
+    """The TFLite form of the fragment, in the layout that the accelerator has."""
+    x = Var("x", TensorType((1, 8, 8, 3), "uint8"))
+    weight, bias = const(np.ones((3, 3, 3, 4), "int8")), const(np.ones(4, "int32"))
+    padded = op_call("nn.pad", [x, const(114.0)], pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]])
+    scales = [const(114), const(0), const(0.0186579), const(0.00288958)]
+    options: dict[str, Any] = {"kernel_size": [3, 3], "channels": 4, "data_layout": "NHWC", "kernel_layout": "HWIO"}
+    conv = op_call("qnn.conv2d", [padded, weight, *scales], out_dtype="int32", **options)
+    biased = op_call("nn.bias_add", [conv, bias], axis=3)
+    outs = [const(5.39136e-05), const(0), const(0.0150183), const(0)]
+    root = op_call("qnn.requantize", [biased, *outs], axis=3, out_dtype="uint8")
+    mod = IRModule.from_expr(Function([x], root))
+    done = keeps_meaning(lambda m: partition_for_ethosn(m), mod)
+    (func,) = regions(done).values()
+    composite = func.body.op
+    assert composite.attrs["Composite"] == "ethos-n.qnn_conv2d"
+    assert composite.attrs["PartitionedFromPattern"] == "nn.pad_qnn.conv2d_nn.bias_add_qnn.requantize_"
+    assert FRAGMENTS.is_dir()
+
+
+def test_every_table_is_well_made() -> None:
+    for name in PATTERN_TABLES:
+        table = get_pattern_table(name)
+        assert table and all(entry.name.startswith(name + ".") for entry in table)
+
+
+CONVNET = """
+def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(6, 4, 3, 3), float32], %b: Tensor[(6), float32]) {
+  %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=6, kernel_size=[3, 3]);
+  nn.max_pool2d(nn.relu(nn.bias_add(%0, %b)), pool_size=[2, 2], strides=[2, 2])
+}
+"""
+
+
+@pytest.mark.parametrize("target, calls", [("bnns", 4), ("dnnl", 5), ("arm_compute_lib", 0)])
+def test_a_convolution_goes_where_it_can(target: str, calls: int) -> None:
+    rng = np.random.default_rng(0)
+    params = {"w": rng.normal(size=(6, 4, 3, 3)).astype("float32"), "b": rng.normal(size=6).astype("float32")}
+    ready = prepare(module(CONVNET), target, params)
+    done = keeps_meaning(lambda m: partition(m, target), ready)
+    rows = explain(ready, done, target)
+    assert sum(r.region is not None for r in rows) >= min(calls, 4)
+    if target == "arm_compute_lib":
+        reasons = {r.name: r.reason for r in rows}
+        assert reasons["nn.conv2d"] == "data_layout is 'NCHW'; it takes 'NHWC'"
+
+
+def test_the_report_names_the_nearest_row_and_what_refused() -> None:
+    text = """
+    def @main(%x: Tensor[(1, 8, 8, 4), int8]) {
+      %0 = nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0], layout="NHWC");
+      %1 = cast(%0, dtype="int32");
+      %2 = nn.avg_pool2d(%1, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0], layout="NHWC");
+      %3 = tanh(qnn.dequantize(cast(%2, dtype="uint8"), 0.5f, 0, out_dtype="float32"));
+      qnn.quantize(%3, 0.1f, 0, out_dtype="int8")
+    }"""
+    ready = prepare(module(text), "cmsis-nn")
+    done = partition_for_cmsisnn(ready)
+    rows = {r.name: r for r in explain(ready, done, "cmsis-nn")}
+    assert rows["nn.max_pool2d"].region == "tvmgen_default_cmsis_nn_main_0"
+    assert rows["nn.avg_pool2d"].reason == "int8 becomes uint8; it takes int8 to int8 and int16 to int16"
+    assert rows["tanh"].reason.startswith("no row of the table has tanh")
+    assert "nn.softmax is wanted, and it is a call of tanh" in rows["qnn.quantize"].reason
+    shown = table_text(list(rows.values()), "cmsis-nn")
+    assert "goes to" in shown and "calls go to cmsis-nn" in shown
+
+
+def test_tables_are_registered_by_name() -> None:
+    @register_pattern_table("toy")
+    def table() -> list:
+        return TABLE
+
+    try:
+        assert len(get_pattern_table("toy")) == 3
+        assert len(regions(partition(main("negative(%x)"), "toy"))) == 1
+    finally:
+        del PATTERN_TABLES["toy"]
+    for name in ("toy", "dnn"):
+        with pytest.raises(RelayError) as wrong:
+            get_pattern_table(name)
+        assert wrong.value.diagnostics[0].code == "R0513"
+
+
+def test_checks_may_say_why() -> None:
+    said: list[Expr] = []
+
+    def check(root: Expr) -> str:
+        said.append(root)
+        return "not today"
+
+    mod = MergeComposite([("toy.exp", is_op("exp")(wildcard()), check)])(main("exp(%x)"))
+    assert len(said) == 1 and not any(isinstance(n, Function) for n in post_order(mod["main"].body))
+
+
+def test_partitioning_is_linear() -> None:
+    def chain(n: int, make: Callable[[int], str]) -> IRModule:
+        x = Var("x", TensorType((2, 3)))
+        node: Expr = x
+        for i in range(n):
+            node = op_call(make(i), [node])
+        return InferType()(IRModule.from_expr(Function([x], node)))
+
+    times = []
+    for n in (500, 5_000):
+        mod = chain(n, lambda i: "negative" if i % 4 < 2 else "exp")
+        began = time.perf_counter()
+        done = steps()(mod)
+        times.append(time.perf_counter() - began)
+        assert len(regions(done)) == n // 4
+        assert all(isinstance(f.body, Call) for f in regions(done).values())
+    assert times[1] < 40 * max(times[0], 0.01)
