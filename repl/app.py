@@ -5,23 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TextIO
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import completion_is_selected
-from prompt_toolkit.formatted_text import ANSI
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import completion_is_selected, is_searching
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
+from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
+from prompt_toolkit.lexers import DynamicLexer, PygmentsLexer
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, render
+from relaylang.repl.calls import Signature, function_signature, op_signature, open_call
 from relaylang.repl.commands import Quit
 from relaylang.repl.completer import suggestions
+from relaylang.repl.config import Settings, history, settings
 from relaylang.repl.lexer import RelayLexer
 from relaylang.repl.session import Session
 from relaylang.syntax import is_complete
@@ -37,6 +41,8 @@ class RelayCompleter(Completer):
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        if len(document.text) > _LONGEST_SHOWN:
+            return
         try:
             found = list(suggestions(document.text_before_cursor, self._session))
         except Exception:
@@ -54,7 +60,7 @@ def ready(text: str) -> bool:
 def _bindings() -> KeyBindings:
     keys = KeyBindings()
 
-    @keys.add("enter", filter=~completion_is_selected)
+    @keys.add("enter", filter=~completion_is_selected & ~is_searching)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if ready(buffer.text) or (buffer.document.is_cursor_at_the_end and buffer.text.endswith("\n\n")):
@@ -69,20 +75,6 @@ def _bindings() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
-
-
-def _history() -> History:
-    """Kept across sessions where the home directory allows it."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "relaylang"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / "history"
-        with open(file, "a+b"):
-            pass
-        file.read_bytes().decode("utf-8")
-    except (OSError, ValueError, RuntimeError):
-        return InMemoryHistory()
-    return FileHistory(str(file))
 
 
 class Shell:
@@ -103,7 +95,10 @@ class Shell:
             return False
         except RelayError as wrong:
             self.failed = True
-            self._report(wrong.diagnostics)
+            codes = [d.code for d in wrong.diagnostics if d.severity == "error"]
+            if codes and not (text.lstrip().startswith(":") and codes[0].startswith("R072")):
+                self.session.last_error = codes[0]
+            self.report(wrong.diagnostics)
         except KeyboardInterrupt:
             self.failed = True
             print("interrupted", file=self._err)
@@ -114,7 +109,7 @@ class Shell:
             if os.environ.get("RELAY_TRACEBACK"):
                 sys.excepthook(type(ours), ours, ours.__traceback__)
             says = " ".join(f"{type(ours).__name__}: {ours}".split())[:300]
-            self._report(
+            self.report(
                 [
                     error(
                         "R0900",
@@ -124,12 +119,12 @@ class Shell:
                 ]
             )
         else:
-            self._report(self.session.take_notes())
+            self.report(self.session.take_notes())
             if shown:
                 print(shown, file=self._out, flush=True)
         return True
 
-    def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
+    def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         for diagnostic in diagnostics:
             print(render(diagnostic, self._color), file=self._err, flush=True)
 
@@ -149,24 +144,122 @@ def run_script(shell: Shell, lines: Iterable[str]) -> None:
         shell.handle(gathered)
 
 
+#: Texts longer than this are not coloured while they are edited, and nothing is completed in them.
+_LONGEST_SHOWN = 100_000
+
+
+class Editor:
+    """The prompt: keys, colours, completion, the signature of the call at the cursor in the line at the bottom."""
+
+    def __init__(self, shell: Shell, color: bool, wish: Settings, past: History) -> None:
+        self._shell = shell
+        self._color = color
+        self._wish = wish
+        colored = PygmentsLexer(RelayLexer) if color and wish.highlight else None
+        self.prompt: PromptSession[str] = PromptSession(
+            message=self._message,
+            prompt_continuation=self._continuation,
+            multiline=True,
+            lexer=DynamicLexer(lambda: colored if self._short() else None),
+            completer=RelayCompleter(shell.session),
+            complete_style=CompleteStyle.COLUMN,
+            complete_while_typing=wish.complete_while_typing,
+            history=past,
+            key_bindings=_bindings(),
+            color_depth=None if color else ColorDepth.DEPTH_1_BIT,
+            enable_open_in_editor=True,
+            search_ignore_case=True,
+            editing_mode=_mode(shell.session.keys),
+            input_processors=[HighlightMatchingBracketProcessor("()[]{}")] if color else [],
+            include_default_pygments_style=True,
+        )
+        if wish.signatures:
+            self.prompt.default_buffer.on_text_changed += self._look
+            self.prompt.default_buffer.on_cursor_position_changed += self._look
+
+    def read(self) -> str:
+        self.prompt.bottom_toolbar = None
+        self.prompt.editing_mode = _mode(self._shell.session.keys)
+        self._shell.session.width = max(20, self._columns())
+        return self.prompt.prompt()
+
+    def _short(self) -> bool:
+        return len(self.prompt.default_buffer.text) <= _LONGEST_SHOWN
+
+    def _columns(self) -> int:
+        return self.prompt.app.output.get_size().columns
+
+    def _message(self) -> AnyFormattedText:
+        text = _PROMPT if self._columns() >= _NARROW else "> "
+        return ANSI(f"\x1b[1;34m{text}\x1b[0m") if self._color else text
+
+    def _continuation(self, width: int, number: int, wrapped: int) -> AnyFormattedText:
+        return _MORE[-width:] if width else ""
+
+    def _look(self, buffer: Buffer) -> None:
+        """Bring the line at the bottom up to date. A fault in it never ends the session."""
+        try:
+            self.prompt.bottom_toolbar = self._signature(buffer)
+        except Exception:
+            self.prompt.bottom_toolbar = None
+
+    def _signature(self, buffer: Buffer) -> AnyFormattedText:
+        found = signature(buffer.document.text_before_cursor[-_SEEN:], self._shell.session)
+        if found is None:
+            return None
+        pieces = found.parts()
+        room = max(20, self._columns()) - 1
+        if sum(len(text) for _, text in pieces) > room:
+            pieces = _around(pieces, room)
+        strong = "bold underline" if self._color else "bold"
+        return [(strong if active else "", text) for active, text in pieces]
+
+
+#: Terminals with fewer columns get a short prompt.
+_NARROW = 40
+#: How much of the text in front of the cursor is looked at for a signature.
+_SEEN = 8000
+
+
+def _around(pieces: list[tuple[bool, str]], room: int) -> list[tuple[bool, str]]:
+    """The pieces that fit: the callee, and the parameters from a little in front of the active one."""
+    at = next((i for i, (active, _) in enumerate(pieces) if active), 1)
+    head = [pieces[0], *([(False, "…, ")] if at > 1 else [])]
+    out, used = [], sum(len(t) for _, t in head)
+    for active, text in pieces[max(1, at) :]:
+        if used + len(text) > room:
+            out.append((active, text[: max(0, room - used - 1)] + "…"))
+            break
+        out.append((active, text))
+        used += len(text)
+    return head + out
+
+
+def signature(before: str, names: Session) -> Signature | None:
+    """The signature of the call that is open at the end of a text."""
+    call = open_call(before)
+    if call is None:
+        return None
+    if call.name.startswith("@"):
+        says = names.global_names().get(call.name[1:])
+        return function_signature(call, says) if says is not None else None
+    return op_signature(call) or names.constructor_signature(call)
+
+
+def _mode(keys: str) -> EditingMode:
+    return EditingMode.VI if keys == "vi" else EditingMode.EMACS
+
+
 def run_terminal(shell: Shell, color: bool) -> None:
     """Read from the terminal until Ctrl-D or `:quit`."""
-    prompt: PromptSession[str] = PromptSession(
-        message=ANSI(f"\x1b[1;34m{_PROMPT}\x1b[0m") if color else _PROMPT,
-        prompt_continuation=lambda width, number, wrapped: _MORE[-width:] if width else "",
-        multiline=True,
-        lexer=PygmentsLexer(RelayLexer) if color else None,
-        completer=RelayCompleter(shell.session),
-        complete_style=CompleteStyle.COLUMN,
-        complete_while_typing=False,
-        history=_history(),
-        key_bindings=_bindings(),
-        color_depth=None if color else ColorDepth.DEPTH_1_BIT,
-        enable_open_in_editor=True,
-    )
+    wish = settings()
+    shell.session.keys = wish.keys
+    past, problem = history(wish.history)
+    shell.report([*wish.said, *([problem] if problem is not None else [])])
+    editor = Editor(shell, color, wish, past)
     while True:
         try:
-            text = prompt.prompt()
+            text = editor.read()
         except KeyboardInterrupt:
             continue
         except EOFError:

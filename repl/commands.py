@@ -1,4 +1,4 @@
-"""The session's commands: `:type`, `:anf`, `:load` and the rest."""
+"""The session's commands: `:type`, `:anf`, `:load` and the rest. What they do stands in `tools`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import CODES, RelayError, define_codes, did_you_mean, error
+from relaylang.explain import PAGES, page_text
 from relaylang.ir import type_text
 from relaylang.ops import OPS
+from relaylang.repl.opdoc import doc_text
+from relaylang.repl.tools import (
+    KEYS,
+    compile_function,
+    profile,
+    reload_files,
+    run_passes,
+    save,
+    set_target,
+    time_expression,
+    viz,
+)
 
 if TYPE_CHECKING:
     from relaylang.repl.session import Session
@@ -22,30 +35,18 @@ class Quit(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """`run(session, argument)` returns what is shown; `argument` is what it takes, for the help."""
+    """`run(session, argument)` returns what is shown; `argument` is what it takes, for the help; `takes` what completes it."""
 
     run: Callable[[Session, str], str]
     argument: str
     help: str
+    takes: str = "expression"
+    needed: bool = False
 
 
 def _type(session: Session, argument: str) -> str:
-    _need(argument, ":type EXPRESSION")
     ty = session.type_of(argument)
     return "_" if ty is None else type_text(ty)
-
-
-def _anf(session: Session, argument: str) -> str:
-    return session.text_of(argument, anf=True)
-
-
-def _print(session: Session, argument: str) -> str:
-    return session.text_of(argument)
-
-
-def _load(session: Session, argument: str) -> str:
-    _need(argument, ":load FILE")
-    return session.load(argument)
 
 
 def _names(session: Session, argument: str) -> str:
@@ -56,24 +57,44 @@ def _names(session: Session, argument: str) -> str:
 
 
 def _doc(session: Session, argument: str) -> str:
-    _need(argument, ":doc OPERATOR")
     op = OPS.get(argument)
-    if op is None:
-        near = did_you_mean(argument, OPS)
-        notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
-        raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
-    lines = [op.signature()]
-    if op.doc:
-        lines.append(f"  {op.doc}")
-    for field in op.schema.values():
-        default = "must be given" if field.required else f"default {field.default!r}"
-        lines.append(f"  {field.name}: {field.kind}{' or None' if field.optional else ''}, {default}")
-    return "\n".join(lines)
+    if op is not None:
+        return doc_text(op)
+    near = did_you_mean(argument, OPS)
+    notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
+    raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
+
+
+def _explain(session: Session, argument: str) -> str:
+    if not argument:
+        if session.last_error is None:
+            raise RelayError(error("R0721", "there was no error yet", notes=[":explain R0301 explains a code"]))
+        argument = session.last_error
+    digits = argument.upper().removeprefix("R")
+    code = f"R{digits.zfill(4)}" if digits.isdigit() else argument
+    page = PAGES.get(code)
+    if page is not None:
+        return page_text(page).rstrip("\n")
+    if code in CODES:
+        return f"{code}: {CODES[code]}"
+    near = did_you_mean(code, CODES)
+    raise RelayError(error("R0721", f"there is no code {argument}", notes=[f"did you mean {near}?"] if near else []))
 
 
 def _reset(session: Session, argument: str) -> str:
     session.reset()
-    return "all definitions are gone"
+    return "all definitions are gone; :undo brings them back"
+
+
+def _undo(session: Session, argument: str) -> str:
+    return session.undo()
+
+
+def _keys(session: Session, argument: str) -> str:
+    if argument and argument not in KEYS:
+        raise RelayError(error("R0721", f"keys are {' or '.join(KEYS)}, not {argument}"))
+    session.keys = argument or session.keys
+    return f"{session.keys} keys"
 
 
 def _help(session: Session, argument: str) -> str:
@@ -87,7 +108,7 @@ def _help(session: Session, argument: str) -> str:
         *(f"  {f'{name} {c.argument}':<{width}}  {c.help}" for name, c in COMMANDS.items()),
         "",
         "Enter ends a complete expression; Alt-Enter begins a new line anywhere. Tab completes.",
-        "Ctrl-C stops an evaluation or drops the line, Ctrl-D leaves.",
+        "Ctrl-R searches the history. Ctrl-C stops an evaluation or drops the line, Ctrl-D leaves.",
     ]
     return "\n".join(lines)
 
@@ -96,21 +117,29 @@ def _quit(session: Session, argument: str) -> str:
     raise Quit
 
 
-def _need(argument: str, usage: str) -> None:
-    if not argument.strip():
-        raise RelayError(error("R0721", f"an argument is missing: {usage}"))
-
-
+_WHAT = "[EXPR|@NAME]"
 COMMANDS: dict[str, Command] = {
-    ":type": Command(_type, "EXPR", "the type of an expression, without evaluating it"),
-    ":anf": Command(_anf, "[EXPR|@NAME]", "A-normal form of an expression, a function, or the whole session"),
-    ":print": Command(_print, "[EXPR|@NAME]", "the text of an expression, a function, or the whole session"),
-    ":load": Command(_load, "FILE", "read a file's definitions into the session"),
-    ":names": Command(_names, "", "what is defined, with types"),
-    ":doc": Command(_doc, "OPERATOR", "an operator's arguments and attributes"),
-    ":reset": Command(_reset, "", "forget every definition"),
-    ":help": Command(_help, "", "this text"),
-    ":quit": Command(_quit, "", "leave"),
+    ":type": Command(_type, "EXPR", "the type of an expression, without evaluating it", needed=True),
+    ":anf": Command(lambda s, a: s.text_of(a, anf=True), _WHAT, "A-normal form of an expression, a function, or everything"),
+    ":print": Command(lambda s, a: s.text_of(a), _WHAT, "the text of an expression, a function, or everything"),
+    ":passes": Command(run_passes, f"LIST {_WHAT}", "run passes and show the result; without a list: what there is", "passes"),
+    ":viz": Command(viz, _WHAT, "the graph of an expression, a function, or everything"),
+    ":time": Command(time_expression, "EXPR", "how long evaluating it takes", needed=True),
+    ":profile": Command(profile, "EXPR", "where the time goes, by operator", needed=True),
+    ":target": Command(set_target, "[TARGET]", "what runs expressions: interpreter, or a target such as c", "target"),
+    ":compile": Command(compile_function, "@NAME [FILE]", "compile a function for the target, into a file if one is named"),
+    ":load": Command(lambda s, a: s.load(a), "FILE", "read a file's definitions into the session", "file", needed=True),
+    ":reload": Command(reload_files, "", "read the loaded files again", "nothing"),
+    ":save": Command(save, "FILE", "write definitions and variables to a file", "file", needed=True),
+    ":save!": Command(lambda s, a: save(s, a, replace=True), "FILE", "the same, over a file that is there", "file", needed=True),
+    ":names": Command(_names, "", "what is defined, with types", "nothing"),
+    ":doc": Command(_doc, "OPERATOR", "an operator's arguments, attributes, type rule and an example", "operator", needed=True),
+    ":explain": Command(_explain, "[CODE]", "what an error's code means; without one, the last error's", "code"),
+    ":undo": Command(_undo, "", "take the last definition back", "nothing"),
+    ":reset": Command(_reset, "", "forget every definition", "nothing"),
+    ":keys": Command(_keys, "[vi|emacs]", "the keys of the editor", "keys"),
+    ":help": Command(_help, "", "this text", "nothing"),
+    ":quit": Command(_quit, "", "leave", "nothing"),
 }
 
 
@@ -119,10 +148,16 @@ def run_command(session: Session, line: str) -> str:
     name, _, argument = line.strip().partition(" ")
     name, newline, more = name.partition("\n")
     argument = (more + newline + argument if newline else argument).strip()
-    fits = [known for known in COMMANDS if known.startswith(name)]
+    fits = [known for known in COMMANDS if known.startswith(name) and not known.endswith("!")]
     if name not in COMMANDS and len(fits) != 1:
         near = did_you_mean(name, COMMANDS)
         note = f"did you mean {near}?" if near else ":help lists the commands"
         title = f"{name} could be {' or '.join(fits)}" if fits and name != ":" else f"unknown command {name}"
         raise RelayError(error("R0720", title, notes=[note]))
-    return COMMANDS[name if name in COMMANDS else fits[0]].run(session, argument)
+    name = name if name in COMMANDS else fits[0]
+    command = COMMANDS[name]
+    if command.needed and not argument:
+        raise RelayError(error("R0721", f"an argument is missing: {name} {command.argument}"))
+    if command.takes == "nothing" and argument:
+        raise RelayError(error("R0721", f"{name} takes no argument"))
+    return command.run(session, argument)

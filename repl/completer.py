@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
+from relaylang.backends.target import BACKENDS
+from relaylang.diagnostics import CODES
 from relaylang.ir import type_text
 from relaylang.ir.types import Type
 from relaylang.ops import OPS
+from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
+from relaylang.repl.opdoc import default_text, kind_text
+from relaylang.transform import PASSES
 
 _WORD = re.compile(r"[%@:]?[\w/.]*$")
-_VARIABLE = re.compile(r"%[A-Za-z_][\w/]*")
-_CALLEE = re.compile(r"([A-Za-z_][\w/.]*)\s*$")
+_VARIABLE = re.compile(r"%[^\W\d][\w/]*")
 _KEYWORDS = (
     "def",
     "else",
@@ -70,10 +75,41 @@ def _command(text: str, word: str, names: Names) -> Iterator[Suggestion]:
         for command, what in COMMANDS.items():
             if command.startswith(name):
                 yield Suggestion(command, len(name), what.help)
-    elif name in (":load", ":save"):
+        return
+    known = COMMANDS.get(name)
+    kind = known.takes if known is not None else "expression"
+    if kind == "file":
         yield from _files(argument.lstrip())
+    elif kind in _LISTS:
+        start = re.split(r"[\s,]+", argument)[-1] if kind == "passes" else argument.lstrip()
+        found = [s for s in _LISTS[kind]() if s[0].lower().startswith(start.lower())]
+        yield from (Suggestion(text, len(start), says) for text, says in found)
+        if kind == "passes" and " " in argument.strip():
+            yield from _plain(word, argument[: len(argument) - len(word)], names)
     else:
         yield from _plain(word, argument[: len(argument) - len(word)], names)
+
+
+def _operators() -> list[tuple[str, str]]:
+    return [(name, op.doc or op.signature()) for name, op in sorted(OPS.items())]
+
+
+def _passes() -> list[tuple[str, str]]:
+    return [(name, (inspect.getdoc(made) or "").partition("\n")[0]) for name, made in sorted(PASSES.items())]
+
+
+def _targets() -> list[tuple[str, str]]:
+    return [("interpreter", "the reference"), *((name, backend.doc) for name, backend in BACKENDS.items())]
+
+
+#: What a command's argument may be, by the kind that the command names.
+_LISTS: dict[str, Callable[[], list[tuple[str, str]]]] = {
+    "operator": _operators,
+    "code": lambda: sorted(CODES.items()),
+    "passes": _passes,
+    "target": _targets,
+    "keys": lambda: [("emacs", "Ctrl-A, Ctrl-E, Alt-F and the like"), ("vi", "Esc for commands")],
+}
 
 
 def _files(typed: str) -> Iterator[Suggestion]:
@@ -100,12 +136,15 @@ def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
             if f"@{name}".startswith(word):
                 yield Suggestion(f"@{name}", size, says)
         return
-    op = OPS.get(_open_call(before) or "")
-    if op is not None:
+    call = open_call(before)
+    op = OPS.get(call.name) if call is not None else None
+    if op is not None and call is not None and call.attribute is None:
         for field in op.schema.values():
-            if field.name.startswith(word):
-                default = "must be given" if field.required else f"default {field.default!r}"
-                yield Suggestion(f"{field.name}=", size, f"{field.kind}, {default}")
+            if field.name.startswith(word) and field.name not in call.given:
+                yield Suggestion(f"{field.name}=", size, f"{kind_text(field)}; {default_text(field)}")
+    if op is not None and call is not None and call.attribute in op.schema:
+        kind = op.schema[call.attribute].kind
+        yield from (Suggestion(v, size, kind) for v in ("True", "False") if kind == "bool" and v.startswith(word))
     if not word:
         return
     for name, says in sorted(names.constructor_names().items()):
@@ -115,22 +154,3 @@ def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
         if name.startswith(word) or f".{word}" in name:
             yield Suggestion(name, size, OPS[name].signature())
     yield from (Suggestion(k, size, "keyword") for k in _KEYWORDS if k.startswith(word))
-
-
-def _open_call(before: str) -> str | None:
-    """The name of the call whose parenthesis is still open at the end of the text."""
-    depth = 0
-    for at in range(len(before) - 1, max(-1, len(before) - 4000), -1):
-        c = before[at]
-        if c in ")]}":
-            depth += 1
-        elif c in "([{":
-            if depth == 0:
-                callee = _CALLEE.search(before[:at]) if c == "(" else None
-                if callee is not None or c == "(":
-                    return callee.group(1) if callee else None
-            else:
-                depth -= 1
-        elif c == ";" and depth == 0:
-            return None
-    return None

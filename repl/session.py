@@ -8,13 +8,15 @@ changes nothing.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from relaylang.backends import compile_module
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
 from relaylang.interpreter import evaluate
 from relaylang.ir import (
@@ -32,18 +34,21 @@ from relaylang.ir import (
 )
 from relaylang.ir.visit import free_vars
 from relaylang.passes.to_anf import to_anf
+from relaylang.repl.calls import OpenCall, Signature
 from relaylang.repl.commands import run_command
 from relaylang.repl.show import show
 from relaylang.runtime.text import read_text
 from relaylang.syntax import ParseResult, astext, parse
 from relaylang.typing import infer
 
-define_codes({"R0722": "a variable without a value", "R0723": "nothing to evaluate"})
+define_codes({"R0722": "a variable without a value", "R0723": "nothing to evaluate", "R0726": "nothing to take back"})
 
 #: The function that holds an input while it is checked and run. No text can name it.
 _ENTRY = "(input)"
 #: The note about a missing header, which nobody writes in a session.
 _NO_HEADER = "R0150"
+#: How many changes can be taken back.
+_MOST_UNDO = 100
 _COMMENTS = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -71,6 +76,17 @@ class Session:
         self._values: dict[str, Value] = {}
         self._notes: list[Diagnostic] = []
         self._count = 0
+        self._before: list[tuple[IRModule, dict[str, Value]]] = []
+        #: files that were loaded, and files that were saved
+        self.files: list[str] = []
+        self.saved: set[str] = set()
+        #: what runs expressions: the interpreter, or a target
+        self.target = "interpreter"
+        self.keys = "emacs"
+        #: columns for pictures
+        self.width = 100
+        #: the code of the last error
+        self.last_error: str | None = None
 
     # What the completer and the commands ask.
 
@@ -90,6 +106,14 @@ class Session:
             for c in data.constructors
         }
 
+    def constructor_signature(self, call: OpenCall) -> Signature | None:
+        """The signature of a constructor's call."""
+        for data in self.module.type_definitions.values():
+            for c in data.constructors:
+                if c.name_hint == call.name:
+                    return Signature(c.name_hint, tuple(map(type_text, c.inputs)), call.index, f" -> {data.header.name_hint}")
+        return None
+
     def type_names(self) -> list[str]:
         """The session's types, with their constructors."""
         return [
@@ -97,15 +121,38 @@ class Session:
             for gtv, data in self.module.type_definitions.items()
         ]
 
+    def values(self) -> dict[str, Any]:
+        """The values of the session's variables."""
+        return {name: value.data for name, value in self._values.items()}
+
     def take_notes(self) -> list[Diagnostic]:
         """What the last input's reading and checking noted beside its result."""
         notes, self._notes = self._notes, []
         return notes
 
     def reset(self) -> None:
-        """Forget everything."""
-        self.module = IRModule()
-        self._values = {}
+        """Forget every definition; `undo` brings them back."""
+        self._keep(IRModule(), {})
+
+    def undo(self) -> str:
+        """Take the last change of the definitions back; say what is other than before. Raises `RelayError`."""
+        if not self._before:
+            raise RelayError(error("R0726", "there is nothing to take back"))
+        module, values = self._before.pop()
+        gone = [f"@{gv.name_hint}" for gv in self.module.functions if gv not in module.functions]
+        gone += [f"%{n}" for n in self._values if n not in values]
+        back = [f"@{gv.name_hint}" for gv, f in module.functions.items() if self.module.functions.get(gv) is not f]
+        back += [f"%{n}" for n, v in values.items() if self._values.get(n) is not v]
+        self.module, self._values = module, values
+        said = [f"gone: {', '.join(gone)}"] if gone else []
+        said += [f"back: {', '.join(back)}"] if back else []
+        return "; ".join(said) or "as before"
+
+    def _keep(self, module: IRModule, values: dict[str, Value]) -> None:
+        """Take new definitions, and remember those before."""
+        if module is not self.module or values is not self._values:
+            self._before = [*self._before[-_MOST_UNDO + 1 :], (self.module, self._values)]
+        self.module, self._values = module, values
 
     # Inputs.
 
@@ -121,8 +168,12 @@ class Session:
 
     def load(self, path: str) -> str:
         """Read a file's definitions, evaluate its expression if it has one, and say what they were."""
-        source = read_text(path)
-        return self._take(source.text, source.name)
+        name = path if path == "-" else os.path.expanduser(path)
+        source = read_text(name)
+        said = self._take(source.text, source.name)
+        if name not in self.files:
+            self.files.append(name)
+        return said
 
     def _take(self, text: str, name: str) -> str:
         """Add a text's definitions and bindings to the session, where all of it is right; say what came of it."""
@@ -131,14 +182,13 @@ class Session:
         if result.expr is None:
             self._check(module, result.notes)
             said = self._defined(module)
-            self.module = module
+            self._keep(module, self._values)
             return said
         prepared = self._prepare(result, module)
-        values = prepared.run()
+        values = prepared.run(self.target)
         said = self._defined(module)
-        self.module = module
         names = list(result.bindings)
-        self._values.update(zip(names, values[1:]))
+        self._keep(module, {**self._values, **dict(zip(names, values[1:]))} if names else self._values)
         last = names[-1] if names and _end(result.expr) is result.bindings[names[-1]] else None
         return "\n".join([*([said] if said else []), f"%{last} = {values[0]}" if last is not None else str(values[0])])
 
@@ -162,13 +212,31 @@ class Session:
         old = self._values
         self._values = {**old, **(given or {})}
         try:
-            return self._prepare(self._expression(text, name), self.module).run()[0]
+            return self._prepare(self._expression(text, name), self.module).run(self.target)[0]
         finally:
             self._values = old
 
     def type_of(self, text: str) -> Type | None:
         """The type of an expression in the session's scope."""
         return self._prepare(self._expression(text, "<expression>"), self.module).types[0]
+
+    def prepare(self, text: str) -> Prepared:
+        """An expression in the session's scope, checked, to be run."""
+        return self._prepare(self._expression(text, "<expression>"), self.module)
+
+    def function_of(self, text: str) -> tuple[IRModule, Function]:
+        """An expression as a function of the session's variables that it uses, and the module around it."""
+        result = self._expression(text, "<expression>")
+        assert result.expr is not None
+        params = free_vars(result.expr)
+        self._prepare(result, self.module)
+        function = Function(params, result.expr, span=result.expr.span)
+        self._check(function, (), self.module)
+        return self.module, function
+
+    def check(self, module: IRModule) -> None:
+        """Find a module's types, where they are not known. Raises `RelayError`."""
+        self._check(module, ())
 
     def text_of(self, text: str, anf: bool = False) -> str:
         """The text of an expression, of `@name`, or of all definitions where no text is given."""
@@ -236,9 +304,21 @@ class Prepared:
         ty = self.module[_ENTRY].body.checked_type
         return list(ty.fields) if isinstance(ty, TupleType) else [None] * len(_end(self.module[_ENTRY].body).fields)
 
-    def run(self) -> list[Value]:
+    def evaluate(self, **options: Any) -> Any:
+        """The tuple, by the interpreter; `options` are those of `relaylang.interpreter.evaluate`."""
+        return evaluate(self.module, *self.arguments, entry=_ENTRY, **options)
+
+    def runner(self, target: str) -> Callable[[], Any]:
+        """A function that gives the tuple; what it takes to compile for a target is done. Raises `RelayError`."""
+        if target == "interpreter":
+            return self.evaluate
+        artifact = compile_module(self.module, target, entry=_ENTRY)
+        named = {p.name_hint: a for p, a in zip(self.module[_ENTRY].params, self.arguments)}
+        return lambda: artifact.run(**named)
+
+    def run(self, target: str = "interpreter") -> list[Value]:
         """The values of the tuple's fields."""
-        values = evaluate(self.module, *self.arguments, entry=_ENTRY)
+        values = self.runner(target)()
         return [Value(data, ty) for data, ty in zip(values, self.types)]
 
 

@@ -36,7 +36,7 @@ FLOORS = [
     {"runtime"},
     {"backends"},
     {"frontends"},
-    {"api", "transform", "analysis", "partitioning", "plugins", "testing"},
+    {"api", "transform", "analysis", "partitioning", "plugins", "testing", "viz"},
     {"repl"},
     {"cli"},
 ]

@@ -6,6 +6,7 @@ With a standard input that is not a terminal, the input is run as a script.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
         if terminal:
             print(shown)
     if terminal:
-        print(f"relaylang {version('relaylang')}   :help for help, Ctrl-D to leave")
+        wide = shutil.get_terminal_size().columns >= 60
+        print(f"relaylang {version('relaylang')}" + ("   :help for help, Ctrl-D to leave" if wide else ""))
         run_terminal(shell, use_color(sys.stdout))
         return 0
     run_script(shell, _lines())

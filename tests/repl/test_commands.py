@@ -1,0 +1,214 @@
+"""The session's commands, without a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relaylang.diagnostics import RelayError
+from relaylang.ops import OPS
+from relaylang.repl.calls import OpenCall, function_signature, op_signature, open_call
+from relaylang.repl.commands import COMMANDS
+from relaylang.repl.completer import suggestions
+from relaylang.repl.opdoc import doc_text, example
+from relaylang.repl.session import Session
+
+
+def session(*inputs: str) -> Session:
+    made = Session()
+    for text in inputs:
+        made.execute(text)
+    return made
+
+
+def code(made: Session, text: str) -> str:
+    with pytest.raises(RelayError) as wrong:
+        made.execute(text)
+    return wrong.value.diagnostics[-1].code
+
+
+F = "def @f(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, %x)) }"
+A = 'let %a = ones(shape=[2, 3], dtype="float32")'
+
+
+def test_undo_and_reset() -> None:
+    made = session("let %x = 1", "let %y = 2", "let %x = 3")
+    assert made.execute(":undo") == "back: %x"
+    assert made.execute("%x + %y") == "3 : int32"
+    assert made.execute(":undo") == "gone: %y"
+    made.execute(":reset")
+    assert made.execute(":names") == "nothing is defined yet"
+    made.execute(":undo")
+    assert made.execute("%x") == "1 : int32"
+    made.execute(":undo")
+    assert code(made, ":undo") == "R0726"
+
+
+def test_a_wrong_input_is_nothing_to_take_back() -> None:
+    made = session("let %x = 1")
+    code(made, "let %x = nn.rellu(1f)")
+    assert made.execute("%x") == "1 : int32"
+    made.execute(":undo")
+    assert made.execute(":names") == "nothing is defined yet"
+
+
+def test_save_and_load_bring_everything_back(tmp_path: Path) -> None:
+    file = tmp_path / "s.relay"
+    made = session(
+        F,
+        A,
+        "type T { A(int32), B, }",
+        "let %t = (A(3), (B, 2f))",
+        '%0 = cast(1.5f, dtype="float16")',
+        'let %"data" = (True,)',
+        "let %g = fn (%x: int32) { %x }",
+        "let %n = ()",
+    )
+    before = {k: str(v) for k, v in made._values.items() if k != "g"}
+    said = made.execute(f":save {file}")
+    assert said.startswith(f"{file}: 1 function, 1 type, 5 variables; not kept") and said.endswith("%g")
+    again = Session()
+    again.load(str(file))
+    assert {k: str(v) for k, v in again._values.items()} == before
+    assert again.execute("@f(%a)") == made.execute("@f(%a)")
+    assert made.execute(f":save {file}")
+    assert code(again, f":save {tmp_path}") == "R0725"
+    other = tmp_path / "other.relay"
+    other.write_text("theirs")
+    assert code(made, f":save {other}") == "R0725" and other.read_text() == "theirs"
+    made.execute(f":save! {other}")
+    assert "@f" in other.read_text()
+    assert code(made, f":save {tmp_path}/no/such/folder.relay") == "R0725"
+
+
+def test_reload_reads_the_file_again(tmp_path: Path) -> None:
+    file = tmp_path / "f.relay"
+    file.write_text("def @f() -> int32 { 1 }")
+    made = session(f":load {file}")
+    file.write_text("def @f() -> int32 { 2 }")
+    assert made.execute("@f()") == "1 : int32"
+    made.execute(":reload")
+    assert made.execute("@f()") == "2 : int32"
+    file.unlink()
+    assert code(made, ":reload") == "R0001" and made.execute("@f()") == "2 : int32"
+    assert code(Session(), ":reload") == "R0721"
+
+
+def test_passes() -> None:
+    made = session(F, A)
+    fused = made.execute(":passes FuseOps(fuse_opt_level=2) @f")
+    assert "Primitive=1" in fused and "def @f" in fused
+    anf = made.execute(":passes ToANormalForm, DeadCodeElimination add(%a, multiply(%a, %a))")
+    assert anf.startswith("fn (%a") and "def " not in anf and "multiply" in anf
+    assert "FuseOps" in made.execute(":passes")
+    assert code(made, ":passes NoSuchPass @f").startswith("R05")
+    assert made.execute(":names").count("@") == 1
+
+
+def test_time_profile_and_targets() -> None:
+    made = session(F, A, "type T { A(int32), B, }", "let %t = B")
+    assert "(interpreter)" in made.execute(":time @f(%a)")
+    table = made.execute(":profile @f(%a)")
+    assert "nn.relu" in table and "between operators" in table
+    wanted = made.execute("@f(%a)")
+    assert made.execute(":target c") == "target c"
+    assert made.execute("@f(%a)") == wanted
+    assert code(made, "%t").startswith("R06")
+    assert made.execute(":target") == "target c"
+    assert code(made, ":target arm64") == "R0601"
+    made.execute(":target interpreter")
+    assert made.execute("%t") == "B : T[]"
+
+
+def test_compile(tmp_path: Path) -> None:
+    made = session(F)
+    assert "inputs: %x" in made.execute(":compile @f")
+    assert "kB for c" in made.execute(f":compile @f {tmp_path}/f.so") and (tmp_path / "f.so").exists()
+    assert "lines of C" in made.execute(f":compile f {tmp_path}/f.c")
+    assert code(made, ":compile @g") == "R0721"
+    assert code(made, f":compile @f {tmp_path}/no/f.c") in ("R0725", "R0704", "R0013")
+
+
+def test_viz_doc_explain() -> None:
+    made = session(F, A)
+    assert "●  %1 = nn.relu(%0) : Tensor[(2, 3), float32]" in made.execute(":viz @f")
+    assert made.execute(":viz add(%a, %a)").startswith("fn(%a")
+    assert "def" not in made.execute(":viz")
+    said = made.execute(":doc nn.conv2d")
+    for text in ("arguments:\n  data\n  weight", "groups ", "whole number; default 1", "example:", ": Tensor[(1, 4, 6, 6), float32]"):
+        assert text in said
+    assert code(made, ":doc nn.conv2e") == "R0721"
+    assert made.execute(":explain R0202").startswith("R0202: ")
+    assert code(made, ":explain R9999") == "R0721"
+    assert code(made, ":explain") == "R0721"
+
+
+def test_every_command_has_help_and_says_what_is_wrong() -> None:
+    made = Session()
+    shown = made.execute(":help")
+    for name, command in COMMANDS.items():
+        assert name in shown
+        if command.needed:
+            assert code(made, name) == "R0721"
+        if command.takes == "nothing" and name != ":quit":
+            assert code(made, f"{name} x") == "R0721"
+    assert code(made, ":frob") == "R0720" and code(made, ":re") == "R0720"
+
+
+def test_every_operator_has_a_page_and_nearly_every_one_an_example_that_checks() -> None:
+    without = [name for name, op in OPS.items() if example(op) is None]
+    assert len(without) <= 25, without
+    for op in OPS.values():
+        assert doc_text(op).startswith(op.name + "(")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("nn.dense(%x, %w, units=", OpenCall("nn.dense", 2, "units", (), 8)),
+        ("nn.dense(", OpenCall("nn.dense", 0, None, (), 8)),
+        ("f(a, [1, 2", OpenCall("f", 1, None, (), 1)),
+        ("nn.conv2d(%x, add(1, 2), strides=[1, 1], pa", OpenCall("nn.conv2d", 3, None, ("strides",), 9)),
+        ("@f (%x", OpenCall("@f", 0, None, (), 3)),
+        ("add(%x == 1, ", OpenCall("add", 1, None, (), 3)),
+        ("(1, ", None),
+        ("add(1, 2)", None),
+        ("def @f(%x: int32) { ", None),
+        ("x" * 1_000_000, None),
+    ],
+)
+def test_the_open_call(text: str, wanted: OpenCall | None) -> None:
+    assert open_call(text) == wanted
+
+
+def test_signatures() -> None:
+    dense = op_signature(OpenCall("nn.dense", 1, None, (), 0))
+    assert dense is not None and dense.parts()[3] == (True, "weight")
+    units = op_signature(OpenCall("nn.dense", 2, "units", (), 0))
+    assert units is not None and (True, "units: int | None") in units.parts()
+    f = function_signature(OpenCall("@f", 1, None, (), 0), "fn (Tensor[(2, 3), float32], (int32, bool)) -> int32")
+    assert (f.parameters, f.active, f.result) == (("Tensor[(2, 3), float32]", "(int32, bool)"), 1, " -> int32")
+    assert op_signature(OpenCall("frob", 0, None, (), 0)) is None
+
+
+def names(made: Session, text: str) -> dict[str, str]:
+    return {s.text: s.says for s in suggestions(text, made)}
+
+
+def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = session(F, A, "type T { Apple(int32), B, }")
+    found = names(made, "nn.conv2d(%a, %w, ")
+    assert found["groups="] == "whole number; default 1" and "strides=" in found
+    assert "groups=" not in names(made, "nn.conv2d(%a, %w, groups=2, gr")
+    assert names(made, "nn.soft")["nn.softmax"].startswith("nn.softmax(data")
+    assert names(made, "@")["@f"].startswith("fn (")
+    assert names(made, "App") == {"Apple": "T"}
+    assert names(made, "let %größe = 1; %g").keys() == {"%größe"}
+    assert ":compile" in names(made, ":com") and ":save!" in names(made, ":sa")
+    assert "R0301" in names(made, ":explain R03") and "nn.dense" in names(made, ":doc nn.d")
+    assert names(made, ":passes FoldConstant,Fuse").keys() == {"FuseOps"}
+    assert {"c", "ethos-u"} <= names(made, ":target ").keys() and names(made, ":keys v").keys() == {"vi"}
+    (tmp_path / "net.relay").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    assert names(made, ":load n").keys() == {"net.relay"}
