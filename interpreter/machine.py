@@ -35,7 +35,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
     block = code.entry or linker.link(code)
     slots = frame + code.template
     if linker.watch is not None:
-        linker.watch.stack = stack
+        linker.watch.attach(stack)
     try:
         while True:
             steps = iter(block.steps)

@@ -78,6 +78,10 @@ class Watch:
     keep_all = False
     stack: Sequence[Any] = ()
 
+    def attach(self, stack: Sequence[Any]) -> None:
+        """An evaluation begins, with this stack."""
+        self.stack = stack
+
     def entered(self, code: Code, slots: Slots) -> None:
         """A function begins; its arguments stand in the first slots."""
 
@@ -95,11 +99,10 @@ class Watches(Watch):
         self.watches = list(watches)
         self.keep_all = any(w.keep_all for w in watches)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        if name == "stack":
-            for watch in self.watches:
-                watch.stack = value
+    def attach(self, stack: Sequence[Any]) -> None:
+        self.stack = stack
+        for watch in self.watches:
+            watch.attach(stack)
 
     def entered(self, code: Code, slots: Slots) -> None:
         for watch in self.watches:
