@@ -34,7 +34,10 @@ PROGRAMS: list[tuple[str, str]] = [
     ),
     ("An unknown variable", "def @main(%image: Tensor[(1, 3), float32]) {\n  nn.relu(%imgae)\n}"),
     ("A parameter twice", "def @main(%x: int32, %x: float32) {\n  %x\n}"),
-    ("A graph binding from the other branch", "def @main(%c: bool) {\n  if (%c) {\n    %0 = add(1, 2);\n    %0\n  } else {\n    %0\n  }\n}"),
+    (
+        "A graph binding from the other branch",
+        "def @main(%c: bool) {\n  if (%c) {\n    %0 = add(1, 2);\n    %0\n  } else {\n    %0\n  }\n}",
+    ),
     ("A name that two functions use", "def @f() {\n  %0 = add(1, 2);\n  %0\n}\n\ndef @g() {\n  %0\n}"),
     ("A number that does not fit", "def @main() {\n  add(1i64, 99999999999999999999i64)\n}"),
     ("A string that is never closed", 'def @main(%x: float32) {\n  cast(%x, dtype="int8)\n}'),
@@ -42,7 +45,10 @@ PROGRAMS: list[tuple[str, str]] = [
     ("`=` for `==`", "def @main(%n: int32) {\n  if (%n = 0) { 1 } else { 2 }\n}"),
     ("An `if` without an `else`", "def @main(%c: bool) {\n  if (%c) { 1 }\n}"),
     ("A clause is missing", "type Num { One, Two }\n\ndef @main(%n: Num[]) {\n  match (%n) {\n    One => 1,\n  }\n}"),
-    ("A weight that does not fit", "def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 7), float32]) {\n  nn.dense(%x, %w, units=4)\n}"),
+    (
+        "A weight that does not fit",
+        "def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 7), float32]) {\n  nn.dense(%x, %w, units=4)\n}",
+    ),
     ("A function that the text does not have", "def @main() {\n  @helpr(1)\n}\n\ndef @helper(%n: int32) {\n  %n\n}"),
     ("A dimension that is negative", "def @main(%x: Tensor[(2, -3), float32]) {\n  %x\n}"),
     ("Three errors", "def @f(%x: int32) {\n  add(%x 1)\n}\n\ndef @g() {\n  let y = 5;\n  %y\n}\n\ndef @h() {\n  nn.relu(1f\n}"),

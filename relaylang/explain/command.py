@@ -99,6 +99,41 @@ PAGES = (
         "shell",
     ),
     Page(
+        "R0725",
+        "cannot save",
+        """The session's definitions cannot be written: the file is there already (`:save!` replaces it), or the directory does
+        not exist or may not be written to.""",
+        ":save no/such/directory/session.relay",
+        ":save session.relay",
+        "session",
+    ),
+    Page(
+        "R0726",
+        "nothing to take back",
+        """`:undo` takes the session's last definition back, and there is none.""",
+        ":undo",
+        "let %x = 1\n:undo",
+        "session",
+    ),
+    Page(
+        "R0727",
+        "the configuration is wrong",
+        """A warning. The session's configuration file cannot be read, or has a setting that does not exist or a value that it
+        cannot take; the default is used instead.""",
+        "[repl]\nvi-mod = yes",
+        "[repl]",
+        "text",
+    ),
+    Page(
+        "R0728",
+        "the history cannot be kept",
+        """A warning. The file with the session's history cannot be read or written. The session goes on, and its history is gone
+        at its end.""",
+        "$ XDG_STATE_HOME=/no/such/place relay repl",
+        "$ relay repl",
+        "text",
+    ),
+    Page(
         "R0730",
         "wrong argument of the Python interface",
         """A function of relaylang is called with an argument that it does not know.""",

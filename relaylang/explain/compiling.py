@@ -116,6 +116,28 @@ PAGES = (
         "shell",
     ),
     Page(
+        "R0513",
+        "there is no such accelerator",
+        """Partitioning is asked for an accelerator that has no table of patterns. The note lists those that have one; a package
+        of your own adds one with `register_pattern_table`.""",
+        'from relaylang.partitioning import get_pattern_table\nget_pattern_table("dnll")',
+        'from relaylang.partitioning import get_pattern_table\nget_pattern_table("dnnl")',
+        "python",
+    ),
+    Page(
+        "R0514",
+        "a parameter's value does not fit",
+        """A value that is to become part of the program has another element type or another number of dimensions than its
+        parameter.""",
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partitioning import bind_params\n"
+        + _MOD
+        + 'bind_params(mod, {"x": np.ones(2)})',
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partitioning import bind_params\n"
+        + _MOD
+        + 'bind_params(mod, {"x": np.ones(2, np.float32)})',
+        "python",
+    ),
+    Page(
         "R0520",
         "a pattern cannot be used",
         """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in

@@ -96,7 +96,8 @@ save_params("p.npz", {"w": np.zeros(3)})
         "there are more errors than are shown",
         """Twenty errors are shown for a text; this note counts the others. Many errors often have one cause: repair the first
         ones and look again.""",
-        "def @main() {\n  (%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9, %b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7, %b8, %b9, %c0)\n}",
+        "def @main() {\n  (%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9,\n"
+        "   %b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7, %b8, %b9, %c0)\n}",
         "def @main(%a0: int32) {\n  %a0\n}",
     ),
 )

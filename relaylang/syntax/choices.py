@@ -20,7 +20,9 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     **{(f"image.resize{n}d", "coordinate_transformation_mode"): _COORDINATES for n in (1, 2, 3)},
     **{(f"image.resize{n}d", "rounding_method"): _ROUNDING for n in (1, 2, 3)},
 }
-_DTYPES = ("float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+_DTYPES = (
+    "float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
 
 
 def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | None:

@@ -226,8 +226,25 @@ def no_filecheck(place: Path, patch: Patch) -> Any:
     return ["relay", "test", "fine.relay"]
 
 
+def wrong_settings(place: Path, patch: Patch) -> Any:
+    from relaylang.repl import config
+
+    (place / "config").write_text("[repl]\nno-such-setting = yes\n")
+    patch.setattr(config, "config_file", lambda: place / "config")
+    return [d.code for d in config.settings().said]
+
+
+def no_history(place: Path, patch: Patch) -> Any:
+    from relaylang.repl import config
+
+    (place / "state").write_text("a file")
+    patch.setenv("XDG_STATE_HOME", str(place / "state"))
+    said = config.history()[1]
+    return [said.code] if said is not None else []
+
+
 def ours(place: Path, patch: Patch) -> Any:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     patch.setattr("relaylang.cli.program.read", broken)
@@ -235,7 +252,7 @@ def ours(place: Path, patch: Patch) -> Any:
 
 
 def full(place: Path, patch: Patch) -> Any:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise MemoryError
 
     patch.setattr("relaylang.cli.program.read", broken)
@@ -248,6 +265,8 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0509": free_variable, "R0510": no_expression, "R0522": changed_type, "R0523": no_end, "R0524": no_match,
     "R0526": matches, "R0611": no_tools, "R0612": deep_result, "R0613": refused_region, "R0614": nothing_for_it,
     "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
-    "R0641": no_artifact, "R0760": failing_test, "R0761": empty_test, "R0762": wrong_directive, "R0763": no_filecheck,
+    "R0641": no_artifact,
+    "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
+    "R0762": wrong_directive, "R0763": no_filecheck,
     "R0900": ours, "R0901": full,
 }  # fmt: skip

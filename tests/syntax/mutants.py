@@ -23,8 +23,11 @@ from tests.shared import CORPUS, FRAGMENTS, GOLDEN, ROOT
 
 _PIECE = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*|[%@]?[\w.]+|\s+|->|=>|[^\w\s]', re.S)
 _LONGEST = 12_000
-_ODD = ["%", "@", "}", "{", "(", ")", "]", "[", ",", ";", "=", "->", "=>", '"', "'", "/*", "*/", "let ", "def ", "if ", "1e999f",
-        "%x", "@f", "\x00", "\ud800", "é", "meta[", "Tensor[(", "#[metadata]", "\\", "?", "fn ", "match ", "type ", "999999999999999999999"]  # fmt: skip
+_ODD = [
+    "%", "@", "}", "{", "(", ")", "]", "[", ",", ";", "=", "->", "=>", '"', "'", "/*", "*/", "let ", "def ", "if ", "1e999f",
+    "%x", "@f",
+    "\x00", "\ud800", "é", "meta[", "Tensor[(", "#[metadata]", "\\", "?", "fn ", "match ", "type ", "999999999999999999999",
+]  # fmt: skip
 
 
 def originals() -> list[str]:
