@@ -12,10 +12,16 @@ import ctypes
 import io
 import json
 import os
+import platform
+import re
 import struct
+import tarfile
 import tempfile
 import threading
+import zipfile
+import zlib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +69,25 @@ def _open(library: bytes) -> ctypes.CDLL:
         Path(name).unlink(missing_ok=True)
 
 
+@cache
+def _lacking(isa: str) -> str | None:
+    """What this machine lacks of an instruction set that a program was compiled for; None where it has it."""
+    machine = platform.machine().lower()
+    if isa == "neon":
+        return None if machine in ("aarch64", "arm64") or machine.startswith("arm") else "ARM NEON"
+    needed = {"avx512": "avx512f", "avx2": "avx2"}.get(isa)
+    if needed is None:
+        return None
+    shown = isa.upper().replace("AVX512", "AVX-512")
+    if machine not in ("x86_64", "amd64"):
+        return f"x86 with {shown}"
+    try:
+        flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text()))
+    except OSError:
+        return None  # no way to know
+    return None if needed in flags or "flags" not in flags else shown
+
+
 class CpuArtifact:
     """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
 
@@ -74,6 +99,10 @@ class CpuArtifact:
         self.library = library
         self.manifest = {"format": FORMAT, "version": VERSION, **manifest}
         self.source = source
+        lacking = _lacking(str(manifest.get("isa", "")))
+        if lacking is not None:
+            notes = ["compile it on this machine, or anywhere with the target `c -march=x86-64-v2` (or generic)"]
+            raise RelayError(error("R0641", f"the program was compiled for {lacking}, which this machine lacks", notes=notes))
         self._code = _open(library)
         self._code.relay_run.restype = None
         self._code.relay_prepare.restype = None
@@ -199,5 +228,6 @@ def load(path: str | os.PathLike[str]) -> CpuArtifact:
         with np.load(io.BytesIO(weights), allow_pickle=False) as stored:
             params = {name: stored[f"p{n}"] for n, (name, _) in enumerate(data["params"])}
         return CpuArtifact(library, data, params, source.decode())
-    except (OSError, KeyError, ValueError, TypeError, EOFError) as e:
-        raise not_an_artifact(path, str(e)) from None
+    except (OSError, KeyError, ValueError, TypeError, EOFError, AttributeError, struct.error, tarfile.TarError,
+            zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
+        raise not_an_artifact(path, str(e).partition("\n")[0]) from None

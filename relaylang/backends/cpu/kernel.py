@@ -6,13 +6,14 @@ value to what follows it in the function (`Sink`), so that a bias, a residual an
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES
-from relaylang.backends.cpu.index import Affine, variable
+from relaylang.backends.cpu.index import Affine, strides_of, variable
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.diagnostics import RelayError, error
@@ -250,6 +251,9 @@ class Sink:
         return nest.emit(split=False, indent=indent, flat=flat)[0]
 
 
+#: More parts of one result than this are written by few functions.
+_MANY = 64
+
 AnchorLowering = Callable[[Kernel, Call, list[Any], Sink], None]
 
 
@@ -257,15 +261,16 @@ def static_shape(ty: Type | None, node: Expr) -> tuple[int, ...]:
     """A tensor type's shape, all of whose extents must be known."""
     if not isinstance(ty, TensorType):
         raise unsupported("a value whose type is not known cannot be compiled", node)
+    what = f"the result of {node.op.name}, {ty!r}," if isinstance(node, Call) and isinstance(node.op, Op) else f"the type {ty!r}"
     for extent in ty.shape:
         if not isinstance(extent, int):
             raise RelayError(
-                error("R0634", f"the type {ty!r} has an extent that is not known before the program runs", node.span,
+                error("R0634", f"{what} has an extent that is not known before the program runs", node.span,
                       notes=["the compiler needs static shapes; the interpreter runs it: relay run --executor interpreter"])
             )  # fmt: skip
     if ty.dtype not in CTYPES:
         raise RelayError(
-            error("R0635", f"the dtype {ty.dtype} cannot be compiled", node.span,
+            error("R0635", f"{what} has elements of the type {ty.dtype}, which cannot be compiled", node.span,
                   notes=[f"dtypes: {', '.join(CTYPES)}", "the interpreter runs it: relay run --executor interpreter"])
         )  # fmt: skip
     return tuple(ty.shape)  # type: ignore[arg-type]
@@ -291,7 +296,7 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
 
     `numbers` are parameters that stand for a constant scalar; the kernel does not have them.
     """
-    from relaylang.backends.cpu.lower import ANCHORS, RECIPES
+    from relaylang.backends.cpu.lower import ANCHORS, RECIPES, gap
 
     kernel = Kernel(name, isa)
     values: dict[int, Value] = {}
@@ -342,7 +347,7 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
             else:
                 raise RelayError(
                     error("R0633", f"the CPU backend has no code for the operator {node.op.name}", node.span,
-                          notes=["the interpreter runs it: relay run --executor interpreter"])
+                          notes=[gap(node.op.name) or "no code yet", "the interpreter runs it: relay run --executor interpreter"])
                 )  # fmt: skip
         else:
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
@@ -399,12 +404,36 @@ def emit_regions(kernel: Kernel, root: Tensor, out: Buf, nest: Nest, index: list
         nest.store(out, nest.offset(index, root.shape), root.at(nest, index))
         kernel.loops(nest)
         return
-    for shape, shift, part in parts():
+    pieces = list(parts())
+    if len(pieces) > _MANY:
+        _copies(kernel, root, out, [p for p in pieces if isinstance(p[2], BufTensor)])
+        pieces = [p for p in pieces if not isinstance(p[2], BufTensor)]
+    for shape, shift, part in pieces:
         sub = Nest(shape)
         inner = [variable(d) for d in range(len(shape))]
         where = [i + s for i, s in zip(inner, shift)]
         sub.store(out, sub.offset(where, root.shape), part.at(sub, inner))
         kernel.loops(sub)
+
+
+def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Sequence[int], Sequence[int], Any]]) -> None:
+    """Very many parts that only have to be copied: many a stage, each by its longest contiguous runs."""
+    for first in range(0, len(pieces), _MANY):
+        stage = kernel.stage()
+        for shape, shift, part in pieces[first : first + _MANY]:
+            inner = len(shape)
+            run = 1
+            while inner and run == math.prod(root.shape[inner:]):
+                inner -= 1
+                run *= shape[inner]
+            outer = math.prod(shape[:inner])
+            if not outer * run:
+                continue
+            start = sum(s * n for s, n in zip(shift, strides_of(root.shape)))
+            # Before the runs, the part's dimensions are those of the whole: its lines are equally far apart.
+            step = math.prod(root.shape[inner:])
+            stage.put(f"for (long o = 0; o < {outer}; o++) memcpy({out.name} + {start} + o * {step}L,"
+                      f" {part.buf.name} + o * {run}L, sizeof({CTYPES[out.dtype]}) * {run});")  # fmt: skip
 
 
 def c_type(dtype: str) -> str:

@@ -246,6 +246,7 @@ class Nest:
         def depth_of(form: Affine) -> int:
             return max((position[v] for v in known(form).terms), default=0)
 
+        stored = {buf.name for buf, _, _ in self.stores}
         depth: dict[int, int] = {}
         uses: dict[int, int] = {}
         for node in order:
@@ -254,6 +255,9 @@ class Nest:
                 own = depth_of(node.data)
             elif node.kind == "var":
                 own = int(node.data)
+            if node.text in stored and node.kind in ("load", "loadx"):
+                # What the loops write they read anew each time.
+                own = len(keep)
             depth[id(node)] = max([own, *[depth[id(a)] for a in node.args]])
             for a in node.args:
                 uses[id(a)] = uses.get(id(a), 0) + 1

@@ -26,8 +26,15 @@ from relaylang.ir import (
     Type,
     Var,
     children,
+    post_order,
+    rewrite,
 )
+from relaylang.ops.record import Op
 from relaylang.passes.fuse_ops import is_primitive
+
+#: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
+#: kernels which differ in their constants alone are compiled once.
+SPECIALISED = 150
 
 
 class Slot:
@@ -193,6 +200,7 @@ class _Maker:
         self.places: dict[int, Place] = {}
         self.scopes: dict[int, _Scope] = {}
         self.made = 0
+        self.kernels = 0
 
     def make(self, function: Function) -> Program:
         for param in function.params:
@@ -318,6 +326,10 @@ class _Maker:
 
     def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
         numbers = {p: a for p, a in zip(function.params, args) if _is_number(a)}
+        self.kernels += 1
+        if self.kernels > SPECIALISED and not _wants_numbers(function):
+            function, args = _with_open_numbers(function, args)
+            numbers = {}
         inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
         if function.attrs.get("relay.reshape_only") and len(inputs) == 1:
             return View(inputs[0].slot, tensor_types(node.checked_type, node)[0].shape)  # type: ignore[arg-type]
@@ -363,6 +375,35 @@ class _Maker:
             return number
 
         self.program.structure = build(self._place(body))
+
+
+def _wants_numbers(function: Function) -> bool:
+    """Whether a kernel's code depends on its constants: quantised arithmetic is made for its scales."""
+    return any(isinstance(n, Call) and isinstance(n.op, Op) and n.op.name.startswith("qnn.") for n in post_order(function.body))
+
+
+def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Function, list[Expr]]:
+    """A kernel whose constant scalars are parameters, and its arguments."""
+    found: dict[int, Var] = {}
+    values: list[Expr] = []
+
+    def lift(old: Expr, new: Expr) -> Expr:
+        if not _is_number(new):
+            if new is not old:
+                new.checked_type = old.checked_type
+            return new
+        if id(new) not in found:
+            var = Var("number", TensorType((), new.dtype))
+            var.checked_type = var.type_annotation
+            found[id(new)] = var
+            values.append(new)
+        return found[id(new)]
+
+    body = rewrite(function.body, lift)
+    if not found:
+        return function, list(args)
+    made = Function([*function.params, *found.values()], body, function.ret_type, (), function.attrs, function.span)
+    return made, [*args, *values]
 
 
 def _is_number(node: Expr) -> TypeGuard[Constant]:

@@ -118,6 +118,10 @@ def reductions() -> Iterator[Case]:
             yield name, {"axis": [1]}, [y], set()
         yield "prod", {"axis": [0]}, [y], set()
         yield "sum", {}, [y], set()
+    for shape in ((6, 1), (4, 5, 1, 1), (3, 1, 4, 1), (1, 7, 1), (1, 1, 1)):
+        for axis in range(len(shape)):
+            for name in ("sum", "max", "mean", "argmax"):
+                yield name, {"axis": [axis], "keepdims": bool(axis % 2)}, [real(*shape)], set()
     y = np.where(real(4, 19) > 0.3, np.float32(np.nan), real(4, 19))
     y[3] = np.nan
     for name in ("max", "min", "sum", "argmax", "argmin"):

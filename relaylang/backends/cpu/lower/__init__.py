@@ -53,11 +53,32 @@ ANCHORS: dict[str, AnchorLowering] = {
 ALONE = frozenset(scatter.ANCHORS) | frozenset(algorithm.ANCHORS) | frozenset(algorithm.RECIPES)
 #: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
 GAPS: dict[str, str] = {
-    "dyn.": "the result's shape is known only when the program runs",
-    "argwhere": "the result's shape is known only when the program runs",
-    "dft": "no code: a Fourier transform is no loop nest of this backend",
-    "sparse_reshape": "no code: coordinates of sparse tensors stay with the interpreter",
-}
+    **dict.fromkeys(
+        ["dyn.", "argwhere", "unique", "sparse_fill_empty_rows", "vm.", "vision.all_class_non_max_suppression",
+         "vision.non_max_suppression", "vision.regular_non_max_suppression"],
+        "the result's shape, or how much of it holds, is known only when the program runs",
+    ),
+    **dict.fromkeys(["random."], "no code: the generator of random numbers stays with the interpreter"),
+    **dict.fromkeys(["dft", "stft"], "no code: a Fourier transform is no loop nest of this backend"),
+    **dict.fromkeys(
+        ["sparse_reshape", "nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "nn.sparse_transpose",
+         "nn.internal.sparse_dense_padded"],
+        "no code: sparse tensors stay with the interpreter",
+    ),
+    **dict.fromkeys(
+        ["nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.conv2d_backward_weight", "qnn.simulated_quantize",
+         "qnn.simulated_dequantize", "relay.op.annotation.simulated_quantize"],
+        "no code: an operator of training",
+    ),
+    **dict.fromkeys(
+        ["nn.bitpack", "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.contrib_conv2d_gemm_weight_transform",
+         "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform",
+         "nn.contrib_conv2d_winograd_without_weight_transform", "nn.contrib_conv3d_winograd_weight_transform",
+         "nn.contrib_conv3d_winograd_without_weight_transform", "nn.contrib_dense_pack", "qnn.contrib_dense_pack",
+         "auto_scheduler_layout_transform", "meta_schedule_layout_transform"],
+        "no code: made by TVM's schedules for its own",
+    ),
+}  # fmt: skip
 
 
 def lowered() -> frozenset[str]:
