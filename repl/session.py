@@ -82,6 +82,8 @@ class Session:
         self.saved: set[str] = set()
         #: what runs expressions: the interpreter, or a target
         self.target = "interpreter"
+        #: bytes that one evaluation of the interpreter may allocate
+        self.memory_limit: int | None = None
         self.keys = "emacs"
         #: columns for pictures
         self.width = 100
@@ -279,7 +281,7 @@ class Session:
         self._check(function, result.notes if module is self.module else (), module)
         whole = IRModule(module.functions, module.type_definitions, module.attrs)
         whole[GlobalVar(_ENTRY)] = function
-        return Prepared(whole, [self._values[v.name_hint].data for v in params])
+        return Prepared(whole, [self._values[v.name_hint].data for v in params], self.memory_limit)
 
     def _check(self, node: IRModule | Expr, notes: Sequence[Diagnostic], module: IRModule | None = None) -> None:
         """Find the types of a module, or of an expression that uses one. Raises `RelayError`."""
@@ -297,6 +299,7 @@ class Prepared:
 
     module: IRModule
     arguments: list[Any]
+    memory_limit: int | None = None
 
     @property
     def types(self) -> list[Type | None]:
@@ -306,7 +309,7 @@ class Prepared:
 
     def evaluate(self, **options: Any) -> Any:
         """The tuple, by the interpreter; `options` are those of `relaylang.interpreter.evaluate`."""
-        return evaluate(self.module, *self.arguments, entry=_ENTRY, **options)
+        return evaluate(self.module, *self.arguments, entry=_ENTRY, memory_limit=self.memory_limit, **options)
 
     def runner(self, target: str) -> Callable[[], Any]:
         """A function that gives the tuple; what it takes to compile for a target is done. Raises `RelayError`."""

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.expr is not None and args.executor == "cpu":
         raise UsageError("relay run: -e is evaluated by the interpreter; leave --executor out", "relay run --help")
     debugging = Debugging(args)
-    if args.expr is not None and (debugging.watching or debugging.limit is not None):
+    if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
     try:
         return _run(args, debugging)
@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
             check(program, given_types(program, args))
         report(program.notes)
         if args.expr is not None:
-            value = _expression(program, args, stages)
+            value = _expression(program, args, stages, debugging.limit)
         else:
             value = _function(program, args, stages, debugging)
         if args.output is not None:
@@ -142,11 +142,12 @@ def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:
     return known
 
 
-def _expression(program: Program, args: argparse.Namespace, stages: Stages) -> Value:
+def _expression(program: Program, args: argparse.Namespace, stages: Stages, memory_limit: int | None) -> Value:
     """The value of --expr in the program's scope."""
     if not isinstance(program.node, IRModule):
         raise UsageError("relay run: -e wants a file with definitions", "relay run --help")
     session = Session(program.node)
+    session.memory_limit = memory_limit
     given = free_inputs(args, split_types(split_inputs(args.input))[0])
     with stages.stage("evaluate"):
         return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})

@@ -224,6 +224,16 @@ def test_a_limit_stops_recursion(program: Path, capsys: pytest.CaptureFixture[st
     assert "more calls" in ran.err and f"in @main at {program}:4:12" in ran.err
 
 
+def test_a_session_goes_on_behind_what_does_not_fit(program: Path) -> None:
+    ran = relay_process(
+        "repl", program, "--memory-limit", "2MB", stdin="@sum(1000000)\n@sum(10)\nzeros(shape=[1000, 1000])\n"
+    )
+    assert ran.status == 1 and ran.out == "55 : int32\n"
+    assert re.findall(r"error\[(R\d+)\]", ran.err)[0] == "R0408"
+    ran = relay_process("run", program, "-e", "@sum(1000000)", "--memory-limit", "2MB")
+    one_diagnostic(ran, 1, "R0408")
+
+
 @pytest.mark.parametrize("text", ["", "-5", "lots", "5 apples", "0"])
 def test_limits_that_are_none(program: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     one_diagnostic(relay(capsys, "run", program, *GIVEN, f"--memory-limit={text}"), 2, "R0705")
