@@ -18,12 +18,18 @@ from relaylang.interpreter import KERNELS, KernelError
 from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
+from relaylang.passes.combine_parallel import (
+    combine_parallel_batch_matmul,
+    combine_parallel_conv2d,
+    combine_parallel_dense,
+)
 from relaylang.passes.common_subexpr import eliminate_common_subexpr
 from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fold_constant import fold_constant, fold_expr
+from relaylang.passes.fold_scale_axis import backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis
 from relaylang.passes.functions import eta_expand, lambda_lift
 from relaylang.passes.fuse_ops import fuse_ops
 from relaylang.passes.inline import defuse_ops, inline
@@ -38,6 +44,7 @@ from relaylang.passes.instruments import (
     pass_instrument,
 )
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
+from relaylang.passes.qnn import canonicalize_qnn
 from relaylang.passes.simplify_expr import simplify_expr
 from relaylang.passes.simplify_inference import simplify_inference
 from relaylang.passes.spec import parse_passes as _parse_passes
@@ -204,6 +211,43 @@ def AnnotateSpans() -> Pass:
     return BuiltinPass("AnnotateSpans", annotate_spans, 0)
 
 
+def FoldScaleAxis() -> Pass:
+    """Factors of channels behind and in front of convolutions and matrix products move into their weights."""
+    return BuiltinPass("FoldScaleAxis", fold_scale_axis, 3)
+
+
+def BackwardFoldScaleAxis() -> Pass:
+    """Factors behind convolutions and matrix products move into their weights."""
+    return BuiltinPass("BackwardFoldScaleAxis", backward_fold_scale_axis, 3)
+
+
+def ForwardFoldScaleAxis() -> Pass:
+    """Factors in front of convolutions and matrix products move into their weights."""
+    return BuiltinPass("ForwardFoldScaleAxis", forward_fold_scale_axis, 3)
+
+
+def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
+    """Convolutions of one input with kernels of one size become one."""
+    return BuiltinPass("CombineParallelConv2d", lambda mod: combine_parallel_conv2d(mod, min_num_branches), 4)
+
+
+def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
+    """nn.dense calls of one input become one batch_matmul, or (`to_batch=False`) one wider nn.dense."""
+    return BuiltinPass("CombineParallelDense", lambda mod: combine_parallel_dense(mod, min_num_branches, to_batch), 4)
+
+
+def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
+    """nn.batch_matmul calls of one left side become one."""
+    return BuiltinPass(
+        "CombineParallelBatchMatmul", lambda mod: combine_parallel_batch_matmul(mod, min_num_branches), 4
+    )
+
+
+def QnnCanonicalizeOps() -> Pass:
+    """Operators of the qnn dialect as the plain integer operators that they stand for (TVM: qnn.transform)."""
+    return BuiltinPass("qnn.CanonicalizeOps", canonicalize_qnn, 1)
+
+
 def MergeComposite(pattern_table: Any) -> Pass:
     """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
     return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
@@ -250,6 +294,13 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "DynamicToStatic": DynamicToStatic,
     "SplitArgs": SplitArgs,
     "AnnotateSpans": AnnotateSpans,
+    "FoldScaleAxis": FoldScaleAxis,
+    "BackwardFoldScaleAxis": BackwardFoldScaleAxis,
+    "ForwardFoldScaleAxis": ForwardFoldScaleAxis,
+    "CombineParallelConv2D": CombineParallelConv2D,
+    "CombineParallelDense": CombineParallelDense,
+    "CombineParallelBatchMatmul": CombineParallelBatchMatmul,
+    "QnnCanonicalizeOps": QnnCanonicalizeOps,
     "MergeComposite": MergeComposite,
     "AnnotateTarget": AnnotateTarget,
     "MergeCompilerRegions": MergeCompilerRegions,
