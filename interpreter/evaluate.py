@@ -227,6 +227,7 @@ def evaluate(
 
     An expression that is a function is called with the arguments; for another, `values` (and the named arguments) give
     its free variables and missing constants; `module` holds the functions that it calls.
+    `values` also gives parameters by name: those that have the name of an option here (`entry`, `values`, ...).
     Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
     `observer` is called behind each operator call, `watch` is told of everything that is bound (see
     `interpreter.watch`), `memory_limit` is what may be allocated, in bytes.
