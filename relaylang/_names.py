@@ -8,9 +8,27 @@ _IR = (
     "TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
 )
 
+#: The functions of `relaylang.op` that stand at the top too (tests/op holds the list against the module).
+_OPERATORS = (
+    "abs acos acosh add adv_index all any arange argmax argmin argsort argwhere asin asinh atan atanh bitwise_and "
+    "bitwise_not bitwise_or bitwise_xor broadcast_to broadcast_to_like cast cast_like ceil clip collapse_sum_like "
+    "collapse_sum_to concatenate copy cos cosh cumprod cumsum device_copy dft divide einsum equal erf exp expand_dims "
+    "fixed_point_multiply floor floor_divide floor_mod full full_like gather gather_nd greater greater_equal "
+    "invert_permutation isfinite isinf isnan layout_transform left_shift less less_equal log log2 logical_and "
+    "logical_not logical_or logical_xor logsumexp matrix_set_diag max maximum mean mean_std mean_variance meshgrid "
+    "min minimum mod multiply ndarray_size negative not_equal one_hot ones ones_like power prod reinterpret repeat "
+    "reshape reshape_like reverse reverse_reshape reverse_sequence right_shift round rsqrt scatter_elements "
+    "scatter_nd searchsorted sequence_mask shape_of sigmoid sign sin sinh slice_like sliding_window sort "
+    "sparse_fill_empty_rows sparse_reshape sparse_to_dense split sqrt squeeze stack std stft strided_set "
+    "strided_slice subtract sum take tan tanh tile topk transpose trilu trunc trunc_divide trunc_mod unique "
+    "unravel_index variance where zeros zeros_like"
+)
+
 #: Public name -> the module that defines it.
 NAMES: dict[str, str] = {
     **dict.fromkeys(_IR.split(), "relaylang.ir"),
+    **dict.fromkeys(_OPERATORS.split(), "relaylang.op"),
+    "TupleWrapper": "relaylang.op",
     "Diagnostic": "relaylang.diagnostics",
     "RelayError": "relaylang.diagnostics",
     "ParseResult": "relaylang.syntax",
@@ -26,7 +44,12 @@ NAMES: dict[str, str] = {
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
-    name: f"relaylang.{name}"
-    for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "prelude",
-                 "runtime", "source", "std", "syntax", "transform", "typing")
+    "op": "relaylang.op",
+    "qnn": "relaylang.qnn",
+    **{name: f"relaylang.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
+    **{
+        name: f"relaylang.{name}"
+        for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "prelude",
+                     "runtime", "source", "syntax", "transform", "typing")
+    },
 }  # fmt: skip

@@ -23,6 +23,7 @@ FLOORS = [
     {"diagnostics", "reports", "explain"},
     {"ir"},
     {"ops"},
+    {"op", "qnn"},
     {"grammar"},
     {"typing"},
     {"runtime.files", "runtime.text"},

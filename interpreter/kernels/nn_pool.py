@@ -53,7 +53,7 @@ class _Windows:
         count = len(space)
         self.kernel = spread(attrs.pool_size, count)
         self.strides = spread(attrs.strides, count)
-        self.dilation = spread(attrs.dilation, count)
+        self.dilation = spread(attrs.dilation or 1, count)
         self.given = paddings(attrs.padding, count)
         extra = [s - 1 if attrs.ceil_mode else 0 for s in self.strides]
         self.pads = [(a, b + e) for (a, b), e in zip(self.given, extra)]

@@ -6,6 +6,7 @@ but for `checked_type`, which the checker fills once.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any as AnyValue
 
@@ -15,13 +16,70 @@ from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, 
 from relaylang.source import Span
 
 
+def _operator(name: str, *args: AnyValue) -> Expr:
+    """A call of an operator, for Python's signs. The operators stand above, and are imported when one is used first."""
+    made: Expr = getattr(importlib.import_module("relaylang.op"), name)(*args)
+    return made
+
+
 class Expr:
-    """An expression. `span` is its place in a text, `checked_type` its type once it has been checked."""
+    """An expression. `span` is its place in a text, `checked_type` its type once it has been checked.
+
+    `+ - * / < <= > >=` and `-` before an expression make calls of operators; a plain number beside them becomes a
+    constant. `==` compares identity. An expression that is called makes a call.
+    """
 
     __slots__ = ("checked_type", "span")
     __match_args__: tuple[str, ...] = ()
+    __array_ufunc__ = None  # an array on the left leaves the operation to us
     span: Span | None
     checked_type: Type | None
+
+    def __add__(self, other: AnyValue) -> Expr:
+        return _operator("add", self, other)
+
+    def __radd__(self, other: AnyValue) -> Expr:
+        return _operator("add", other, self)
+
+    def __sub__(self, other: AnyValue) -> Expr:
+        return _operator("subtract", self, other)
+
+    def __rsub__(self, other: AnyValue) -> Expr:
+        return _operator("subtract", other, self)
+
+    def __mul__(self, other: AnyValue) -> Expr:
+        return _operator("multiply", self, other)
+
+    def __rmul__(self, other: AnyValue) -> Expr:
+        return _operator("multiply", other, self)
+
+    def __truediv__(self, other: AnyValue) -> Expr:
+        return _operator("divide", self, other)
+
+    def __rtruediv__(self, other: AnyValue) -> Expr:
+        return _operator("divide", other, self)
+
+    def __neg__(self) -> Expr:
+        return _operator("negative", self)
+
+    def __lt__(self, other: AnyValue) -> Expr:
+        return _operator("less", self, other)
+
+    def __le__(self, other: AnyValue) -> Expr:
+        return _operator("less_equal", self, other)
+
+    def __gt__(self, other: AnyValue) -> Expr:
+        return _operator("greater", self, other)
+
+    def __ge__(self, other: AnyValue) -> Expr:
+        return _operator("greater_equal", self, other)
+
+    def __call__(self, *args: AnyValue) -> Call:
+        return Call(self, args)
+
+    def astype(self, dtype: str) -> Expr:
+        """The values as another element type."""
+        return _operator("cast", self, dtype)
 
 
 class Constant(Expr):

@@ -1,0 +1,5 @@
+"""Quantized operators: `relaylang.qnn.op`."""
+
+from relaylang.qnn import op
+
+__all__ = ["op"]
