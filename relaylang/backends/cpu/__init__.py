@@ -45,6 +45,7 @@ _PATTERNS = {
     "qnn.mul": OpPattern.BROADCAST,
     "qnn.conv2d": OpPattern.OUT_ELEMWISE_FUSABLE,
     "qnn.dense": OpPattern.OUT_ELEMWISE_FUSABLE,
+    **{f"image.resize{n}d": OpPattern.OUT_ELEMWISE_FUSABLE for n in (1, 2, 3)},
     **dict.fromkeys(ALONE, OpPattern.OPAQUE),
 }
 

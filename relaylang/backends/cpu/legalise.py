@@ -311,7 +311,7 @@ def _qnn_softmax(call: Call, args: list[Expr]) -> Expr | None:
     sums = total(powers, [axis], True)
     output = two("right_shift", two("multiply", two("floor_divide", number(1 << 30), sums), powers), number(23))
     return op_call("qnn.requantize", [output, scalar(1 / 128, "float32"), number(0), scale, zero], call.checked_type,
-                   axis=0, out_dtype="int8", rounding="None", compute_dtype="None")  # fmt: skip
+                   axis=0, out_dtype="int8")  # fmt: skip
 
 
 def _qnn_hardswish(call: Call, args: list[Expr]) -> Expr | None:

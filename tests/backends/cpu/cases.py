@@ -373,6 +373,24 @@ def pools() -> Iterator[Case]:
         yield "nn.upsampling3d", {**up, "layout": "NCDHW"}, [real(1, 2, 3, 4, 6)], set()
 
 
+def images() -> Iterator[Case]:
+    modes = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize")
+    for mode in modes:
+        for method in ("nearest_neighbor", "linear", "cubic"):
+            for size, layout in (([9, 4], "NCHW"), ([3, 12], "NHWC"), ([1, 6], "NCHW")):
+                attrs = {"size": size, "layout": layout, "method": method, "coordinate_transformation_mode": mode,
+                         "roi": [0.1, -0.2, 0.8, 1.1] if mode[:2] == "tf" else [0.0, 0.0, 0.0, 0.0],
+                         "rounding_method": "", "cubic_alpha": -0.75, "cubic_exclude": 0, "extrapolation_value": 2.5}  # fmt: skip
+                yield "image.resize2d", attrs, [real(2, 3, 5, 6) if layout == "NCHW" else real(2, 5, 6, 3)], set()
+    attrs = {"size": [7], "layout": "NCW", "method": "cubic", "coordinate_transformation_mode": "half_pixel",
+             "roi": [0.0, 0.0], "rounding_method": "", "cubic_alpha": -0.5, "cubic_exclude": 1, "extrapolation_value": 0.0}  # fmt: skip
+    yield "image.resize1d", attrs, [real(1, 2, 5)], set()
+    attrs = {**attrs, "size": [3, 5, 4], "layout": "NCDHW", "method": "linear", "roi": [0.0] * 6}
+    yield "image.resize3d", attrs, [real(1, 2, 4, 3, 6)], set()
+    attrs = {**attrs, "size": [9, 4], "layout": "NCHW", "roi": [0.0] * 4, "out_dtype": "uint8"}
+    yield "image.resize2d", attrs, [whole(1, 2, 5, 6, dtype="uint8", low=0)], set()
+
+
 def quantised() -> Iterator[Case]:
     held = {1, 2, 3, 4}
     for dtype in ("int8", "uint8", "int16", "int32"):
@@ -432,7 +450,7 @@ def quantised() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, pools, quantised):
+    for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, pools, images, quantised):
         yield from family()
 
 

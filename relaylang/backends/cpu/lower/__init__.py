@@ -12,6 +12,7 @@ from relaylang.backends.cpu.kernel import AnchorLowering, Kernel, Value
 from relaylang.backends.cpu.legalise import REWRITES
 from relaylang.backends.cpu.lower import (
     algorithm,
+    image,
     nn_conv,
     nn_dense,
     nn_norm,
@@ -45,6 +46,7 @@ ANCHORS: dict[str, AnchorLowering] = {
     **nn_pool.ANCHORS,
     **nn_dense.ANCHORS,
     **nn_conv.ANCHORS,
+    **image.ANCHORS,
     **qnn.ANCHORS,
 }
 

@@ -38,7 +38,8 @@ UNARY: dict[str, str] = {
     "identity": "{0}",
     "device_copy": "{0}",
     **{f"annotation.{mark}": "{0}" for mark in ("bitpack_start", "bitpack_end", "cast_hint", "checkpoint",
-                                                "compiler_begin", "compiler_end", "stop_fusion")},
+                                                "compiler_begin", "compiler_end", "stop_fusion", "with_funcid")},
+    "on_device": "{0}",
     # A nan becomes zero.
     "nn.relu": "{0} > 0 ? {0} : 0",
     "sign": "({0} > 0) - ({0} < 0)",

@@ -1,0 +1,97 @@
+"""Resized images: each axis has a few weighted pixels for every new one, known when the code is written.
+
+Resizing is linear in the pixels, so what it does along an axis is read off the interpreter's kernel, given a one at each
+place in turn: every method and coordinate system is what the interpreter does.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu.index import Affine, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
+from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.lower.nn_pool import spatial_axes
+from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.interpreter import KERNELS
+from relaylang.ir import Call
+
+
+def _weights(call: Call, number: int, size: int) -> np.ndarray:
+    """What each old pixel of an axis gives to each new one, [old, new]; nan where a new one lies outside."""
+    attrs = call.attrs
+    count = len(attrs.size)
+    target = [1] * count
+    target[number] = int(attrs.size[number])
+    roi = None
+    if attrs.roi:
+        roi = [0.0] * count + [1.0] * count
+        roi[number], roi[count + number] = float(attrs.roi[number]), float(attrs.roi[count + number])
+    plain = "NC" + {1: "W", 2: "HW", 3: "DHW"}[count]
+    shape = [size, 1, *[size if n == number else 1 for n in range(count)]]
+    ones = np.eye(size, dtype=np.float32).reshape(shape)
+    own = replace(attrs, size=tuple(target), layout=plain, roi=roi, extrapolation_value=float("nan"), out_dtype="")
+    kernel: Any = KERNELS[call.op.name]  # type: ignore[union-attr]
+    return np.asarray(kernel(own, ones)).reshape(size, target[number])
+
+
+def _taps(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same as pixels and weights: so many of them for each new pixel as any needs, in order."""
+    used = [np.flatnonzero(column) for column in weights.T]
+    most = max([1, *[len(u) for u in used]])
+    places = np.zeros((most, len(used)), np.int32)
+    shares = np.zeros((most, len(used)), np.float32)
+    for new, old in enumerate(used):
+        places[:, new] = old[0] if len(old) else 0
+        places[: len(old), new] = old
+        shares[: len(old), new] = weights[old, new]
+    return list(zip(places, shares))
+
+
+def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    attrs = call.attrs
+    data = BufTensor(kernel.in_memory(args[0]))
+    axes, _ = spatial_axes(attrs.layout, call)
+    if [attrs.layout[d] for d in axes] != sorted(attrs.layout[d] for d in axes):
+        raise unsupported(f"the layout {attrs.layout} cannot be compiled", call)
+    shape = sink.anchor.shape
+    nest = Nest(shape)
+    index: list[Affine] = [variable(d) for d in range(len(shape))]
+    corners: list[list[Index]] = [list(index)]
+    steps: list[list[Scalar | None]] = []
+    outside: Scalar | None = None
+    for number in reversed(range(len(axes))):
+        d = axes[number]
+        weights = _weights(call, number, data.shape[d])
+        beyond = np.isnan(weights).any(axis=0)
+        if beyond.any():
+            mark = nest.load(kernel.constant(beyond.astype(np.uint8), "bool"), index[d])
+            outside = mark if outside is None else nest.op("({0} | {1})", [outside, mark], "bool")
+        taps = _taps(np.where(beyond, np.float32(0), weights))
+        held = [nest.load(kernel.constant(places, "int32"), index[d]) for places, _ in taps]
+        corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
+        steps.append([
+            None if (shares == 1).all() else nest.load(kernel.constant(shares, "float32"), index[d]) for _, shares in taps
+        ])  # fmt: skip
+    values = [convert(nest, data.at(nest, c), "float32") for c in corners]
+    # The last axis varies fastest among the corners, and is mixed first.
+    for row in steps:
+        mixed = []
+        for first in range(0, len(values), len(row)):
+            total: Scalar | None = None
+            for value, share in zip(values[first : first + len(row)], row):
+                term = value if share is None else nest.op("({0} * {1})", [value, share], "float32")
+                total = term if total is None else nest.op("({0} + {1})", [total, term], "float32")
+            assert total is not None
+            mixed.append(total)
+        values = mixed
+    value = values[0]
+    if outside is not None:
+        value = nest.op("({0} ? {1} : {2})", [outside, nest.const(attrs.extrapolation_value, "float32"), value], "float32")
+    sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
+    kernel.loops(nest)
+
+
+ANCHORS: dict[str, Any] = {f"image.resize{n}d": _resize for n in (1, 2, 3)}
