@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),
     "match": ("relaylang.cli.match", "find a pattern in a program"),
+    "viz": ("relaylang.cli.viz", "draw a program's graph: text, Graphviz, SVG, or a page"),
     "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),

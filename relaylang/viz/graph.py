@@ -226,7 +226,8 @@ class _Builder:
             case Call(op=Constructor() as made):
                 new(expr, group, "call", made.name_hint, inputs=self._inputs(expr.args))
             case Call(op=callee):
-                function = self._alias(callee)
+                function = self.values.get(callee, callee) if isinstance(callee, Var) else callee
+                function = self._alias(function)
                 inner = self.functions.get(id(function), -1)
                 inputs = self._inputs(expr.args)
                 if inner < 0:

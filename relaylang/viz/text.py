@@ -52,7 +52,7 @@ def as_text(graph: Graph, width: int = 100, expand: bool = False, ascii_only: bo
         lines.append(f"{indent}{group.label}({params}{attrs})")
         lines += [indent + "  " + line for line in _group(graph, group, own)]
         lines.append("")
-        inner = [graph.groups[n.inner] for n in own if n.inner >= 0 and (expand or n.kind == "fn")]
+        inner = [graph.groups[n.inner] for n in own if n.inner >= 0 and (expand or n.kind == "fn" or n.label == "fn")]
         stack += [(g, depth + 1) for g in reversed(inner)]
     text = "\n".join(_cut(line.rstrip(), width) for line in lines).rstrip("\n") + "\n"
     return text.translate(_PLAIN) if ascii_only else text

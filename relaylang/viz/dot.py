@@ -1,0 +1,87 @@
+"""A graph in Graphviz's language, and as SVG through the program `dot`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.viz.graph import Graph, Group, Node
+
+define_codes({"R0770": "no picture could be made"})
+
+_SHAPES = {
+    "op": 'shape=box, style="rounded,filled", fillcolor="#e8f0fe"',
+    "call": 'shape=box, style="rounded,filled", fillcolor="#fef7e0"',
+    "fn": 'shape=box, style="rounded,filled", fillcolor="#fef7e0"',
+    "var": 'shape=ellipse, style=filled, fillcolor="#e6f4ea"',
+    "const": 'shape=ellipse, style=filled, fillcolor="#f1f3f4"',
+}
+_OTHER = 'shape=diamond, style=filled, fillcolor="#fce8e6"'
+#: Longer labels are cut.
+_MOST = 60
+
+
+def as_dot(graph: Graph, expand: bool = False) -> str:
+    """The graph as a `digraph`; functions are clusters. `expand` draws what is inside functions that are called."""
+    by_group: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        by_group.setdefault(node.group, []).append(node)
+    inside: dict[int, list[Group]] = {}
+    for group in graph.groups:
+        inside.setdefault(group.parent, []).append(group)
+    lines = ["digraph relay {", '  node [fontname="Helvetica", fontsize=10];', '  edge [fontsize=8, color="#5f6368"];']
+    shown: set[int] = set()
+    stack: list[Group | str] = list(reversed(graph.roots()))
+    while stack:
+        group = stack.pop()
+        if isinstance(group, str):
+            lines.append(group)
+            continue
+        lines += [f"  subgraph cluster_{group.id} {{", f"    label={_text(group.label)};", '    color="#9aa0a6";']
+        for node in by_group.get(group.id, []):
+            if node.kind != "callee":
+                shown.add(node.id)
+                lines.append(f"    n{node.id} [label={_label(node)}, {_SHAPES.get(node.kind, _OTHER)}, tooltip={_tip(node)}];")
+        stack.append("  }")
+        needed = {n.inner for n in by_group.get(group.id, []) if n.inner >= 0 and (expand or n.kind == "fn")}
+        stack += [g for g in reversed(inside.get(group.id, [])) if g.id in needed]
+    for node in graph.nodes:
+        if node.id not in shown:
+            continue
+        for number, i in enumerate(node.inputs):
+            if i in shown:
+                lines.append(f"  n{i} -> n{node.id}" + (f" [label={number}];" if len(node.inputs) > 1 else ";"))
+        if node.inner >= 0 and graph.groups[node.inner].result in shown:
+            lines.append(f"  n{graph.groups[node.inner].result} -> n{node.id} [style=dashed];")
+    return "\n".join([*lines, "}", ""])
+
+
+def _label(node: Node) -> str:
+    return _text("\n".join(s if len(s) <= _MOST else s[: _MOST - 1] + "…" for s in (node.label, node.type) if s))
+
+
+def _tip(node: Node) -> str:
+    return _text("\n".join([node.label, node.type, *(f"{k}={v}" for k, v in node.attrs)]))
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def as_svg(graph: Graph, expand: bool = False, timeout: float = 120.0) -> str:
+    """The graph as SVG. Raises `RelayError` where the program `dot` is missing or fails."""
+    dot = shutil.which("dot")
+    if dot is None:
+        notes = ["apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz", "-o FILE.html needs nothing"]
+        raise RelayError(error("R0770", "SVG is made by the program dot of Graphviz, which is not there", notes=notes))
+    try:
+        done = subprocess.run([dot, "-Tsvg"], input=as_dot(graph, expand).encode(), capture_output=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        notes = ["-o FILE.html shows large programs too"]
+        raise RelayError(error("R0770", f"dot takes longer than {timeout:g} s", notes=notes)) from None
+    if done.returncode:
+        says = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise RelayError(error("R0770", f"dot failed: {says[0] if says else done.returncode}"))
+    return done.stdout.decode("utf-8")

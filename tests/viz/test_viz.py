@@ -1,0 +1,147 @@
+"""Graphs of programs: what is in them, and each form that they are drawn in."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.ir import IRModule
+from relaylang.viz import as_dot, as_html, as_svg, as_text, graph_of
+from tests.cli.command import one_diagnostic
+from tests.cli.command import relay as command
+from tests.shared import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.relay"))
+
+
+def checked(text: str) -> IRModule:
+    mod = relay.parse(text)
+    relay.transform.InferType()(mod)
+    return mod
+
+
+def fused(text: str) -> IRModule:
+    mod = relay.transform.FuseOps(2)(relay.transform.SimplifyInference()(checked(text)))
+    relay.transform.InferType()(mod)
+    return mod
+
+
+CONVNET = (ROOT / "examples/convnet.relay").read_text()
+SKIP = """
+def @main(%x: Tensor[(2, 3), float32]) {
+  %0 = nn.relu(%x);
+  %1 = exp(%0);
+  add(%0, %1)
+}
+"""
+
+
+def chain(calls: int) -> str:
+    lines = ["%0 = nn.relu(%x);", *(f"%{i} = add(%{i - 1}, {'%x' if i % 7 else f'%{i - 5}'});" for i in range(1, calls))]
+    return "def @main(%x: Tensor[(2, 3), float32]) {\n" + "\n".join(lines) + f"\n%{calls - 1}\n}}\n"
+
+
+def test_lanes() -> None:
+    assert as_text(graph_of(checked(SKIP))).splitlines()[1:] == [
+        "  ●    %0 = nn.relu(%x) : Tensor[(2, 3), float32]",
+        "  ├─●  %1 = exp(%0) : Tensor[(2, 3), float32]",
+        "  ●─╯  %2 = add(%0, %1) : Tensor[(2, 3), float32]",
+    ]
+    plain = as_text(graph_of(checked(SKIP)), ascii_only=True)
+    assert plain.isascii() and "+-o" in plain and "o-+" in plain
+    assert max(map(len, as_text(graph_of(checked(SKIP)), width=20).splitlines())) == 20
+
+
+def test_what_is_fused_is_one_line_until_it_is_expanded() -> None:
+    graph = graph_of(fused(CONVNET))
+    folded, expanded = as_text(graph, 200), as_text(graph, 200, expand=True)
+    assert "[nn.conv2d + nn.bias_add + nn.relu](%data, %w1, %b1)" in folded and "nn.bias_add(%0, %p2)" not in folded
+    assert "nn.bias_add(%0, %p2)" in expanded and "Primitive=1" in expanded
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda p: p.stem)
+def test_every_example_in_every_form(file: Path) -> None:
+    graph = graph_of(checked(file.read_text()))
+    assert all(i < n.id or n.kind in ("call", "op") for n in graph.nodes for i in n.inputs)
+    assert as_text(graph).startswith("@")
+    dot = as_dot(graph, expand=True)
+    assert dot.count("{") == dot.count("}") and "digraph" in dot
+    assert "__DATA__" not in as_html(graph, file.name)
+
+
+def test_recursion_closures_and_matches() -> None:
+    text = """
+type List[A] { Cons(A, List[A]), Nil, }
+def @sum(%l: List[int32]) -> int32 { match (%l) { Cons(%h, %t) => add(%h, @sum(%t)), Nil => 0 } }
+def @main(%n: int32) -> int32 {
+  let %f = fn (%i: int32) -> int32 { if (equal(%i, 0)) { 0 } else { %f(subtract(%i, 1)) } };
+  let %r = ref(%f(%n));
+  ref_write(%r, 1);
+  ref_read(%r)
+}
+"""
+    shown = as_text(graph_of(checked(text)), 200)
+    assert "match(%l, " in shown and "if(" in shown and "ref_read" in shown and "@sum(%t)" in shown
+
+
+@pytest.mark.parametrize("calls", [1000, 20_000])
+def test_large_programs_take_linear_time(calls: int) -> None:
+    mod = relay.parse(chain(calls))
+    began = time.perf_counter()
+    graph = graph_of(mod)
+    as_text(graph)
+    as_dot(graph)
+    as_html(graph)
+    assert len(graph.nodes) == calls + 1 and time.perf_counter() - began < calls * 0.0005 + 1
+
+
+def test_deep_nests_do_not_recurse() -> None:
+    depth = 3000
+    text = "def @main(%x: int32) { " + "if (True) { " * depth + "%x" + " } else { 1 }" * depth + " }"
+    assert len(graph_of(relay.parse(text)).nodes) >= depth
+    assert as_text(graph_of(relay.parse(text)))
+
+
+def test_names_are_escaped_everywhere() -> None:
+    mod = checked('def @main(%"</script><b>": int32, %"a\\"b": int32) { add(%"</script><b>", %"a\\"b") }')
+    page = as_html(graph_of(mod), "<i>&")
+    assert "<b>" not in page and "<i>" not in page
+    data = re.search(r'type="application/json">(.*?)</script>', page, re.S)
+    assert data is not None and json.loads(data[1])["nodes"][0][1] == "%</script><b>"
+    assert '%a\\"b' in as_dot(graph_of(mod))
+    assert not re.search(r"(?:src|href)\s*=|https?://(?!www\.w3\.org/2000/svg)|@import|url\(", page)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not on this machine")
+def test_svg() -> None:
+    assert "</svg>" in as_svg(graph_of(fused(CONVNET)), expand=True)
+    done = subprocess.run(["dot", "-Tcanon"], input=as_dot(graph_of(checked(SKIP))).encode(), capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_svg_without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(RelayError, match=r"R0770.*dot of Graphviz"):
+        as_svg(graph_of(checked(SKIP)))
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "skip.relay"
+    file.write_text(SKIP)
+    assert "├─●  %1 = exp(%0)" in command(capsys, "viz", file).out
+    assert command(capsys, "viz", file, "--as", "dot").out.startswith("digraph")
+    assert command(capsys, "viz", file, "-o", tmp_path / "a.html").status == 0
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    one_diagnostic(command(capsys, "viz", file, "--entry", "mian"), 2, "R0700")
+    one_diagnostic(command(capsys, "viz", file, "-o", tmp_path / "no/a.html"), 2, "R0704")
+    file.write_text("add(%x, nn.dense(1f, 2f, units=3))")
+    assert command(capsys, "viz", file).status == 1
+    assert "nn.dense" in command(capsys, "viz", file, "--no-types").out
