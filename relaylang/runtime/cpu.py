@@ -47,7 +47,7 @@ def _aligned(size: int) -> np.ndarray:
 def _address(array: np.ndarray) -> int:
     """Where an array's elements lie. `array.ctypes.data` takes five times as long."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, empty, or of a type that buffers do not know
         return int(array.ctypes.data)
 

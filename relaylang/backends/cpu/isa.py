@@ -47,6 +47,7 @@ class Isa:
                 continue
             for rows in range(1, limit // vectors + 1):
                 together = 1
+                work: float
                 if rows < length:
                     tiles = -(-length // rows)
                     segments = -(-tiles // _SEGMENT)

@@ -383,7 +383,8 @@ def images() -> Iterator[Case]:
                          "rounding_method": "", "cubic_alpha": -0.75, "cubic_exclude": 0, "extrapolation_value": 2.5}  # fmt: skip
                 yield "image.resize2d", attrs, [real(2, 3, 5, 6) if layout == "NCHW" else real(2, 5, 6, 3)], set()
     attrs = {"size": [7], "layout": "NCW", "method": "cubic", "coordinate_transformation_mode": "half_pixel",
-             "roi": [0.0, 0.0], "rounding_method": "", "cubic_alpha": -0.5, "cubic_exclude": 1, "extrapolation_value": 0.0}  # fmt: skip
+             "roi": [0.0, 0.0], "rounding_method": "", "cubic_alpha": -0.5, "cubic_exclude": 1,
+             "extrapolation_value": 0.0}  # fmt: skip
     yield "image.resize1d", attrs, [real(1, 2, 5)], set()
     attrs = {**attrs, "size": [3, 5, 4], "layout": "NCDHW", "method": "linear", "roi": [0.0] * 6}
     yield "image.resize3d", attrs, [real(1, 2, 4, 3, 6)], set()

@@ -33,7 +33,7 @@ def _weights(call: Call, number: int, size: int) -> np.ndarray:
     shape = [size, 1, *[size if n == number else 1 for n in range(count)]]
     ones = np.eye(size, dtype=np.float32).reshape(shape)
     own = replace(attrs, size=tuple(target), layout=plain, roi=roi, extrapolation_value=float("nan"), out_dtype="")
-    kernel: Any = KERNELS[call.op.name]  # type: ignore[union-attr]
+    kernel: Any = KERNELS[call.op.name]  # type: ignore[attr-defined]
     return np.asarray(kernel(own, ones)).reshape(size, target[number])
 
 
