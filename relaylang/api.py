@@ -11,7 +11,7 @@ from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.interpreter import Executor as Interpreter
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var
-from relaylang.std import read
+from relaylang.prelude.library import read
 from relaylang.typing import infer
 
 define_codes({"R0730": "wrong argument of the Python interface"})

@@ -94,8 +94,8 @@ PAGES = (
         "R0221",
         "no such library",
         """`import_from_std` takes the name of one of the library's files; the note lists them.""",
-        'from relaylang.std import import_from_std\nimport_from_std(mod, "preude.rly")',
-        'from relaylang.std import import_from_std\nimport_from_std(mod, "prelude.rly")',
+        'from relaylang.prelude import import_from_std\nimport_from_std(mod, "preude.rly")',
+        'from relaylang.prelude import import_from_std\nimport_from_std(mod, "prelude.rly")',
         "text",
     ),
 )

@@ -17,7 +17,7 @@ class CompilerAttrs:
 
 @attrs_class("relay.attrs.CastHintAttrs", in_metadata=True)
 class CastHintAttrs:
-    dtype: str
+    dtype: str | None
 
 
 @attrs_class("relay.attrs.WithFuncIdAttrs", in_metadata=True)

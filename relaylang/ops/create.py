@@ -91,6 +91,8 @@ def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
     indices = tensor(types, 0, ctx)
     if attrs.depth < 1:
         ctx.fail(f"depth={attrs.depth} must be positive")
+    if attrs.axis < -1:
+        ctx.fail(f"axis={attrs.axis} must be -1 or the number of a dimension")
     at = norm_axis(attrs.axis, len(indices.shape) + 1, ctx)
     return TensorType((*indices.shape[:at], attrs.depth, *indices.shape[at:]), given_dtype(attrs, ctx))
 

@@ -115,6 +115,8 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     indices = tensor(types, 0, ctx)
+    if attrs.axis < -1:
+        ctx.fail(f"axis={attrs.axis} must be -1 or the number of a dimension")
     at = norm_axis(attrs.axis, len(indices.shape) + 1, ctx)
     return TensorType((*indices.shape[:at], ANY, *indices.shape[at:]), given_dtype(attrs, ctx))
 
@@ -130,6 +132,8 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data = tensor(types, 0, ctx)
     need_scalar(types, 1, None, ctx)
+    if attrs.num_newaxis < 0:
+        ctx.fail(f"num_newaxis={attrs.num_newaxis} must not be negative")
     return open_shape(len(data.shape) + attrs.num_newaxis, data.dtype)
 
 
@@ -156,7 +160,7 @@ def spatial(reference: str) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
         data = tensor(types, 0, ctx)
         for arg in range(1, len(types)):
-            if "size" not in attrs.schema and isinstance(types[arg], TensorType):
+            if "size" not in attrs.schema and reference == "NCHW":  # as TVM, which lets the other one's scales be
                 need_scalar(types, arg, None, ctx)
         shape = change_layout(data.shape, attrs.layout, reference, ctx)
         shape[2:] = [ANY] * (len(reference) - 2)

@@ -109,6 +109,8 @@ def index_depth(indices: TensorType, rank: int, ctx: RelationContext) -> int:
 def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     depth = index_depth(indices, len(data.shape), ctx)
+    if attrs.batch_dims >= min(len(indices.shape), len(data.shape) + 1):
+        ctx.fail(f"batch_dims={attrs.batch_dims} does not fit data `{data!r}` and indices `{indices!r}`")
     for i in range(attrs.batch_dims):
         if not same_dim(data.shape[i], indices.shape[i + 1]):
             ctx.fail(f"has the batch extent {indices.shape[i + 1]}, but the data `{data!r}` has {data.shape[i]}", 1)

@@ -48,11 +48,7 @@ class BinaryDenseAttrs:
 
 
 def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """`pack_axis` is counted in words; the bits stand along an axis that is put in at `bit_axis`.
-
-    TVM has no axis put in, unless `bit_axis` is the number of dimensions: it writes the number of bits over the extent
-    that is there. Its kernel makes the other shape, so that only such programs ran as were well typed here too.
-    """
+    """`pack_axis` is counted in words; the bits stand along an axis that is put in at `bit_axis`."""
     data = tensor(types, 0, ctx)
     if attrs.pack_type is None:
         ctx.fail("the attribute pack_type must be given")
@@ -61,12 +57,10 @@ def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
         ctx.fail(f"pack_type={attrs.pack_type!r} must be an unsigned integer type")
     rank = len(data.shape)
     shape = list(data.shape)
-    if 0 <= attrs.bit_axis < rank:
-        shape[attrs.bit_axis] = attrs.bits
     if 0 <= attrs.pack_axis < rank:
         shape[attrs.pack_axis] = div_dim(data.shape[attrs.pack_axis], width)
-    if attrs.bit_axis == rank:
-        shape.append(attrs.bits)
+    if 0 <= attrs.bit_axis <= rank:
+        shape.insert(attrs.bit_axis, attrs.bits)
     return TensorType(shape, attrs.pack_type)
 
 

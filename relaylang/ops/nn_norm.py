@@ -336,6 +336,12 @@ def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
     return round(dim * scale)
 
 
+def leaky_relu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    if attrs.alpha < 0:
+        ctx.fail(f"alpha={attrs.alpha} must not be negative")
+    return types[0]
+
+
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data = tensor(types, 0, ctx)
     shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
@@ -357,7 +363,7 @@ NORM_ARGS = ("data", "gamma", "beta")
 OPS = (
     Op("nn.bias_add", ("data", "bias"), BiasAddAttrs, bias_add, B, 1, needs=(0,)),
     Op("nn.relu", DATA, None, identity, E, 1, needs=()),
-    Op("nn.leaky_relu", DATA, LeakyReluAttrs, identity, E, 3, needs=()),
+    Op("nn.leaky_relu", DATA, LeakyReluAttrs, leaky_relu, E, 3, needs=()),
     Op("nn.prelu", ("data", "alpha"), PReluAttrs, prelu, B, 3, needs=(0,)),
     Op("nn.softmax", DATA, SoftmaxAttrs, along_axis, F, 1),
     Op("nn.log_softmax", DATA, SoftmaxAttrs, along_axis, F, 1),

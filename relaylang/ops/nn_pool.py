@@ -103,21 +103,21 @@ class GlobalPool2DAttrs:
 
 @attrs_class("relay.attrs.AdaptivePool1DAttrs")
 class AdaptivePool1DAttrs:
-    output_size: Ints = ()
+    output_size: Ints | None = ()
     layout: str = "NCW"
     out_layout: str = ""
 
 
 @attrs_class("relay.attrs.AdaptivePool2DAttrs")
 class AdaptivePool2DAttrs:
-    output_size: Ints = ()
+    output_size: Ints | None = ()
     layout: str = "NCHW"
     out_layout: str = ""
 
 
 @attrs_class("relay.attrs.AdaptivePool3DAttrs")
 class AdaptivePool3DAttrs:
-    output_size: Ints = ()
+    output_size: Ints | None = ()
     layout: str = "NCDHW"
     out_layout: str = ""
 
@@ -176,7 +176,7 @@ def adaptive_pool(rank: int) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
         data = tensor(types, 0, ctx)
         axes = spatial_axes(data, attrs.layout, rank, ctx)
-        size = attrs.output_size
+        size = attrs.output_size or ()
         if len(size) > 1 and len(size) != rank:
             ctx.fail(f"output_size={list(size)} must have {rank} numbers, one for all, or none")
         shape = list(data.shape)

@@ -232,6 +232,8 @@ def qnn_broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     for side, axis in enumerate((attrs.lhs_axis, attrs.rhs_axis)):
         data = tensor(types, side, ctx)
         scale, zero = 2 + 2 * side, 3 + 2 * side
+        if len(data.shape) > 1 and not -len(data.shape) <= axis < len(data.shape):
+            ctx.fail(f"{'rhs' if side else 'lhs'}_axis={axis} is out of range for `{data!r}`", side)
         needed = not (is_scalar(types, scale) and is_scalar(types, zero))
         extent = channel_extent(data, axis if len(data.shape) > 1 else 0, needed, ctx)
         per_channel(types, scale, "float32", extent, ctx)
@@ -251,6 +253,8 @@ def qnn_unary(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8"), 0, ctx)
     scalar_scales(types, ctx)
+    if getattr(attrs, "alpha", 0) < 0:
+        ctx.fail(f"alpha={attrs.alpha} must not be negative")
     return data
 
 

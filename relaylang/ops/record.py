@@ -22,6 +22,7 @@ default), builders take and editors complete. A field's annotation says how a va
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
@@ -72,6 +73,7 @@ class AttrError(ValueError):
         super().__init__(message)
 
 
+_DTYPE = re.compile(r"(?:None|bool|handle|custom\[.*\]\d+|(?:int|uint|float|bfloat)\d*(?:_?\w+)?(?:x\d+)?)?")
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -125,6 +127,8 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
     if field.optional and field.kind == "str" and value in ("", "void"):
         return None  # an element type that is not given, as old texts write it
+    if field.kind == "str" and isinstance(value, str) and field.name.endswith("dtype") and not _DTYPE.fullmatch(value):
+        raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
     try:
         return _fits(field.kind, value)
     except TypeError:

@@ -40,6 +40,8 @@ def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationConte
     if not axis:
         return list(range(rank))
     named = {norm_axis(a, rank, ctx) for a in axis}
+    if len(named) != len(axis):
+        ctx.fail(f"axis=[{', '.join(map(str, axis))}] names a dimension twice")
     return [i for i in range(rank) if (i in named) != exclude]
 
 

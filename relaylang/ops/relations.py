@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.record import Relation, RelationContext, tensor
 from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 
@@ -13,6 +13,13 @@ from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 def identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """The result has the argument's type, known or not."""
     return types[0]
+
+
+def identity_of_tensors(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """All arguments are tensors, and the result has the first one's type."""
+    for arg in range(1, len(types)):
+        tensor(types, arg, ctx)
+    return tensor(types, 0, ctx)
 
 
 def same_as_all(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -54,8 +61,8 @@ def compare(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def second_argument(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The result has the second argument's type."""
-    return types[1]
+    """The result has the second argument's type, which is a tensor's."""
+    return tensor(types, 1, ctx) if isinstance(types[1], TupleType) else types[1]
 
 
 def shape_like_first(dtype: str) -> Relation:

@@ -111,8 +111,8 @@ def reshape_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
         (attrs.rhs_begin, len(like.shape), 0),
         (attrs.rhs_end, len(like.shape), len(like.shape)),
     ):
-        at = default if value is None else value + rank if value < 0 else value
-        if not 0 <= at <= rank:
+        at = default if value is None else value + rank if value < 0 else min(value, rank)
+        if at < 0:
             ctx.fail(f"lhs_begin, lhs_end, rhs_begin and rhs_end must be axes, but {value} is none of {rank}")
         bounds.append(at)
     a, b, c, d = bounds

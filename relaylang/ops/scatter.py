@@ -114,8 +114,10 @@ def strided_set(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     indices, shape = tensor(types, 0, ctx), tensor(types, 1, ctx)
-    need_int(indices, 0, ctx)
-    need_int(shape, 1, ctx)
+    if indices.dtype != "bool" or shape.dtype != "bool":  # TVM takes these, too
+        need_int(indices, 0, ctx)
+    if shape.dtype != "bool":
+        need_int(shape, 1, ctx)
     if not shape.shape:
         ctx.fail("must be a vector", 1)
     return TensorType((shape.shape[0], *indices.shape[:1]), indices.dtype)

@@ -160,7 +160,8 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
 
 
 def _whole(extent: Dim, factor: int) -> Dim:
-    return extent if factor == 1 else div_dim(extent, factor)
+    """How many blocks of a split axis there are; the last one may not be full."""
+    return extent if factor == 1 or not isinstance(extent, int) else -(-extent // factor)
 
 
 def split_factor(layout: str, letter: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.relations import broadcast, compare, identity, to_bool
+from relaylang.ops.relations import broadcast, compare, identity, identity_of_tensors, to_bool
 from relaylang.ops.shapes import need_scalar
 
 E, B = OpPattern.ELEMWISE, OpPattern.BROADCAST
@@ -86,7 +86,7 @@ OPS = (
         "fixed_point_multiply_per_axis",
         ("data", "fp_multiplier", "left_shift", "right_shift"),
         FixedPointMultiplyPerAxisAttrs,
-        identity,
+        identity_of_tensors,
         B,
         10,
     ),

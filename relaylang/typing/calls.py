@@ -269,6 +269,9 @@ class Calls(Solver):
                 return None
             self.relation_failed(node, problem)
             return POISON
+        except ArithmeticError:
+            self.relation_failed(node, RelationError("an attribute is 0, or too large, where it must not be"))
+            return POISON
         if type(made) is TensorType:
             made = self.intern(made)
             if id(made) not in self.sound:

@@ -17,7 +17,7 @@ import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.interpreter import evaluate
-from relaylang.std import add, import_from_std
+from relaylang.prelude.library import add, import_from_std
 
 Patch = pytest.MonkeyPatch
 RELU = "def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }"

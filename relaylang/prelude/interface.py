@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from relaylang import std
 from relaylang.ir import ANY, Constructor, Dim, Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeCall, free_vars
-from relaylang.std.tensor_array import (
+from relaylang.prelude import library as std
+from relaylang.prelude.tensor_array import (
     array_text,
     concat_text,
     gather_text,

@@ -1,0 +1,83 @@
+"""Why we answer otherwise than TVM: rules, tried in order. A difference that none of them names fails the tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+#: (operators as a regular expression, whether a difference is of this kind: theirs, ours, attributes -> bool, the reason)
+Rule = tuple[str, Callable[[str, str, dict[str, Any]], bool], str]
+
+
+def _accepted(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return theirs.startswith("= ") and ours.startswith("refused")
+
+
+def _refused(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return theirs.startswith("refused") and ours.startswith("= ")
+
+
+def _negative(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return _accepted(theirs, ours, attrs) and re.search(r"[\[,]-\d", theirs) is not None
+
+
+def _void(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return _accepted(theirs, ours, attrs) and re.search(r"(^= |[(,])\[", theirs) is not None
+
+
+def _tuple(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return _accepted(theirs, ours, attrs) and "must be a tensor, not `(" in ours
+
+
+def _long(theirs: str, ours: str, attrs: dict[str, Any]) -> bool:
+    return _accepted(theirs, ours, attrs) and re.search(r"must have \d(, \d or \d)?( positive)? numbers", ours) is not None
+
+
+def _said(words: str) -> Callable[[str, str, dict[str, Any]], bool]:
+    return lambda theirs, ours, attrs: _accepted(theirs, ours, attrs) and words in ours
+
+
+RULES: tuple[Rule, ...] = (
+    (".*", _negative, "TVM lets extents go below zero; a window or a size that makes them so is refused here"),
+    (".*", _void, "TVM makes a tensor type without an element type where dtype is not given"),
+    (".*", _tuple, "TVM does not look whether the argument is a tensor; nothing can compute it of a tuple"),
+    (".*", _long, "TVM reads the first numbers of an attribute and does not look whether there are more"),
+    (".*", _said("names a dimension twice"), "TVM takes two dimensions away where one is named twice, or dies of it"),
+    ("broadcast_to|collapse_sum_to", _said("does not broadcast"),
+     "TVM believes the shape attribute; the shapes do not broadcast, and its kernels fail"),
+    ("matrix_set_diag", _said("argument 2 (diagonal)"),
+     "TVM's relation has the checks of the diagonal's shape and drops their results; its kernel reads beside the data"),
+    ("nn.matmul", _said("sums over"), "TVM compares the summed extents of two matrices only where units is given"),
+    ("nn.fifo_buffer", _said("argument 2 (buffer)"), "TVM does not compare buffer and data; its kernel asserts it"),
+    ("scatter_nd", _said("argument 3 (updates)"), "TVM does not compare the updates' shape with what they replace"),
+    ("sliding_window", _said("window_shape and strides"),
+     "TVM drops the axes behind a window that is too short, and reads beyond one that is too long"),
+    ("strided_slice", _refused, "TVM takes an unknown slice_mode for one without ends counted from behind"),
+    ("auto_scheduler_layout_transform", _said("is not a layout"), "TVM takes any text for a layout, one without axes"),
+    ("stft", _accepted, "TVM counts frames with a window of no or negative length, or of a tensor of any rank"),
+    ("nn.correlation", _said("must have 4 dimensions"), "TVM's formula reads four dimensions and does not look for more"),
+    ("nn.contrib_conv3d_winograd_without_weight_transform", lambda t, o, a: t.startswith("= ") and o.startswith("= "),
+     "where the depth is not known TVM leaves the height as it is and takes the depth's sum for it"),
+    ("qnn.dequantize", _refused, "TVM fails to compare an unknown extent of the zero points with 1"),
+    ("dyn.image.resize2d", _refused, "a whole number in a list of real ones is a real number here"),
+    ("cumsum|cumprod", _said("exclusive must be True or False"), "TVM takes None for a truth value"),
+    ("nn.contrib_dense_pack", _said("units must be a whole number"), "TVM takes 1.5 units and does not use them"),
+    ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
+    ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
+)  # fmt: skip
+
+
+def agree(theirs: str, ours: str) -> bool:
+    """Whether two answers say the same. Where TVM dies, a refusal is the right answer."""
+    if theirs.startswith("= "):
+        return theirs == ours
+    return not ours.startswith("= ")
+
+
+def reason(op: str, attrs: dict[str, Any], theirs: str, ours: str) -> str | None:
+    """Why we answer otherwise, or None where there is no reason."""
+    for operators, fits, why in RULES:
+        if re.fullmatch(operators, op) and fits(theirs, ours, attrs):
+            return why
+    return None
