@@ -28,6 +28,7 @@ from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
 from relaylang.passes.dynamic_to_static import dynamic_to_static
+from relaylang.passes.fake_quantization import fake_quantization_to_integer
 from relaylang.passes.fold_constant import fold_constant, fold_expr
 from relaylang.passes.fold_scale_axis import backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis
 from relaylang.passes.functions import eta_expand, lambda_lift
@@ -44,6 +45,7 @@ from relaylang.passes.instruments import (
     pass_instrument,
 )
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
+from relaylang.passes.mixed_precision import to_mixed_precision
 from relaylang.passes.qnn import canonicalize_qnn
 from relaylang.passes.simplify_expr import simplify_expr
 from relaylang.passes.simplify_inference import simplify_inference
@@ -248,6 +250,25 @@ def QnnCanonicalizeOps() -> Pass:
     return BuiltinPass("qnn.CanonicalizeOps", canonicalize_qnn, 1)
 
 
+def FakeQuantizationToInteger(
+    hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: list[str] | None = None
+) -> Pass:
+    """Float operators between qnn.dequantize and qnn.quantize become integer ones. The options say nothing here: parts
+    that have no integer form stay in floats."""
+    return BuiltinPass("FakeQuantizationToInteger", fake_quantization_to_integer, 0)
+
+
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Products in 16 bits, what would lose too much in 32. The context's
+    `relay.ToMixedPrecision.keep_orig_output_dtype` keeps the types of results."""
+
+    def run(mod: IRModule) -> IRModule:
+        keep = bool(PassContext.current().config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
+        return to_mixed_precision(mod, mixed_precision_type, missing_op_mode, keep)
+
+    return BuiltinPass("ToMixedPrecision", run, 0)
+
+
 def MergeComposite(pattern_table: Any) -> Pass:
     """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
     return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
@@ -301,6 +322,8 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "CombineParallelDense": CombineParallelDense,
     "CombineParallelBatchMatmul": CombineParallelBatchMatmul,
     "QnnCanonicalizeOps": QnnCanonicalizeOps,
+    "FakeQuantizationToInteger": FakeQuantizationToInteger,
+    "ToMixedPrecision": ToMixedPrecision,
     "MergeComposite": MergeComposite,
     "AnnotateTarget": AnnotateTarget,
     "MergeCompilerRegions": MergeCompilerRegions,
