@@ -24,6 +24,7 @@ from relaylang.syntax.metadata import load_metadata, module_attributes, with_con
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.values import string
 
 
 @dataclass
@@ -225,7 +226,19 @@ def read(
         except SyntaxStop as stop:
             from relaylang.syntax.recover import syntax_errors
 
-            raise RelayError(syntax_errors(tab, tokens, source, stop.at, builder.said)) from None
+            def again(kept: list[str], left_out: Mapping[str, int], split: bool = split) -> list[Diagnostic]:
+                reader = _Reader(source, kept, module, variables, meta)
+                for name, at in left_out.items():
+                    known = reader.defined_globals if name[:1] == "@" else reader.defined_types
+                    known[string(name[1:]) if name[1:2] == '"' else name.removeprefix("@")] = at
+                try:
+                    _run(tab, kept, reader, source, split)
+                    reader.finish()
+                except (SyntaxStop, _Again):
+                    return []
+                return reader.said.items
+
+            raise RelayError(syntax_errors(tab, tokens, source, stop.at, builder.said, again)) from None
 
 
 class _Reader(Builder):

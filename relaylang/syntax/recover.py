@@ -9,6 +9,9 @@ takes the place of what was begun.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
+
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, and_more, error
 from relaylang.source import Span
 from relaylang.suggest import did_you_mean
@@ -21,6 +24,10 @@ from relaylang.syntax.tokens import TokenSource
 
 #: So many errors are told, so many are counted, and so many tokens must follow a repair.
 _LIMIT, _COUNTED, _PROGRESS = 20, 1000, 8
+#: In rubbish no more places than this are looked at, told or not.
+_TRIED = 3000
+#: Reads tokens again: `(tokens, names of what is left out, each with its token) -> what is to be said`.
+Reading = Callable[[list[str], dict[str, int]], list[Diagnostic]]
 CLOSES = {"(": ")", "[": "]", "{": "}"}
 _OPENS = {v: k for k, v in CLOSES.items()}
 _CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
@@ -49,6 +56,8 @@ class Recovery:
         self.found: list[Diagnostic] = []
         self.count = 0
         self.first: int | None = None
+        #: The tokens at which something was wrong; where a definition begins, the token in front of it.
+        self.places: list[int] = []
         #: Open brackets: the sign, its token, the height of the stack in front of that.
         self.open: list[tuple[str, int, int]] = []
         self.owed: list[str] = []
@@ -106,7 +115,7 @@ class Recovery:
 
     def run(self) -> list[Diagnostic]:
         i, count, stuck = 0, len(self.tokens), 0
-        while i < count and self.count < _COUNTED and not self.stopped:
+        while i < count and self.count < _COUNTED and len(self.places) < _TRIED and not self.stopped:
             kind = self.kind(i)
             if kind == "COMMENT":
                 i += 1
@@ -121,6 +130,7 @@ class Recovery:
                 continue
             if self.first is None:
                 self.first = i
+            self.places.append(self.before if self.tokens[i] in _DEFINITIONS and self.before is not None else i)
             at = self.wrong(i, kind)
             stuck = stuck + 1 if at == i else 0
             if at is None or (stuck and not self.tokens[i]):
@@ -439,10 +449,36 @@ class Recovery:
         return False
 
 
-def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, known: Diagnostics) -> list[Diagnostic]:
+def _sound_definitions(tokens: list[str], places: list[int]) -> tuple[list[str], dict[str, int], set[str]] | None:
+    """The tokens with blank comments in place of every definition that has an error in it.
+
+    Also the names of what was left out, and the words with which those definitions begin. None where nothing is sound.
+    """
+    starts = [i for i, t in enumerate(tokens) if t in _DEFINITIONS and not (t == "type" and tokens[i - 1] == "extern")]
+    if not starts or any(at < starts[0] for at in places):
+        return None
+    broken = {bisect_right(starts, at) - 1 for at in places}
+    if len(broken) == len(starts):
+        return None
+    kept = list(tokens)
+    names: dict[str, int] = {}
+    words: set[str] = set()
+    for number in broken:
+        begin = starts[number]
+        end = starts[number + 1] if number + 1 < len(starts) else len(tokens) - 1
+        kept[begin:end] = ["//"] * (end - begin)
+        words.add(tokens[begin])
+        names[tokens[begin + 1 + (tokens[begin] == "extern")].rstrip("([{")] = begin
+    return kept, names, words
+
+
+def syntax_errors(
+    tab: Tables, tokens: list[str], source: TokenSource, at: int, known: Diagnostics, read_again: Reading
+) -> list[Diagnostic]:
     """What there is to say of a text in which the loop stopped at token `at`.
 
-    `known` is what was found until then; of it counts what stands in front of the first error of syntax.
+    `known` is what was found until then; of it counts what stands in front of the first error of syntax. The definitions
+    that have no such error are read once more with `read_again`, which takes tokens and the names of what is left out.
     """
     recovery = Recovery(tab, tokens, source)
     found = recovery.run()
@@ -453,6 +489,16 @@ def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, 
         return found[-1:]
     begins = source.start_of(max(0, (recovery.first if recovery.first is not None else at) - 1))
     before = [d for d in known.items if d.severity == "error" and d.span is not None and d.span.start < begins]
-    every = sorted(before + found, key=lambda d: d.span.start if d.span is not None else 0)[:_LIMIT]
-    hidden = len(before) - len(every) + recovery.count + (known.errors - known.limit if known.errors > known.limit else 0)
-    return every + and_more(hidden, recovery.count < _COUNTED)
+    hidden = known.errors - known.limit if known.errors > known.limit else 0
+    sound = _sound_definitions(tokens, recovery.places) if recovery.count < _LIMIT else None
+    if sound is not None:
+        kept, names, words = sound
+        told = {(d.code, d.span) for d in before}
+        more = read_again(kept, names)
+        if words - {"def"}:  # constructors of a type that was left out are not unknown
+            more = [d for d in more if d.code not in ("R0202", "R0210")]
+        before += [d for d in more if d.severity == "error" and d.span is not None and (d.code, d.span) not in told]
+        before = [d for d in before if all(d.span != other.span for other in found)]
+    every = sorted(before + found, key=lambda d: d.span.start if d.span is not None else 0)
+    hidden += len(every) - len(every[:_LIMIT]) + recovery.count - len(found)
+    return every[:_LIMIT] + and_more(hidden, recovery.count < _COUNTED and len(recovery.places) < _TRIED)

@@ -82,6 +82,20 @@ def test_one_error_in_each_function_is_told_in_each() -> None:
     assert lines == {4 * i + 2 for i in range(0, 30, 3)}
 
 
+def test_names_are_looked_up_in_the_definitions_that_are_sound() -> None:
+    text = """type Num { One, Two }
+def @a() { nn.rellu(1f) }
+def @b(%x: int32 { %x }
+def @c() { @b(1); @d(2); @nowhere(3); Tow() }
+def @d(%n: int32) { add(%n 1) }
+def @e() { %unknown }
+"""
+    found = [(d.span.line, d.code) for d in said(text) if d.span is not None]
+    assert found == [(2, "R0202"), (3, "R0102"), (4, "R0206"), (4, "R0202"), (5, "R0112"), (6, "R0201")]
+    broken_type = "type Num { One( }\ndef @a(%n: Num[]) { (One(), Two(), %y) }\n"
+    assert [(d.span.line, d.code) for d in said(broken_type) if d.span] == [(1, "R0102"), (2, "R0201")]
+
+
 @pytest.mark.parametrize("piece", ["(", "[", "{", ")", "]", "}", ",", "=", "=>", "%", "@", "let ", "def ", "if (", "match (", "1 ",
                                    "Tensor[", "fn (", "%x: ", "\\", "'", "? ", "-> ", "type ", "Cons(", "meta["])  # fmt: skip
 def test_long_rubbish_is_told_quickly(piece: str) -> None:
