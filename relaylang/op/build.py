@@ -22,6 +22,9 @@ from relaylang.op.signatures import GIVEN, PLAIN
 from relaylang.ops import OPS, Op, make_attrs
 from relaylang.ops.record import AttrError
 
+#: What may stand for an operator's argument: an expression, a list of them, a number, an array.
+Argument = Any
+
 #: Functions whose operator has another name.
 OTHER_NAME = {"reverse_reshape": "contrib_reverse_reshape"}
 
