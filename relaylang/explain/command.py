@@ -177,6 +177,15 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0770",
+        "no picture could be made",
+        """Pictures in SVG are made by the program `dot` of Graphviz, which is not there or failed. On Debian or Ubuntu: apt
+        install graphviz. An HTML page (-o net.html) needs no program.""",
+        "$ PATH= relay viz examples/mlp.relay -o net.svg",
+        "$ relay viz examples/mlp.relay -o net.html",
+        "text",
+    ),
+    Page(
         "R0900",
         "internal error of relaylang",
         """Something went wrong inside relaylang; your program may be right. Please report it with the input, the call,

@@ -154,11 +154,11 @@ def _no_token(h: _Here) -> Answer:
         return error("R0101", "strings stand in double quotes", span, fix=fix), repair
     if t == "#" and h.r.source.text.startswith("#[version", place.start):
         at = h.i
-        while h.r.tokens[at] and h.r.source.start_of(at) <= place.start + len(h.r.source.line(place.line)) - place.column:
+        stop = place.start - place.column + 1 + len(h.r.source.line(place.line))
+        while h.r.tokens[at] and h.r.source.start_of(at) < stop:
             at += 1
-        line = h.r.source.line(place.line)
-        end = Span(h.r.source.plain, place.start - place.column + 1 + len(line), place.start - place.column + 1 + len(line))
-        said = error("R0102", "the version header is never closed", place, "opened here", fix=Fix(end, "]", "put `]` here"))
+        close = Fix(Span(h.r.source.plain, stop, stop), "]", "put `]` here")
+        said = error("R0102", "the version header is never closed", place, "opened here", fix=close)
         return said, Repair(at, ("HEADER",)) if h.can("HEADER") else Repair(at)
     if t == "%" and (h.at is None or h.pk in ("LPAR", "COMMA", "EQ", "LET", "NAMEP", "SEMI", "LBRACE", "FREE_VAR") or not h.n):
         repair = Repair(h.after, ("LOCAL",)) if h.can("LOCAL") else None
