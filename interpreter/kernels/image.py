@@ -177,8 +177,9 @@ def bilinear(image: Any, y: Any, x: Any) -> Any:
 def _pixel(image: Any, places: Sequence[Any]) -> Any:
     """The pixels of an image (channels, *space) at whole coordinates, 0 beyond its ends."""
     inside = np.logical_and.reduce([(p >= 0) & (p < n) for p, n in zip(places, image.shape[1:])])
-    at = tuple(np.clip(p, 0, n - 1).astype(np.intp) for p, n in zip(places, image.shape[1:]))
-    return np.where(inside, image[(slice(None), *at)], image.dtype.type(0))
+    at = [np.clip(p, 0, n - 1).astype(np.intp) for p, n in zip(places, image.shape[1:])]
+    every: tuple[Any, ...] = (slice(None), *at)
+    return np.where(inside, image[every], image.dtype.type(0))
 
 
 def _between(image: Any, places: Sequence[Any]) -> Any:

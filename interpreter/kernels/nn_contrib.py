@@ -175,7 +175,8 @@ def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
     height, width = kernel.shape[2:]
     strides, dilation = spread(attrs.strides, 2), spread(attrs.dilation, 2)
     (top, _), (left, _) = paddings(attrs.padding, 2)
-    groups, rows, columns = attrs.deformable_groups, *moves.shape[2:]
+    groups = attrs.deformable_groups
+    rows, columns = moves.shape[2:]
     if data.shape[1] % groups:
         raise KernelError(f"{data.shape[1]} channels do not divide into {groups} groups")
     moves = moves.reshape(len(moves), groups, height, width, 2, rows, columns)

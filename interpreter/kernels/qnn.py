@@ -238,7 +238,7 @@ def hardswish(attrs: Any, x: Any) -> Any:
 
 
 #: The element types that a simulated quantization takes as a value; any other number passes the data through.
-_SIMULATED = {1: np.int8, 2: np.uint8, 3: np.int32}
+_SIMULATED: dict[int, Any] = {1: np.int8, 2: np.uint8, 3: np.int32}
 
 
 def _every(values: Any, axis: int, x: Any) -> Any:

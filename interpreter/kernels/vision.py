@@ -272,7 +272,8 @@ def _regions(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
     """The moved anchors of one image as rows (left, top, right, bottom, score), in the order row, column, anchor."""
     f = np.float32
     anchors = _anchors(attrs)
-    number, height, width = scores.shape[0] // 2, *scores.shape[1:]
+    number = scores.shape[0] // 2
+    height, width = scores.shape[1:]
     stride = f(attrs.feature_stride)
     grid = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(f) * stride
     low = anchors[:, :2] + grid[:, :, None]
