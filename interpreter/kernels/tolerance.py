@@ -15,7 +15,7 @@ ABSOLUTE = {1: 0.05, 2: 2e-4, 4: 2e-6, 8: 1e-13}
 
 #: Operators that only move, compare or select: their floats agree to the bit.
 EXACT = frozenset(
-    "abs adv_index arange argsort batch_flatten broadcast_to broadcast_to_like ceil clip concatenate "
+    "abs adv_index arange argsort broadcast_to broadcast_to_like ceil clip concatenate "
     "contrib_reverse_reshape copy expand_dims floor full full_like gather gather_nd layout_transform "
     "matrix_set_diag max maximum meshgrid min minimum negative nn.batch_flatten nn.batch_to_space_nd "
     "nn.depth_to_space nn.dilate nn.fifo_buffer nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.mirror_pad nn.pad nn.relu "

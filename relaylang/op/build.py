@@ -269,6 +269,8 @@ def documentation(path: str) -> str:
     for field in op.schema.values():
         default = "must be given" if field.required else f"default {field.default!r}"
         lines.append(f"  {field.name}: {field.kind}{' or None' if field.optional else ''}, {default}")
+    if op.rel.__doc__:
+        lines += ["", "Its type: " + " ".join(op.rel.__doc__.split())]
     family = inspect.getmodule(op.rel)
     where = (family.__name__ if family is not None else "relaylang.ops").rsplit(".", 1)[1]
     lines += [
