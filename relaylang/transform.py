@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
-from relaylang.diagnostics import RelayError
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
-from relaylang.ir import Call, Expr, IRModule
+from relaylang.ir import Call, Expr, Function, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
 from relaylang.passes.combine_parallel import (
@@ -25,10 +25,13 @@ from relaylang.passes.combine_parallel import (
 )
 from relaylang.passes.common_subexpr import eliminate_common_subexpr
 from relaylang.passes.context import PassContext, PassInfo, PassInstrument
+from relaylang.passes.convert_layout import convert_layout
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
+from relaylang.passes.first_order_gradient import first_order_gradient
+from relaylang.passes.first_order_gradient import gradient as _gradient
 from relaylang.passes.fold_constant import fold_constant, fold_expr
 from relaylang.passes.fold_scale_axis import backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis
 from relaylang.passes.functions import eta_expand, lambda_lift
@@ -269,6 +272,26 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
     return BuiltinPass("ToMixedPrecision", run, 0)
 
 
+def ConvertLayout(desired_layouts: dict[str, list[str]]) -> Pass:
+    """2-D convolutions and pools in other layouts: {"nn.conv2d": ["NHWC", "default"]}."""
+    return BuiltinPass("ConvertLayout", lambda mod: convert_layout(mod, desired_layouts), 3)
+
+
+def FirstOrderGradient() -> Pass:
+    """Every function returns its result and the gradients of its parameters: `(result, (gradient, ...))`."""
+    return BuiltinPass("FirstOrderGradient", first_order_gradient, 0)
+
+
+def gradient(expr: Function, mod: IRModule | None = None, mode: str = "first_order") -> Function:
+    """A function of the same parameters that returns `(result, (gradient, ...))`; see `FirstOrderGradient`.
+
+    The one mode is "first_order", which takes data flow; `RelayError` (R0511) for what it does not take.
+    """
+    if mode != "first_order":
+        raise RelayError(error("R0501", f"gradient has the mode first_order, not {mode}"))
+    return _gradient(expr, mod)
+
+
 def MergeComposite(pattern_table: Any) -> Pass:
     """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
     return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
@@ -324,6 +347,8 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "QnnCanonicalizeOps": QnnCanonicalizeOps,
     "FakeQuantizationToInteger": FakeQuantizationToInteger,
     "ToMixedPrecision": ToMixedPrecision,
+    "ConvertLayout": ConvertLayout,
+    "FirstOrderGradient": FirstOrderGradient,
     "MergeComposite": MergeComposite,
     "AnnotateTarget": AnnotateTarget,
     "MergeCompilerRegions": MergeCompilerRegions,
@@ -337,7 +362,7 @@ def parse_passes(text: str, more: dict[str, Any] | None = None) -> list[Pass]:
 
 
 __all__ = [
-    "PASSES", "FoldConstantExpr", "FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
+    "PASSES", "FoldConstantExpr", "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
     "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
     "function_pass", "module_pass", "parse_passes", "pass_instrument", *PASSES,
