@@ -5,13 +5,14 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: conformance help demo test setup lint bench-text bench-interpreter clean
+.PHONY: bench-typing conformance help demo test setup lint bench-text bench-interpreter clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
 	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
 	@echo "make lint        ruff and mypy on the installed package"
 	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
+	@echo "make bench-typing  time type inference (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make bench-text  time the reader, checker and printer"
 	@echo "make bench-interpreter  time the evaluator and A-normal form (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make clean       remove $(VENV) and caches"
@@ -30,6 +31,9 @@ lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'
 	@$(BIN)/ruff check .
 	@cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p relaylang
+
+bench-typing: setup
+	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)
 
 conformance: setup
 	@$(BIN)/python -m tests.conformance.record

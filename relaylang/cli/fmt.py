@@ -18,9 +18,9 @@ from relaylang.cli.common import exit_status, report, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import IRModule
-from relaylang.runtime.text import read_bytes, read_text
 from relaylang.prelude.library import _IMPORT as IMPORT
 from relaylang.prelude.library import import_from_std
+from relaylang.runtime.text import read_bytes, read_text
 from relaylang.syntax.format import format_text
 
 #: Marks the comment that stands for an import: a character for private use.

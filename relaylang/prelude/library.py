@@ -38,10 +38,11 @@ _IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 def library(name: str) -> IRModule:
     """A file's definitions, checked, with those that it builds on: "prelude", "nat", or an element type's name for the
     tensor arrays of it."""
+    base: IRModule | None
     if name in DTYPES:
         text, base = dynamic_text(name), library("prelude")
     else:
-        text = resources.files("relaylang").joinpath("std", f"{name}.relay").read_text(encoding="utf-8")
+        text = (resources.files("relaylang") / "std" / f"{name}.relay").read_text(encoding="utf-8")
         base = None if name == "prelude" else library("prelude")
     made = parse(text, f"<std/{name}>", base).module
     assert made is not None
@@ -112,8 +113,8 @@ def import_from_std(mod: IRModule, path: str) -> None:
     if path not in FILES:
         raise RelayError(error("R0221", f"there is no library `{path}`", notes=(f"there are {', '.join(FILES)}",)))
     source = library(FILES[path])
-    for var in [*source.type_definitions, *source.functions]:
-        add(mod, var.name_hint, source)
+    for name in [*source._types, *source._globals]:
+        add(mod, name, source)
 
 
 def read(
@@ -147,9 +148,12 @@ def read(
                 made[gtv] = data
         for function in list(made.functions.values()):
             functions, definitions = uses(function)
-            for used in [*functions.values(), *definitions]:
-                if (used not in made.functions) and (used not in made.type_definitions):
-                    add(made, used.name_hint)
+            for var in functions.values():
+                if var not in made.functions:
+                    add(made, var.name_hint)
+            for gtv in definitions:
+                if gtv not in made.type_definitions:
+                    add(made, gtv.name_hint)
         for data in list(made.type_definitions.values()):
             for gtv in definition_uses(data):
                 if gtv not in made.type_definitions:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from relaylang.ir.expr import Expr, Function, GlobalVar, Let, Var
 from relaylang.ir.module import IRModule
-from relaylang.ir.types import FuncType, Type
+from relaylang.ir.types import FuncType, TensorType, Type
 from relaylang.typing.annotations import Annotations
 from relaylang.typing.report import last_value, name_of, place, result_span
 from relaylang.typing.solver import POISON, Unknown, find
@@ -34,6 +34,18 @@ class Bindings(Annotations):
         self.loose: list[Var] = []  # variables met where nothing had bound them
         self.parameters: set[int] = set()
         self.named: set[int] = set()  # functions whose type others can see while their bodies are looked at
+
+    def is_done(self, expr: Expr) -> bool:
+        """Whether a node has a type from an earlier inference."""
+        known = expr.checked_type
+        if known is None or self.fresh:
+            return False
+        known = self.intern(known) if type(known) is TensorType else self.resolve(known)
+        if not self.is_known(known):
+            return False
+        self.types[id(expr)] = known
+        self.skipped = True
+        return True
 
     def bind_var(self, var: Var, given: Type | None) -> Type:
         """Give a variable its type: its annotation, made to agree with `given`, or that alone."""
@@ -109,8 +121,6 @@ class Bindings(Annotations):
             self.say("R0304", "an external function must have a result type", function.span)
         self.types[id(function)] = signature
         self.order.append(function)
-        if self.ready:
-            self.work()
 
     def visit_global(self, var: GlobalVar, stack: list[Step]) -> None:
         """The type of a module's function: from its annotations, or from its body, which is looked at first."""

@@ -92,18 +92,6 @@ class Inference(Results):
 
     # --- the walk ---
 
-    def is_done(self, expr: Expr) -> bool:
-        """Whether a node has a type from an earlier inference."""
-        known = expr.checked_type
-        if known is None or self.fresh:
-            return False
-        known = self.intern(known) if type(known) is TensorType else self.resolve(known)
-        if not self.is_known(known):
-            return False
-        self.types[id(expr)] = known
-        self.skipped = True
-        return True
-
     def walk(self, stack: list[Step]) -> None:
         types = self.types
         while stack:
@@ -226,6 +214,8 @@ class Inference(Results):
                 made = self.join_arms(node, [yes, no], "the branches of an `if`")
             case Function():
                 self.leave(node)
+                if self.ready:
+                    self.work()
                 return
             case Match(_, clauses):
                 if what == ARM:
