@@ -260,11 +260,17 @@ def dim_text(dim: Dim) -> str:
     return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
 
 
+_MOST_PARTS = 20_000
+
+
 def type_text(ty: Type) -> str:
-    """The type as it stands in Relay text. No recursion on depth."""
+    """The type as it stands in Relay text, for people: what is longer than any of them reads ends with `…`, so that a type
+    whose parts are shared again and again has a text. No recursion on depth."""
     out: list[str] = []
     stack: list[Type | str] = [ty]
     while stack:
+        if len(out) > _MOST_PARTS:
+            return "".join(out) + "…"
         t = stack.pop()
         if isinstance(t, str):
             out.append(t)

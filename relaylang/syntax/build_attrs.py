@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Fix, did_you_mean, error
@@ -11,7 +12,7 @@ from relaylang.ir.types import ANY, TensorType, Type
 from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.build_types import TypeActions
 from relaylang.syntax.choices import not_a_choice
-from relaylang.syntax.metadata import MetaNode
+from relaylang.syntax.metadata import DEEPEST_VALUE, MetaNode
 from relaylang.syntax.scope import shown
 from relaylang.syntax.values import LiteralError, attribute_number, string
 
@@ -310,17 +311,35 @@ class AttrActions(TypeActions):
         return ()
 
     def on_av_list(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        return tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
+        made = tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
+        return self.shallow(made, made, first, last)
 
     def on_av_empty_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return {}
 
     def on_av_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        return dict(v[1])
+        made = dict(v[1])
+        return self.shallow(made, made.values(), first, last)
+
+    def shallow(self, made: AnyValue, items: Collection[AnyValue], first: int, last: int) -> AnyValue:
+        """A list or map that nests no deeper than values do; its depth is kept for the one around it."""
+        depth = 1
+        for item in items:
+            if item.__class__ is tuple or item.__class__ is dict:
+                depth = max(depth, 1 + self.depths.get(id(item), (1,))[0])
+        if depth > DEEPEST_VALUE:
+            if self.once("R0109", "too deep"):
+                title = f"the value of an attribute nests more than {DEEPEST_VALUE} deep"
+                self.report(error("R0109", title, self.place(first, last)))
+            return _WRONG
+        if depth > 1:
+            self.depths[id(made)] = depth, made
+        return made
 
     def on_av_pairs(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         items = [(x, first + 1) if x.__class__ is str else x for x in v[1]]
-        return self.attr_values(items)
+        made = self.attr_values(items)
+        return self.shallow(made, made.values(), first, last)
 
     def on_amap_first(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return [(string(v[0]), v[2])]

@@ -31,6 +31,11 @@ define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has 
 MODULE_KEY = "IRModule"
 
 
+#: How deep lists and maps nest at most that are attributes' values, and how many values there are at most in one that a
+#: section makes out of nodes which it refers to again and again.
+DEEPEST_VALUE = 100
+_MOST_VALUES = 10_000_000
+
 _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 
@@ -99,12 +104,13 @@ class _Damaged(Exception):
 class Document:
     """A section as it was read: its nodes, and its tensors in base64."""
 
-    __slots__ = ("_arrays", "_values", "blobs", "nodes")
+    __slots__ = ("_arrays", "_extents", "_values", "blobs", "nodes")
 
     def __init__(self, nodes: list[AnyValue], blobs: list[AnyValue]) -> None:
         self.nodes = nodes
         self.blobs = blobs
         self._values: dict[int, AnyValue] = {}
+        self._extents: dict[int, tuple[int, int]] = {}  # how deep a node's value nests, and how many values it holds
         self._arrays: dict[int, np.ndarray] = {}
 
     def number(self, text: AnyValue) -> int:
@@ -162,6 +168,7 @@ class Document:
             node = self.node(number)
             needs = [n for n in self._needs(node) if n not in values]
             if not needs:
+                self._measure(number, node)
                 values[number] = self._make(number, node)
                 stack.pop()
                 continue
@@ -170,6 +177,17 @@ class Document:
             opened.add(number)
             stack.extend(needs)
         return values[root]
+
+    def _measure(self, number: int, node: dict[str, AnyValue]) -> None:
+        """Refuse what is small in the section and large as a value."""
+        parts = [self._extents.get(n, (0, 1)) for n in self._needs(node)]
+        depth = 1 + max([d for d, _ in parts], default=0)
+        count = 1 + sum([c for _, c in parts])
+        if depth > DEEPEST_VALUE:
+            raise _Damaged(f"the value of node {number} nests more than {DEEPEST_VALUE} deep")
+        if count > max(_MOST_VALUES, 2 * len(self.nodes)):
+            raise _Damaged(f"the value of node {number} has more than {_MOST_VALUES} parts")
+        self._extents[number] = depth, count
 
     def _needs(self, node: dict[str, AnyValue]) -> list[int]:
         key = node.get("type_key", "")

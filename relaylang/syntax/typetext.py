@@ -16,6 +16,9 @@ from relaylang.ir.types import (
     TypeVar,
 )
 
+#: How many parts a type has at most that stands in a comment: ours, TVM's.
+LARGEST = (250, 100_000)
+
 
 class TypeText:
     """Writes types. One type object is written once; type variables are named when they are first met.
@@ -23,23 +26,59 @@ class TypeText:
     `meta(type_key, value)` gives the `meta[...]` text of an extent that nothing binds.
     """
 
-    __slots__ = ("_comments", "_in_scope", "_kept", "_meta", "_named", "_texts", "_tvm")
+    __slots__ = ("_comments", "_in_scope", "_kept", "_meta", "_named", "_sizes", "_texts", "_tvm")
 
     def __init__(self, style: str, meta: Callable[[str, AnyValue], str]) -> None:
         self._meta = meta
         self._tvm = style == "tvm"
         self._texts: dict[int, str] = {}
         self._comments: dict[int, str] = {}
+        self._sizes: dict[int, int] = {}
         self._named: dict[int, str] = {}
         self._in_scope: dict[str, int] = {}
         self._kept: list[Type] = []
 
     def comment(self, ty: Type) -> str:
-        """` /* ty=TYPE */`"""
+        """` /* ty=TYPE */`, or nothing where the type is larger than anybody reads.
+
+        A value's type can be larger than the program: `n` tuples around each other have types of `n * n` parts, and if each
+        holds the one before it twice, of two to the power of `n`.
+        """
         text = self._comments.get(id(ty))
         if text is None:
-            text = self._comments[id(ty)] = f" /* ty={self.text(ty)} */"
+            short = type(ty) is TensorType or self._size(ty) <= LARGEST[self._tvm]
+            text = self._comments[id(ty)] = f" /* ty={self.text(ty)} */" if short else ""
+            self._kept.append(ty)
         return text
+
+    def _size(self, root: Type) -> int:
+        """How many parts a type's text has. Each type object is looked at once."""
+        sizes = self._sizes
+        stack = [root]
+        while stack:
+            ty = stack[-1]
+            if id(ty) in sizes:
+                stack.pop()
+                continue
+            match ty:
+                case TupleType(fields):
+                    parts: Sequence[Type] = fields
+                case FuncType(arg_types, ret_type):
+                    parts = (*arg_types, ret_type)
+                case TypeCall(_, args):
+                    parts = args
+                case RefType(value):
+                    parts = (value,)
+                case _:
+                    parts = ()
+            waiting = [part for part in parts if id(part) not in sizes]
+            if waiting:
+                stack += waiting
+                continue
+            sizes[id(ty)] = 1 + sum([sizes[id(part)] for part in parts])
+            self._kept.append(ty)
+            stack.pop()
+        return sizes[id(root)]
 
     def text(self, ty: Type) -> str:
         """The type in Relay text."""

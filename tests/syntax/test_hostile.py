@@ -1,0 +1,161 @@
+"""Hostile input: a result or a diagnostic, in time and memory linear in the input. `benchmarks/hostile.py` does it at full size."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir import Call, Constant, Expr, Function, Let, Tuple, Var, const, structural_equal, structural_hash
+from relaylang.ops import OPS
+from relaylang.passes.to_anf import to_anf
+from relaylang.syntax import astext, parse
+from relaylang.syntax.format import format_text
+from relaylang.testing.hostile import SMALL, TEXTS, survive
+from relaylang.typing import infer
+from tests.cli.command import one_diagnostic, relay
+
+#: Levels, items or letters. Python's own recursion limit is 1000.
+SIZE = 150
+DEEP = 1_500
+#: Those that say nothing about time: what is measured is lost in what a text costs anyway.
+LEAST = 0.01
+#: "Long" texts that are programs of many nodes.
+OF_MANY = ("a long list", "a long dashed variable", "a long dotted variable")
+
+
+def cost(name: str, size: int) -> float:
+    """The least processor time of two runs."""
+    text = TEXTS[name](size)
+    best = 1e9
+    for _ in range(2):
+        gc.collect()
+        start = time.process_time()
+        survive(text)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_time_grows_with_the_text(name: str) -> None:
+    size = SIZE * (200 if name.startswith("a long") and name not in OF_MANY else 1)
+    if name in ("tuples", "functions", "functions of one parameter"):
+        size = 4 * SIZE  # below, the types in the comments grow, too
+    few, many = cost(name, size), cost(name, 4 * size)
+    assert many < LEAST or many < 10 * max(few, LEAST / 10), (few, many)
+
+
+@pytest.mark.parametrize("name", ["parentheses", "calls", "lets in a row", "tuples", "matches", "tuple types", "each twice",
+                                  "a long comment", "brackets never closed", "unknown operators", "lists of lists"])  # fmt: skip
+def test_memory_grows_with_the_text(name: str) -> None:
+    def peak(size: int) -> int:
+        text = TEXTS[name](size)
+        survive(text)
+        tracemalloc.start()
+        survive(text)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    small = 100 if name != "tuples" else 500
+    assert peak(4 * small) < 6 * peak(small) + 200_000
+
+
+@pytest.mark.parametrize("name", ["parentheses", "calls", "functions", "ifs", "matches", "lets as values", "tuple types",
+                                  "tuple patterns", "function types", "nested comments", "references", "constructors"])  # fmt: skip
+def test_depth_beyond_pythons_stack(name: str) -> None:
+    assert not isinstance(survive(TEXTS[name](DEEP)), RelayError) or name == "nested comments"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_texts_with_large_meanings(name: str) -> None:
+    tracemalloc.start()
+    result = survive(SMALL[name])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    if "tensor" in name or "double" in name:
+        assert isinstance(result, RelayError) and result.diagnostics[0].code == "R0010"
+
+
+@pytest.mark.parametrize("name", ["parentheses", "calls", "ifs", "matches", "lets as values", "comments never closed",
+                                  "brackets never closed", "tuple types", "lists of lists", "nested comments"])  # fmt: skip
+def test_the_formatter_survives_them(name: str) -> None:
+    try:
+        assert format_text(TEXTS[name](1_100))
+    except RelayError as wrong:
+        assert wrong.diagnostics
+
+
+def test_the_errors_are_few_and_short() -> None:
+    for name in ("unknown operators", "type errors", "brackets never opened", "one name again and again", "quotes"):
+        result = survive(TEXTS[name](2_000))
+        assert isinstance(result, RelayError)
+        assert 1 <= len(result.diagnostics) <= 21
+        assert len(str(result)) < 40_000, name
+
+
+def test_deep_programs_made_by_hand() -> None:
+    """Graphs that no text ever was: printed, checked, compared, hashed, normalised and freed."""
+    def chain() -> Expr:
+        x = Var("x")
+        node: Expr = x
+        for _ in range(10_000):
+            node = Call(OPS["log"], [node])
+        return Function([x], node)
+
+    def lets() -> Expr:
+        node: Expr = const(1.0)
+        for i in range(3_000):
+            node = Let(Var(f"v{i}"), Call(OPS["log"], [const(1.0)]), node)
+        return node
+
+    for make in (chain, lets):
+        one, other = make(), make()
+        assert structural_equal(one, other) and structural_hash(one) == structural_hash(other)
+        again = parse(astext(one)).value
+        assert structural_equal(one, again)
+        infer(one, fragment=True)
+        to_anf(one)  # type: ignore[type-var]
+        del one, other, again
+        gc.collect()
+
+
+def test_sharing_without_end_by_hand() -> None:
+    node: Expr = Constant(const(1.0).data)
+    for _ in range(200):
+        node = Tuple([node, node])
+    infer(node, fragment=True)
+    text = astext(node)
+    assert len(text) < 2_000_000
+    assert structural_equal(node, parse(text).value)
+    assert len(str(node.checked_type)) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\xff\xfe1", "R0003"),
+        (b"add(1, \xc3)", "R0003"),
+        (b"1\x00", "R0003"),
+        (b"\xed\xa0\x80", "R0003"),
+        (b"   \n", "R0002"),
+        (b"", "R0002"),
+        (b"1\n#[metadata]\n{", "R0010"),
+    ],
+)
+def test_files_that_are_no_text(data: bytes, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.relay"
+    path.write_bytes(data)
+    for verb in ("check", "print", "fmt", "run"):
+        one_diagnostic(relay(capsys, verb, path), 1, code)
+
+
+def test_line_ends_and_a_byte_order_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.relay"
+    path.write_bytes(b"\xef\xbb\xbffn (%x) {\r\n  %1 = log(%x)\r\n  %1\r\n}\r\n")
+    assert relay(capsys, "check", "-q", path).status == 0
