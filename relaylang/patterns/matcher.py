@@ -78,6 +78,7 @@ class Matcher:
         self.furthest = furthest
         self.memo: dict[DFPattern, list[Expr]] = {}
         self.trail: list[tuple[DFPattern, Expr]] = []
+        self.entered: list[tuple[DFPattern, Expr]] = []  # calls whose operator fits and whose arguments are being met
         self.root: Expr | None = None
         self.memoize = True
 
@@ -85,6 +86,7 @@ class Matcher:
         """Whether the expression matches; `memo` and `trail` then say how. Raises `RelayError` for endless patterns."""
         self.memo = {}
         self.trail = []
+        self.entered = []
         self.root = expr
         self.memoize = True
         try:
@@ -115,8 +117,9 @@ class Matcher:
 
     def fail(self, pattern: DFPattern, expr: Expr) -> bool:
         best = self.furthest
-        if best is not None and len(self.trail) > best.met:
-            best.met, best.pattern, best.expr, best.trail = len(self.trail), pattern, expr, list(self.trail)
+        if best is not None and len(self.trail) + len(self.entered) > best.met:
+            best.trail = [*self.trail, *self.entered]
+            best.met, best.pattern, best.expr = len(best.trail), pattern, expr
         return False
 
     def visit(self, pattern: DFPattern, expr: Expr) -> bool:
@@ -192,11 +195,12 @@ class Matcher:
         args = call.args
         if pattern.rest and len(args) > len(pattern.args):
             args = args[: len(pattern.args)]
-        if self.all(pattern, pattern.args, args, call):
-            return True
-        if len(args) == 2 and isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
-            return self.all(pattern, pattern.args[::-1], args, call)
-        return False
+        self.entered.append((pattern, call))
+        fits = self.all(pattern, pattern.args, args, call)
+        if not fits and len(args) == 2 and isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
+            fits = self.all(pattern, pattern.args[::-1], args, call)
+        self.entered.pop()
+        return fits
 
     def associated(self, pattern: CallPattern, call: Call) -> bool:
         """`(a * b) / c` also matches `a * (b / c)`, and the other way round."""
