@@ -69,6 +69,13 @@ def suggestions(text: str, names: Names) -> Iterator[Suggestion]:
     yield from _plain(word, before, names)
 
 
+def in_expression(before: str, names: Names) -> Iterator[Suggestion]:
+    """What may stand behind a text that is an expression or a program, the best first."""
+    found = _WORD.search(before)
+    word = found.group() if found else ""
+    yield from _plain(word, before[: len(before) - len(word)], names)
+
+
 def _command(text: str, word: str, names: Names) -> Iterator[Suggestion]:
     name, space, argument = text.partition(" ")
     if not space:

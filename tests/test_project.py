@@ -39,6 +39,7 @@ FLOORS = [
     {"frontends"},
     {"api", "transform", "analysis", "partitioning", "plugins", "testing", "viz"},
     {"repl"},
+    {"lsp"},
     {"cli"},
 ]
 

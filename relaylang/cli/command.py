@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
+    "lsp": ("relaylang.cli.lsp", "the language server for editors"),
     "doctor": ("relaylang.cli.doctor", "what works on this machine, and how to get what is missing"),
     "completion": ("relaylang.cli.completion", "write a completion script for bash, zsh or fish"),
 }

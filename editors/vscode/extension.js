@@ -1,0 +1,28 @@
+// Starts `relay lsp` for .relay files.
+"use strict";
+const vscode = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+
+let client;
+
+async function start() {
+  const [command, ...args] = vscode.workspace.getConfiguration("relay").get("command");
+  client = new LanguageClient("relay", "Relay", { command, args }, { documentSelector: [{ language: "relay" }] });
+  try {
+    await client.start();
+  } catch (problem) {
+    vscode.window.showErrorMessage(`Relay: \`${command}\` cannot be started (${problem.message}). pip install 'relaylang[lsp]', or set relay.command.`);
+  }
+}
+
+exports.activate = async (context) => {
+  context.subscriptions.push(
+    vscode.commands.registerCommand("relay.restart", async () => {
+      if (client) await client.stop().catch(() => {});
+      await start();
+    })
+  );
+  await start();
+};
+
+exports.deactivate = () => (client ? client.stop() : undefined);

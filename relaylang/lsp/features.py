@@ -1,0 +1,275 @@
+"""What editors ask, answered in offsets of the text: no protocol here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from relaylang.diagnostics import Diagnostic, Fix
+from relaylang.ir import Call, type_text
+from relaylang.ir.types import Type
+from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.scan import Symbol, Token
+from relaylang.ops import OPS
+from relaylang.ops.record import Op
+from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
+from relaylang.repl.completer import Suggestion, in_expression
+from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
+from relaylang.syntax.format import format_text
+
+_VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
+_GLOBAL = re.compile(r'@(?:[A-Za-z_][\w.]*|"(?:[^"\\\n]|\\.)+")')
+_WORD = re.compile(r"[A-Za-z_]\w*")
+#: How much of the text in front of the cursor is looked at.
+_REACH = 8000
+
+#: The kinds of words, for colours.
+TOKEN_TYPES = [
+    *("variable", "parameter", "function", "type", "enumMember", "property"),
+    *("keyword", "number", "string", "comment", "operator", "macro"),
+]
+
+
+class Names:
+    """The names at a place, as the completer asks for them."""
+
+    def __init__(self, analysis: Analysis, offset: int) -> None:
+        self._analysis = analysis
+        self._offset = offset
+
+    def variables(self) -> dict[str, Type | None]:
+        return {name[1:]: None for name in self._analysis.scan.visible(self._offset)}
+
+    def global_names(self) -> dict[str, str]:
+        found = self._analysis.scan.globals
+        return {name[1:]: self._analysis.symbol_type(s) or "" for name, s in found.items() if s.definition is not None}
+
+    def constructor_names(self) -> dict[str, str]:
+        return {
+            c.name: f"constructor of {t.name}" for t in self._analysis.scan.types.values() for c in t.children
+        }
+
+
+def op_markdown(op: Op) -> str:
+    """An operator's page."""
+    lines = ["```relay", f"{op.name}({', '.join(parameters(op))})", "```"]
+    if op.doc:
+        lines.append(op.doc)
+    rule = type_rule(op)
+    if rule:
+        lines += ["", f"Type: {rule}"]
+    if op.schema:
+        lines.append("")
+        lines += [f"- `{f.name}`: {kind_text(f)}; {default_text(f)}" for f in op.schema.values()]
+    shown = example(op)
+    if shown is not None:
+        lines += ["", "```relay", shown.text, f"// : {shown.result}", "```"]
+    return "\n".join(lines)
+
+
+def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
+    """The word at an offset, and what there is to say about it as Markdown."""
+    found = analysis.scan.symbol_at(offset)
+    if found is None:
+        token = analysis.scan.token_at(offset)
+        if token is not None and token.start in analysis.scan.attributes:
+            return _attribute(analysis, token)
+        return None
+    token, symbol = found
+    if symbol.kind == "operator":
+        op = OPS[symbol.name]
+        call = analysis.call_at(token.start)
+        ty = call.checked_type if isinstance(call, Call) else None
+        here = f"```relay\n: {type_text(ty)}\n```\n" if ty is not None else ""
+        return token, here + op_markdown(op)
+    if symbol.kind == "type":
+        inside = ", ".join(c.name for c in symbol.children)
+        return token, f"```relay\ntype {symbol.name} {{ {inside} }}\n```"
+    if symbol.kind == "constructor":
+        return token, f"```relay\n{_line(analysis, symbol)}\n```"
+    says = analysis.symbol_type(symbol)
+    return token, f"({symbol.kind})\n```relay\n{symbol.name}: {says or '?'}\n```"
+
+
+def _line(analysis: Analysis, symbol: Symbol) -> str:
+    """A definition's text up to the end of its line or its comma."""
+    assert symbol.definition is not None
+    text = analysis.text[symbol.definition.start :].split("\n", 1)[0]
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if depth < 0 or (c == "," and not depth):
+            return text[:i].strip()
+    return text.strip()
+
+
+def _attribute(analysis: Analysis, token: Token) -> tuple[Token, str] | None:
+    call = open_call(analysis.text[max(0, token.start - _REACH) : token.start])
+    op = OPS.get(call.name) if call is not None else None
+    field = op.schema.get(token.text) if op is not None else None
+    if field is None or op is None:
+        return None
+    return token, f"```relay\n{field.name}: {field.kind}\n```\n{kind_text(field)}; {default_text(field)}, of `{op.name}`"
+
+
+def definition(analysis: Analysis, offset: int) -> Token | None:
+    found = analysis.scan.symbol_at(offset)
+    return found[1].definition if found is not None else None
+
+
+def references(analysis: Analysis, offset: int, with_definition: bool = True) -> list[Token]:
+    """Every place of the name at an offset."""
+    found = analysis.scan.symbol_at(offset)
+    if found is None:
+        return []
+    symbol = found[1]
+    places = symbol.places()
+    return [p for p in places if with_definition or p is not symbol.definition]
+
+
+class CannotRename(Exception):
+    """Why a name cannot be another one."""
+
+
+def renamable(analysis: Analysis, offset: int) -> Token:
+    """The name at an offset. Raises `CannotRename` where it is none of this text's."""
+    found = analysis.scan.symbol_at(offset)
+    if found is None:
+        raise CannotRename("there is no name here")
+    token, symbol = found
+    if symbol.kind == "operator" or (symbol.definition is None and symbol.kind != "variable"):
+        raise CannotRename(f"{symbol.name} is not defined in this text")
+    return token
+
+
+def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]:
+    """The places of the name at an offset and what stands there then. Raises `CannotRename`."""
+    token = renamable(analysis, offset)
+    symbol = analysis.scan.at[token.start][1]
+    sigil = symbol.name[0] if symbol.name[0] in "%@" else ""
+    text = new if not sigil or new.startswith(sigil) else sigil + new
+    pattern = {"%": _VARIABLE, "@": _GLOBAL}.get(sigil, _WORD)
+    if not pattern.fullmatch(text):
+        raise CannotRename(f"{new} is no name here" + ("; write it as " + sigil + '"..."' if sigil else ""))
+    if text != symbol.name and _taken(analysis, symbol, text):
+        raise CannotRename(f"{text} is another thing here")
+    return [(place, text) for place in symbol.places()]
+
+
+def _taken(analysis: Analysis, symbol: Symbol, name: str) -> bool:
+    scan = analysis.scan
+    if symbol.kind == "function":
+        return name in scan.globals
+    if symbol.kind in ("type", "constructor"):
+        return name in scan.types or name in scan.constructors or name in OPS
+    for other in scan.symbols:
+        if other.name == name and other.kind in ("variable", "parameter"):
+            low, high = other.begin, other.end if other.end >= 0 else len(analysis.text)
+            mine = symbol.begin, symbol.end if symbol.end >= 0 else len(analysis.text)
+            if other.definition is None or (low <= mine[1] and mine[0] <= high):
+                return True
+    return False
+
+
+def completion(analysis: Analysis, offset: int) -> list[Suggestion]:
+    """What may stand at an offset. Nothing inside comments and strings."""
+    token = analysis.scan.token_at(offset)
+    if token is not None and token.kind in ("comment", "string", "meta") and token.start < offset:
+        return []
+    before = analysis.text[max(0, offset - _REACH) : offset]
+    names = Names(analysis, offset)
+    visible = analysis.scan.visible(offset)
+    out = []
+    for s in in_expression(before, names):
+        if s.text.startswith("%"):
+            symbol = visible.get(s.text)
+            if symbol is None:
+                continue
+            s = s._replace(says=analysis.symbol_type(symbol) or "")
+        out.append(s)
+    return out
+
+
+def signature(analysis: Analysis, offset: int) -> Signature | None:
+    """The signature of the call that is open at an offset."""
+    call = open_call(analysis.text[max(0, offset - _REACH) : offset])
+    if call is None:
+        return None
+    if call.name.startswith("@"):
+        symbol = analysis.scan.globals.get(call.name)
+        says = analysis.symbol_type(symbol) if symbol is not None else None
+        return function_signature(call, says) if says else None
+    return op_signature(call) or _constructor(analysis, call)
+
+
+def _constructor(analysis: Analysis, call: OpenCall) -> Signature | None:
+    symbol = analysis.scan.constructors.get(call.name)
+    return function_signature(call, _line(analysis, symbol).removeprefix(call.name)) if symbol is not None else None
+
+
+def outline(analysis: Analysis) -> list[Symbol]:
+    """The functions and types, in order."""
+    return sorted((s for s in analysis.scan.symbols if s.kind in ("function", "type") and s.definition), key=lambda s: s.begin)
+
+
+def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
+    """Each word's offset, length and kind (of `TOKEN_TYPES`), and whether it is a definition. Lines are not crossed."""
+    scan = analysis.scan
+    plain = {"keyword": "keyword", "constant": "keyword", "number": "number", "string": "string", "comment": "comment",
+             "type": "type", "header": "macro", "arrow": "operator"}  # fmt: skip
+    names = {"variable": "variable", "parameter": "parameter", "function": "function", "type": "type",
+             "constructor": "enumMember", "operator": "function"}  # fmt: skip
+    for t in scan.tokens:
+        known = scan.at.get(t.start)
+        if known is not None:
+            yield t.start, len(t.text), names[known[1].kind], known[1].definition is t
+        elif t.start in scan.attributes:
+            yield t.start, len(t.text), "property", False
+        elif t.kind in plain:
+            at = t.start
+            for line in t.text.split("\n"):
+                if line:
+                    yield at, len(line), plain[t.kind], False
+                at += len(line) + 1
+
+
+def formatted(analysis: Analysis) -> str | None:
+    """The text in its canonical form, None where it is wrong. Raises `RelayError`."""
+    return format_text(analysis.text, analysis.name)
+
+
+def hints(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str]]:
+    """Types that are not written, and where they would stand."""
+    text = analysis.text
+    for symbol in analysis.scan.symbols:
+        token = symbol.definition
+        if token is None or symbol.kind not in ("variable", "parameter") or not first <= token.start <= last:
+            continue
+        if text[token.end : token.end + 20].lstrip(" ").startswith((":", "/* ty=")):
+            continue
+        says = analysis.symbol_type(symbol)
+        if says:
+            yield token.end, f": {says}"
+
+
+@dataclass
+class Action:
+    """A repair that a diagnostic suggests."""
+
+    title: str
+    fix: Fix
+    diagnostic: Diagnostic
+
+
+def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
+    """The repairs of what is wrong between two offsets."""
+    out = []
+    for d in analysis.diagnostics:
+        if d.fix is None or d.span is None or d.span.source.name != analysis.name:
+            continue
+        places = [d.span, d.fix.span]
+        if any(p.start <= last and first <= p.end for p in places):
+            replaced = d.fix.replacement
+            out.append(Action(d.fix.title or (f"write `{replaced}`" if replaced else "remove it"), d.fix, d))
+    return out

@@ -1,0 +1,288 @@
+"""The language server: pygls in front of `features`. Texts are read again a moment after the last keystroke."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+
+from relaylang.diagnostics import Diagnostic, Label, RelayError
+from relaylang.lsp import features
+from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.scan import Symbol, Token
+from relaylang.ops import OPS
+from relaylang.source import Span
+
+#: How long a text must rest before it is read again, in seconds.
+_REST = 0.05
+_SEVERITIES = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "note": lsp.DiagnosticSeverity.Information,
+}
+#: What editors need not be told: that there is no version line.
+_QUIET = frozenset({"R0150"})
+_SYMBOLS = {
+    "function": lsp.SymbolKind.Function,
+    "type": lsp.SymbolKind.Enum,
+    "constructor": lsp.SymbolKind.EnumMember,
+}
+
+
+class RelayServer(LanguageServer):
+    """The server and the texts' analyses."""
+
+    def __init__(self) -> None:
+        super().__init__("relaylang", version("relaylang"))
+        self.known: dict[str, tuple[int | None, Analysis]] = {}
+
+    def analysis(self, uri: str) -> Analysis:
+        """The analysis of a text as it is now."""
+        document = self.workspace.get_text_document(uri)
+        known = self.known.get(uri)
+        if known is not None and known[0] == document.version and known[1].text == document.source:
+            return known[1]
+        encoding = self.workspace.position_encoding or "utf-16"
+        unit = str(getattr(encoding, "value", encoding))
+        made = Analysis(document.source, document.path or uri, unit, known[1] if known is not None else None)
+        self.known[uri] = (document.version, made)
+        return made
+
+    def publish(self, uri: str) -> None:
+        """Send what is wrong with a text."""
+        analysis = self.analysis(uri)
+        items = [_diagnostic(analysis, d, uri) for d in analysis.diagnostics if d.code not in _QUIET]
+        document = self.workspace.get_text_document(uri)
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, items, document.version))
+
+
+def _range(analysis: Analysis, start: int, end: int) -> lsp.Range:
+    return lsp.Range(lsp.Position(*analysis.lines.position(start)), lsp.Position(*analysis.lines.position(end)))
+
+
+def _token_range(analysis: Analysis, token: Token) -> lsp.Range:
+    return _range(analysis, token.start, token.end)
+
+
+def _span_range(analysis: Analysis, span: Span) -> lsp.Range:
+    return _range(analysis, span.start, max(span.end, span.start + 1))
+
+
+def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
+    span = d.span
+    here = span is not None and span.source.name == analysis.name
+    others: list[Label] = [label for label in d.labels if label.span is not span and label.span.source.name == analysis.name]
+    own = next((label.text for label in d.labels if label.span is span and label.text), "")
+    message = "\n".join([d.title + (f" ({own})" if own else ""), *d.notes])
+    related = [
+        lsp.DiagnosticRelatedInformation(lsp.Location(uri, _span_range(analysis, o.span)), o.text or "see here") for o in others
+    ]
+    return lsp.Diagnostic(
+        _span_range(analysis, span) if here and span is not None else _range(analysis, 0, 0),
+        message,
+        severity=_SEVERITIES[d.severity],
+        code=d.code,
+        source="relay",
+        related_information=related or None,
+    )
+
+
+def make_server() -> RelayServer:
+    """The server with its features."""
+    server = RelayServer()
+
+    def at(params: Any) -> tuple[Analysis, int]:
+        analysis = server.analysis(params.text_document.uri)
+        return analysis, analysis.lines.offset(params.position.line, params.position.character)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        await asyncio.sleep(_REST)
+        if uri in server.workspace.text_documents and server.workspace.get_text_document(uri).version == params.text_document.version:
+            server.publish(uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        server.known.pop(params.text_document.uri, None)
+        server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        analysis, offset = at(params)
+        found = features.hover(analysis, offset)
+        if found is None:
+            return None
+        token, text = found
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), _token_range(analysis, token))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
+        analysis, offset = at(params)
+        token = features.definition(analysis, offset)
+        return lsp.Location(params.text_document.uri, _token_range(analysis, token)) if token is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
+        analysis, offset = at(params)
+        found = features.references(analysis, offset, params.context.include_declaration)
+        return [lsp.Location(params.text_document.uri, _token_range(analysis, t)) for t in found]
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlight(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        analysis, offset = at(params)
+        return [lsp.DocumentHighlight(_token_range(analysis, t)) for t in features.references(analysis, offset)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
+        analysis, offset = at(params)
+        try:
+            token = features.renamable(analysis, offset)
+        except features.CannotRename:
+            return None
+        return lsp.PrepareRenamePlaceholder(_token_range(analysis, token), token.text)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
+        analysis, offset = at(params)
+        try:
+            found = features.rename(analysis, offset, params.new_name)
+        except features.CannotRename as why:
+            raise JsonRpcInvalidParams(str(why)) from None
+        edits = [lsp.TextEdit(_token_range(analysis, t), text) for t, text in found]
+        return lsp.WorkspaceEdit({params.text_document.uri: edits})
+
+    triggers = lsp.CompletionOptions(trigger_characters=["%", "@", ".", "("], resolve_provider=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)
+    def completion(params: lsp.CompletionParams) -> lsp.CompletionList:
+        analysis, offset = at(params)
+        items = []
+        for i, s in enumerate(features.completion(analysis, offset)):
+            edit = lsp.TextEdit(_range(analysis, offset - s.length, offset), s.text)
+            kind = _completion_kind(s.text, s.says)
+            items.append(
+                lsp.CompletionItem(s.text, kind=kind, detail=s.says or None, text_edit=edit, sort_text=f"{i:05d}")
+            )
+        return lsp.CompletionList(False, items)
+
+    @server.feature(lsp.COMPLETION_ITEM_RESOLVE)
+    def resolve(item: lsp.CompletionItem) -> lsp.CompletionItem:
+        op = OPS.get(item.label)
+        if op is not None:
+            item.documentation = lsp.MarkupContent(lsp.MarkupKind.Markdown, features.op_markdown(op))
+        return item
+
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ",", "="]))
+    def signature(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        analysis, offset = at(params)
+        found = features.signature(analysis, offset)
+        if found is None:
+            return None
+        label = "".join(text for _, text in found.parts())
+        shown = [lsp.ParameterInformation(p) for p in found.parameters]
+        active = found.active if 0 <= found.active < len(shown) else None
+        return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=shown, active_parameter=active)], 0, active)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        analysis = server.analysis(params.text_document.uri)
+        return [_symbol(analysis, s) for s in features.outline(analysis)]
+
+    legend = lsp.SemanticTokensLegend(features.TOKEN_TYPES, ["definition"])
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
+    def semantic_tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        analysis = server.analysis(params.text_document.uri)
+        return lsp.SemanticTokens(_token_data(analysis))
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    def formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
+        analysis = server.analysis(params.text_document.uri)
+        try:
+            text = features.formatted(analysis)
+        except RelayError:
+            return None
+        if text is None or text == analysis.text:
+            return []
+        return [lsp.TextEdit(_range(analysis, 0, len(analysis.text)), text)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
+    def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        analysis = server.analysis(uri)
+        first = analysis.lines.offset(params.range.start.line, params.range.start.character)
+        last = analysis.lines.offset(params.range.end.line, params.range.end.character)
+        out = []
+        for a in features.actions(analysis, first, last):
+            edit = lsp.TextEdit(_range(analysis, a.fix.span.start, a.fix.span.end), a.fix.replacement)
+            out.append(
+                lsp.CodeAction(
+                    a.title,
+                    kind=lsp.CodeActionKind.QuickFix,
+                    diagnostics=[_diagnostic(analysis, a.diagnostic, uri)],
+                    edit=lsp.WorkspaceEdit({uri: [edit]}),
+                    is_preferred=True,
+                )
+            )
+        return out
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def inlay_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        analysis = server.analysis(params.text_document.uri)
+        first = analysis.lines.offset(params.range.start.line, params.range.start.character)
+        last = analysis.lines.offset(params.range.end.line, params.range.end.character)
+        return [
+            lsp.InlayHint(lsp.Position(*analysis.lines.position(offset)), text, kind=lsp.InlayHintKind.Type)
+            for offset, text in features.hints(analysis, first, last)
+        ]
+
+    return server
+
+
+def _completion_kind(text: str, says: str) -> lsp.CompletionItemKind:
+    if text.startswith("%"):
+        return lsp.CompletionItemKind.Variable
+    if text.startswith("@") or text in OPS:
+        return lsp.CompletionItemKind.Function
+    if text.endswith("="):
+        return lsp.CompletionItemKind.Property
+    return lsp.CompletionItemKind.Keyword if says == "keyword" else lsp.CompletionItemKind.EnumMember
+
+
+def _symbol(analysis: Analysis, symbol: Symbol) -> lsp.DocumentSymbol:
+    assert symbol.definition is not None
+    end = max(symbol.end, symbol.definition.end)
+    return lsp.DocumentSymbol(
+        symbol.name,
+        _SYMBOLS[symbol.kind],
+        _range(analysis, min(symbol.begin, symbol.definition.start), end),
+        _token_range(analysis, symbol.definition),
+        detail=analysis.symbol_type(symbol) or None,
+        children=[_symbol(analysis, c) for c in symbol.children] or None,
+    )
+
+
+def _token_data(analysis: Analysis) -> Sequence[int]:
+    data: list[int] = []
+    line = column = 0
+    kinds = {name: i for i, name in enumerate(features.TOKEN_TYPES)}
+    for offset, length, kind, defines in features.colors(analysis):
+        at_line, at_column = analysis.lines.position(offset)
+        size = analysis.lines.position(offset + length)[1] - at_column
+        data += [at_line - line, at_column - column if at_line == line else at_column, size, kinds[kind], int(defines)]
+        line, column = at_line, at_column
+    return data

@@ -1,0 +1,91 @@
+"""The VS Code extension: its grammar is the language's, its files go together."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from relaylang.ops import OPS
+from tests.shared import ROOT
+
+FOLDER = ROOT / "editors/vscode"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("editors_script", ROOT / "scripts/editors.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def patterns(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        if "match" in node or "begin" in node:
+            yield node
+        for value in node.values():
+            yield from patterns(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from patterns(value)
+
+
+def kind(grammar: dict[str, Any], text: str) -> str:
+    """What the grammar takes a text's beginning for: of the rules that fit, the first."""
+    for rule in grammar["repository"]["all"]["patterns"]:
+        if "match" in rule and re.match(rule["match"], text):
+            return str(rule["name"])
+    return ""
+
+
+def test_the_grammar_is_current(script: ModuleType) -> None:
+    committed = (FOLDER / "syntaxes/relay.tmLanguage.json").read_text(encoding="utf-8")
+    assert committed == script.text(), "run `python scripts/editors.py`"
+
+
+def test_the_grammar_knows_the_language(script: ModuleType) -> None:
+    grammar = script.grammar()
+    for rule in patterns(grammar):
+        for key in ("match", "begin", "end"):
+            if key in rule:
+                re.compile(rule[key].replace(r"\z", r"\Z"))
+    words, _ = script.terminals()
+    assert {"def", "match", "ref_write", "free_var"} <= set(words)
+    for word in words:
+        assert kind(grammar, f"{word} ").startswith(("storage.", "keyword."))
+    for name in OPS:
+        assert kind(grammar, f"{name}(%x)") == "support.function.relay"
+    for text, wanted in (
+        ("%x", "variable.other"),
+        ('%"a b"', "variable.other"),
+        ("@main", "entity.name.function"),
+        ("axis=1", "variable.parameter"),
+        ("1.5f", "constant.numeric"),
+        ("Tensor[", "support.type"),
+        ("Cons(", "entity.name.type"),
+        ("// x", "comment.line"),
+        ("=>", "keyword.operator"),
+        ("#[version", ""),
+    ):
+        assert kind(grammar, text).startswith(wanted)
+
+
+def test_the_extension_goes_together() -> None:
+    package = json.loads((FOLDER / "package.json").read_text())
+    json.loads((FOLDER / "language-configuration.json").read_text())
+    contributes = package["contributes"]
+    assert (FOLDER / package["main"]).exists()
+    assert (FOLDER / contributes["grammars"][0]["path"]).exists()
+    assert contributes["configuration"]["properties"]["relay.command"]["default"] == ["relay", "lsp"]
+    node = shutil.which("node")
+    if node:
+        assert subprocess.run([node, "--check", str(FOLDER / "extension.js")], capture_output=True).returncode == 0

@@ -1,0 +1,226 @@
+"""The language server, asked by a client over stdio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.client import URI, Client, Failed
+
+pytest.importorskip("pygls", reason="relay lsp needs pygls: pip install 'relaylang[lsp]'")
+
+TEXT = """\
+#[version = "0.0.5"]
+type Tree { Leaf(int32), Fork(Tree, Tree), }
+def @sum(%t: Tree) -> int32 {
+  match (%t) { Leaf(%n) => %n, Fork(%l, %r) => add(@sum(%l), @sum(%r)) }
+}
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
+  let %y = nn.dense(%x, %w, units=4); // the "größe" 😀
+  %0 = nn.relu(%y);
+  add(%0, %y)
+}
+"""
+LINES = TEXT.splitlines()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    made = Client(tmp_path_factory.mktemp("lsp"))
+    yield made
+    assert made.close() == 0
+
+
+@pytest.fixture
+def client(server: Client) -> Client:
+    assert server.open(TEXT) == []
+    return server
+
+
+def find(text: str, nth: int = 1) -> tuple[int, int]:
+    """The line and column of a text's nth place."""
+    for number, line in enumerate(LINES):
+        at = -1
+        while (at := line.find(text, at + 1)) >= 0:
+            nth -= 1
+            if not nth:
+                return number, at
+    raise AssertionError(text)
+
+
+def places(found: list[Any]) -> list[tuple[int, int]]:
+    return sorted((f["range"]["start"]["line"], f["range"]["start"]["character"]) for f in found)
+
+
+def test_capabilities(server: Client) -> None:
+    for name in ("hover", "definition", "references", "rename", "completion", "signatureHelp", "documentSymbol",
+                 "semanticTokens", "documentFormatting", "codeAction", "inlayHint"):  # fmt: skip
+        assert server.capabilities.get(f"{name}Provider"), name
+
+
+def test_diagnostics_come_and_go_with_keystrokes(client: Client) -> None:
+    line, column = find("nn.relu")
+    client.change((line, column), (line, column + 7), "nn.rellu")
+    (found,) = client.diagnostics()
+    assert (found["code"], found["severity"], found["source"]) == ("R0202", 1, "relay")
+    assert found["range"] == {"start": {"line": line, "character": column}, "end": {"line": line, "character": column + 8}}
+    action = client.whole("codeAction", range=found["range"], context={"diagnostics": [found]})[0]
+    (edit,) = action["edit"]["changes"][URI]
+    assert "nn.relu" in edit["newText"] and action["kind"] == "quickfix"
+    client.change((line, column), (line, column + 8), "nn.relu")
+    assert client.diagnostics() == []
+    client.change((line, column), (line, column + 7), "nn.dense(%x, %x, units=5)  +")
+    assert any(d["relatedInformation"] for d in client.diagnostics() if d.get("relatedInformation"))
+
+
+def test_hover(client: Client) -> None:
+    said = client.at("hover", *find("nn.dense"))["contents"]["value"]
+    assert ": Tensor[(2, 4), float32]" in said and "`units`" in said and "transposed" in said
+    assert "%y: Tensor[(2, 4), float32]" in client.at("hover", *find("%y", 2))["contents"]["value"]
+    assert "%0: Tensor[(2, 4), float32]" in client.at("hover", *find("%0", 2))["contents"]["value"]
+    assert "@sum: fn (Tree[]) -> int32" in client.at("hover", *find("@sum", 2))["contents"]["value"]
+    assert "%l: Tree" in client.at("hover", *find("%l", 1))["contents"]["value"]
+    assert "Leaf, Fork" in client.at("hover", *find("Tree", 4))["contents"]["value"]
+    assert "Fork(Tree, Tree)" in client.at("hover", *find("Fork", 2))["contents"]["value"]
+    assert "whole number, or None" in client.at("hover", *find("units"))["contents"]["value"]
+    assert client.at("hover", *find("größe")) is None
+
+
+def test_definitions_and_references(client: Client) -> None:
+    found = client.at("definition", *find("%y", 3))
+    assert (found["range"]["start"]["line"], found["range"]["start"]["character"]) == find("%y", 1)
+    found = client.at("definition", *find("@sum", 3))
+    assert (found["range"]["start"]["line"], found["range"]["start"]["character"]) == find("@sum", 1)
+    assert client.at("definition", *find("nn.relu")) is None
+    uses = client.at("references", *find("%y", 2), context={"includeDeclaration": True})
+    assert places(uses) == [find("%y", 1), find("%y", 2), find("%y", 3)]
+    assert len(client.at("references", *find("%y", 2), context={"includeDeclaration": False})) == 2
+    assert len(client.at("documentHighlight", *find("Fork", 1))) == 2
+
+
+def test_rename(client: Client) -> None:
+    edit = client.at("rename", *find("%y", 2), newName="hidden")
+    edits = edit["changes"][URI]
+    assert places(edits) == [find("%y", 1), find("%y", 2), find("%y", 3)] and {e["newText"] for e in edits} == {"%hidden"}
+    assert len(client.at("rename", *find("@sum"), newName="@total")["changes"][URI]) == 3
+    assert len(client.at("rename", *find("Leaf"), newName="Blatt")["changes"][URI]) == 2
+    assert client.at("prepareRename", *find("%y", 2))["placeholder"] == "%y"
+    for place, new in ((find("%y", 2), "not good"), (find("%y", 2), "x"), (find("nn.relu"), "nn.gelu"), (find("@sum"), "@main")):
+        with pytest.raises(Failed):
+            client.at("rename", *place, newName=new)
+    assert client.at("prepareRename", *find("nn.relu")) is None
+
+
+def test_completion_and_its_documentation(client: Client) -> None:
+    line = find("add(%0")[0]
+    client.change((line, 2), (line, 2), "nn.conv2d(%x, %w, ")
+    items = {i["label"]: i for i in client.at("completion", line, 20)["items"]}
+    assert items["strides="]["detail"] == "list of whole numbers; default [1, 1]"
+    variables = {i["label"]: i.get("detail") for i in _complete(client, line, 20, "%")}
+    assert variables["%y"] == "Tensor[(2, 4), float32]" and "%n" not in variables and "%x" in variables
+    assert {"@sum", "@main"} <= {i["label"] for i in _complete(client, line, 20, "@")}
+    found = {i["label"]: i for i in _complete(client, line, 20, "nn.soft")}
+    assert found["nn.softmax"]["textEdit"]["range"]["start"]["character"] == 20
+    resolved = client.request("completionItem/resolve", found["nn.softmax"])
+    assert "`axis`" in resolved["documentation"]["value"]
+    assert {i["label"] for i in _complete(client, line, 20, "Lea")} == {"Leaf"}
+    comment = find("größe")
+    assert client.at("completion", *comment)["items"] == []
+
+
+def _complete(client: Client, line: int, column: int, text: str) -> list[Any]:
+    client.change((line, column), (line, column), text)
+    items = client.at("completion", line, column + len(text))["items"]
+    client.change((line, column), (line, column + len(text)), "")
+    return list(items)
+
+
+def test_signatures(client: Client) -> None:
+    line, column = find("units")
+    found = client.at("signatureHelp", line, column + 6)
+    (shown,) = found["signatures"]
+    assert shown["label"].startswith("nn.dense(data, weight, units: int | None")
+    assert shown["parameters"][found["activeParameter"]]["label"] == "units: int | None"
+    line, column = find("@sum(%l)")
+    (shown,) = client.at("signatureHelp", line, column + 6)["signatures"]
+    assert shown["label"] == "@sum(Tree[]) -> int32"
+    assert client.at("signatureHelp", 0, 0) is None
+
+
+def test_symbols_colours_and_hints(client: Client) -> None:
+    symbols = client.whole("documentSymbol")
+    assert [s["name"] for s in symbols] == ["Tree", "@sum", "@main"]
+    assert [c["name"] for c in symbols[0]["children"]] == ["Leaf", "Fork"]
+    assert (symbols[1]["range"]["start"]["line"], symbols[1]["range"]["end"]["line"]) == (2, 4)
+    data = client.whole("semanticTokens/full")["data"]
+    legend = client.capabilities["semanticTokensProvider"]["legend"]["tokenTypes"]
+    line = column = 0
+    seen = {}
+    for i in range(0, len(data), 5):
+        line, column = line + data[i], data[i + 1] + (column if not data[i] else 0)
+        encoded = LINES[line].encode("utf-16-le")[2 * column : 2 * (column + data[i + 2])]
+        seen[encoded.decode("utf-16-le")] = legend[data[i + 3]]
+    assert seen["nn.dense"] == "function" and seen["units"] == "property" and seen["def"] == "keyword"
+    assert seen["%y"] == "variable" and seen["%x"] == "parameter" and seen["Leaf"] == "enumMember"
+    assert seen['// the "größe" 😀'] == "comment"
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+    hints = {(h["position"]["line"], h["position"]["character"]): h["label"] for h in client.whole("inlayHint", range=whole)}
+    line, column = find("%y")
+    assert hints[line, column + 2] == ": Tensor[(2, 4), float32]"
+    line, column = find("%w: ")
+    assert (line, column + 2) not in hints
+
+
+def test_formatting(client: Client) -> None:
+    client.change((7, 0), (7, 2), "         ")
+    (edit,) = client.whole("formatting", options={"tabSize": 2, "insertSpaces": True})
+    assert "\n  %0 = nn.relu(%y);\n" in edit["newText"] and "😀" in edit["newText"]
+    client.change((7, 0), (7, 9), "((")
+    assert client.whole("formatting", options={"tabSize": 2, "insertSpaces": True}) in (None, [])
+
+
+UNFINISHED = ["", "\n", "def", "((((", '"', "%", "@", "\ufeff1", "\x00", "#[metadata]", "/*", "let %x = ", "type T {"]
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+def test_texts_that_are_not_there_yet(server: Client, text: str) -> None:
+    server.open(text)
+    end = len(text.split("\n")[-1])
+    line = text.count("\n")
+    for method in ("hover", "definition", "completion", "signatureHelp", "documentHighlight"):
+        server.at(method, line, end)
+    for method in ("documentSymbol", "semanticTokens/full"):
+        server.whole(method)
+
+
+def test_types_stay_while_a_line_is_written(client: Client) -> None:
+    line = find("add(%0")[0]
+    client.change((line, 2), (line, 2), "nn.softmax((")
+    assert client.diagnostics()
+    assert "%y: Tensor[(2, 4), float32]" in client.at("hover", *find("%y", 2))["contents"]["value"]
+
+
+def test_five_thousand_lines(server: Client) -> None:
+    body = ["  %0 = nn.relu(%x);", *(f"  %{i} = add(%{i - 1}, %x);" for i in range(1, 4997))]
+    text = "\n".join(["def @main(%x: Tensor[(2, 3), float32]) {", *body, "  %4996", "}", ""])
+    assert len(text.splitlines()) == 5000
+    server.open(text)
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        server.change((2500, 2), (2500, 2), " ")
+        assert server.diagnostics() == []
+        took.append(time.perf_counter() - began)
+    assert min(took) < 1.5, took  # 200 ms and the server's rest of 50 ms on a free machine; others may be at work here
+
+
+def test_positions_in_other_encodings(tmp_path: Path) -> None:
+    client = Client(tmp_path, ["utf-8"])
+    assert client.capabilities["positionEncoding"] == "utf-8"
+    (found, *_) = client.open('def @main() { nn.relu(1f) /* größe 😀 */ + nn.rellu(1f) }\n')
+    assert found["range"]["start"]["character"] == len("def @main() { nn.relu(1f) /* größe 😀 */ + ".encode())
+    assert client.close() == 0
