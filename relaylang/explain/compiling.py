@@ -107,6 +107,17 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0511",
+        "there is no gradient",
+        """The first-order gradient takes data flow: calls of operators that have a gradient, and tuples. It goes through no
+        `if`, `match`, reference or function value, and not through operators that have no gradient.""",
+        _R + 'mod = relay.parse("def @main(%x: float32, %c: bool) { if (%c) { %x } else { negative(%x) } }")\n'
+        'relay.transform.InferType()(mod)\nrelay.transform.gradient(mod["main"], mode="first_order")',
+        _R + 'mod = relay.parse("def @main(%x: Tensor[(2, 3), float32]) { multiply(%x, %x) }")\n'
+        'relay.transform.InferType()(mod)\nrelay.transform.gradient(mod["main"], mode="first_order")',
+        "python",
+    ),
+    Page(
         "R0512",
         "a file of passes cannot be loaded",
         """The file given with --load (or an installed package's plugin) cannot be read or raised an exception; the message says
