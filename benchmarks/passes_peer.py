@@ -1,7 +1,8 @@
-"""Run by `benchmarks/passes.py` in a Python that has TVM 0.16: one pass over one program.
+"""Run by `benchmarks/passes.py` in a Python that has TVM 0.16: passes over one program.
 
-Arguments: the folder of the module that makes `llvm` mean this machine, the program's file, the pass, how often to run
-it, and a file for the result's text. Prints the least time in seconds.
+Arguments: the folder of the module that makes `llvm` mean this machine, the program's file, the passes (with `;` between),
+how often to run each, and where to write the results' texts (with `.0`, `.1`, ... behind it) or `-`. Prints the least times
+in seconds.
 """
 
 import gc
@@ -23,8 +24,16 @@ TABLE = [
 
 
 def main():
-    _, _, file, text, times, out = sys.argv
+    _, _, file, texts, times, out = sys.argv
     mod = relay.fromtext(open(file).read())
+    for number, text in enumerate(texts.split(";")):
+        try:
+            one(mod, file, text, times, f"{out}.{number}" if out != "-" else out)
+        except Exception as problem:
+            print(f"{text}: {type(problem).__name__}", file=sys.stderr)
+
+
+def one(mod, file, text, times, out):
     name, _, rest = text.partition("(")
     if name == "MergeComposite":
         run = relay.transform.MergeComposite(TABLE)
@@ -45,7 +54,6 @@ def main():
     print(best, flush=True)
     if out != "-":
         open(out, "w").write(made.astext())
-        print("written", flush=True)
 
 
 main()

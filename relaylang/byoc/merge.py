@@ -383,9 +383,9 @@ def _partition(
     for node in order:
         if id(node) in regions.target:
             members.setdefault(regions.find(id(node)), []).append(node)
-        mine = regions.find(id(node)) if id(node) in regions.target else None
+        own = regions.find(id(node)) if id(node) in regions.target else None
         for child in children(node):
-            if id(child) in regions.target and regions.find(id(child)) != mine:
+            if id(child) in regions.target and regions.find(id(child)) != own:
                 used_outside.add(id(child))
     used_outside.add(id(regions.body))
     inputs: dict[int, list[Expr]] = {}
@@ -405,25 +405,25 @@ def _partition(
     numbers: dict[int, int] = {}
     while stack:
         node, ready = stack.pop()
-        key = regions.find(id(node)) if id(node) in regions.target else None
+        region = regions.find(id(node)) if id(node) in regions.target else None
         if not ready:
             if id(node) not in seen:
                 seen.add(id(node))
                 stack.append((node, True))
-                waits = inputs[key] if key is not None else children(node)
+                waits = inputs[region] if region is not None else children(node)
                 stack.extend([(c, False) for c in reversed(waits)])
             continue
-        if key is None:
+        if region is None:
             done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             continue
-        if key not in calls:
-            numbers[key] = len(numbers)
-            outputs = [n for n in members[key] if id(n) in used_outside]
+        if region not in calls:
+            numbers[region] = len(numbers)
+            outputs = [n for n in members[region] if id(n) in used_outside]
             target = regions.target[id(node)]
-            calls[key] = _region_call(
-                members[key], inputs[key], outputs, target, entry, numbers[key], mod_name, bind, functions, taken, done
+            calls[region] = _region_call(
+                members[region], inputs[region], outputs, target, entry, numbers[region], mod_name, bind, functions, taken, done
             )
-        call, outputs = calls[key]
+        call, outputs = calls[region]
         if len(outputs) == 1:
             done[id(node)] = call
         else:

@@ -18,7 +18,7 @@ from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.cli.usage import UsageError
-from relaylang.dataflow_pattern import callback_pass
+from relaylang.dataflow_pattern import DFPatternCallback, callback_pass
 from relaylang.ir import IRModule, post_order
 from relaylang.plugins import installed, load_file
 from relaylang.repl.session import Session
@@ -108,8 +108,9 @@ def registry(files: list[str]) -> dict[str, Any]:
 
 
 def _as_maker(value: Any) -> Any:
-    if inspect.isclass(value) and getattr(value, "is_pattern_callback", False):
-        return lambda *args, **options: callback_pass(value(*args, **options))
+    if inspect.isclass(value) and issubclass(value, DFPatternCallback):
+        made: type[DFPatternCallback] = value
+        return lambda *args, **options: callback_pass(made(*args, **options))
     return value
 
 

@@ -110,8 +110,8 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic],
             stack += [("unbind", mine), ("visit", item.body), ("visit", item.value), ("bind", (item, mine))]
         elif isinstance(item, Match):
             for clause in reversed(item.clauses):
-                mine = tuple(pattern_vars(clause.lhs))
-                stack += [("unbind", mine), ("visit", clause.rhs), ("bind", (item, mine))]
+                bound = tuple(pattern_vars(clause.lhs))
+                stack += [("unbind", bound), ("visit", clause.rhs), ("bind", (item, bound))]
             stack.append(("visit", item.data))
         else:
             stack.extend([("visit", c) for c in reversed(children(item))])

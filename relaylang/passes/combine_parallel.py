@@ -7,7 +7,7 @@ for another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from relaylang.ir import (
     Call,
@@ -93,11 +93,21 @@ def _scopes(func: Function) -> dict[int, int]:
     return found
 
 
+def _total(items: Sequence[Expr], axis: int) -> int:
+    """The sum of the extents along an axis; all shapes are known."""
+    total = 0
+    for item in items:
+        shape = static_shape(item.checked_type)
+        assert shape is not None
+        total += shape[axis]
+    return total
+
+
 def _concatenated(items: list[Expr], axis: int) -> Expr:
     types = [tensor_type(i) for i in items]
     first = types[0]
     assert first is not None
-    extent = sum(int(t.shape[axis]) for t in types if t is not None)  # type: ignore[arg-type]
+    extent = _total(items, axis)
     together = Tuple(items)
     together.checked_type = TupleType([t for t in types if t is not None])
     shape = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
@@ -110,7 +120,7 @@ def _slices(whole: Expr, calls: list[Call], axis: int) -> list[Expr]:
     for call in calls:
         ty = tensor_type(call)
         assert ty is not None
-        extent = int(ty.shape[axis])  # type: ignore[call-overload]
+        extent = _total([call], axis)
         found.append(
             op_call("strided_slice", [whole], ty, begin=[begin], end=[begin + extent], strides=[1], axes=[axis])
         )
@@ -153,7 +163,7 @@ def combine_parallel_conv2d(mod: IRModule, min_num_branches: int = 3) -> IRModul
         attrs = calls[0].attrs
         weight = _concatenated([c.args[1] for c in calls], attrs.kernel_layout.index("O"))
         axis = attrs.data_layout.index("C")
-        total = sum(int(static_shape(c.checked_type)[axis]) for c in calls)  # type: ignore[index]
+        total = _total(calls, axis)
         return _slices(_with(calls[0], [data, weight], _wide(calls[0], axis, total), channels=total), calls, axis)
 
     return _combine(mod, "nn.conv2d", key, join, min_num_branches)
@@ -198,7 +208,7 @@ def combine_parallel_dense(mod: IRModule, min_num_branches: int = 3, to_batch: b
 
     def side_by_side(calls: list[Call], data: Expr) -> list[Expr]:
         weight = _concatenated([c.args[1] for c in calls], 0)
-        total = sum(int(static_shape(c.checked_type)[1]) for c in calls)  # type: ignore[index]
+        total = _total(calls, 1)
         return _slices(_with(calls[0], [data, weight], _wide(calls[0], 1, total), units=total), calls, 1)
 
     return _combine(mod, "nn.dense", key, as_batch if to_batch else side_by_side, min_num_branches)
@@ -220,7 +230,7 @@ def combine_parallel_batch_matmul(mod: IRModule, min_num_branches: int = 3) -> I
     def join(calls: list[Call], data: Expr) -> list[Expr]:
         axis = 1 if calls[0].attrs.transpose_b else 2
         right = _concatenated([c.args[1] for c in calls], axis)
-        total = sum(int(static_shape(c.checked_type)[2]) for c in calls)  # type: ignore[index]
+        total = _total(calls, 2)
         return _slices(_with(calls[0], [data, right], _wide(calls[0], 2, total)), calls, 2)
 
     return _combine(mod, "nn.batch_matmul", key, join, min_num_branches)

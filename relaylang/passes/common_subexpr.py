@@ -19,7 +19,7 @@ _P = TypeVar("_P", IRModule, Expr)
 def eliminate_common_subexpr(program: _P, skip: Callable[[Expr], bool] | None = None) -> _P:
     """A typed module or expression with each computation made once."""
     if isinstance(program, IRModule):
-        return per_function(program, lambda f: _eliminate(f, skip))
+        return per_function(program, lambda f: _eliminate(f, skip))  # type: ignore[return-value]
     return _eliminate(program, skip)
 
 

@@ -138,9 +138,9 @@ class _Converter:
             args = [self.within(node.args[0], own, layout), *[self.plain(a) for a in node.args[1:]]]
             return self.again(node, args, axis=axis), layout, own
         if name in _BROADCAST:
-            args = [self.operand(a, own, layout) for a in node.args]
-            if all(a is not None for a in args):
-                return self.again(node, [a for a in args if a is not None]), layout, own
+            operands = [self.operand(a, own, layout) for a in node.args]
+            if all(o is not None for o in operands):
+                return self.again(node, [o for o in operands if o is not None]), layout, own
         return None
 
     def operand(self, old: Expr, own: str, layout: str) -> Expr | None:

@@ -22,7 +22,7 @@ def eliminate_dead_code(program: _P, inline_once: bool = False, ignore_impurity:
     its value put there, unless that would move the value's computation into a function."""
     if isinstance(program, IRModule):
         pure = frozenset() if ignore_impurity else pure_functions(program)
-        return per_function(program, lambda f: _eliminate(f, inline_once, ignore_impurity, pure))
+        return per_function(program, lambda f: _eliminate(f, inline_once, ignore_impurity, pure))  # type: ignore[return-value]
     return _eliminate(program, inline_once, ignore_impurity, frozenset())
 
 

@@ -43,7 +43,7 @@ _KEPT = frozenset({"device_copy", "on_device", "annotation.stop_fusion", "annota
 def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
     """A typed module or expression with constants folded. `fold_qnn`: also operators of the qnn dialect."""
     if isinstance(program, IRModule):
-        return per_function(program, lambda f: fold_expr(f, compute, fold_qnn))
+        return per_function(program, lambda f: fold_expr(f, compute, fold_qnn))  # type: ignore[return-value]
     return fold_expr(program, compute, fold_qnn)
 
 

@@ -79,9 +79,8 @@ def _inlined(func: Function, marked: dict[str, GlobalVar], bodies: dict[GlobalVa
 def defuse_ops(program: _P) -> _P:
     """The inverse of FuseOps: calls of primitive functions where they stand become what they compute."""
     if isinstance(program, IRModule):
-        return program.with_functions(
-            {gv: f if is_opaque(f) else defuse_ops(f) for gv, f in program.functions.items()}  # type: ignore[misc]
-        )
+        functions = {gv: f if is_opaque(f) else defuse_ops(f) for gv, f in program.functions.items()}
+        return program.with_functions(functions)  # type: ignore[return-value, arg-type]
     done: dict[int, Expr] = {}
     for node in post_order(program):
         new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)

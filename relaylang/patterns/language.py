@@ -30,6 +30,7 @@ class DFPattern:
 
     __slots__ = ("_order", "span")
     span: Span | None
+    _order: tuple[DFPattern, ...]
 
     def __new__(cls, *_: Any, **__: Any) -> DFPattern:
         made = super().__new__(cls)

@@ -211,10 +211,10 @@ def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], m
         names = ", ".join(type(c).__name__ for c in given)
         raise RelayError([error("R0522", f"{names} made a program that is not well-typed"), *found])
     for gv, func in result.functions.items():
-        old, made = mod.functions[gv].checked_type, func.checked_type
-        if old is not None and made is not None and old != made and func.ret_type is None:
+        old, now = mod.functions[gv].checked_type, func.checked_type
+        if old is not None and now is not None and old != now and func.ret_type is None:
             names = ", ".join(type(c).__name__ for c in given)
-            text = f"{names} changed the type of @{gv.name_hint} from {type_text(old)} to {type_text(made)}"
+            text = f"{names} changed the type of @{gv.name_hint} from {type_text(old)} to {type_text(now)}"
             raise RelayError(error("R0522", text, func.span))
     return result
 

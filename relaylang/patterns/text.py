@@ -196,7 +196,9 @@ class _Parser:
             return {"fn": self.function, "if": self.branch, "let": self.let}[text]()
         if text == "dominates":
             self.want("(")
-            parent, _, path = self.pattern(), self.want(","), self.pattern()
+            parent = self.pattern()
+            self.want(",")
+            path = self.pattern()
             self.want(",")
             child = self.pattern()
             self.want(")")
