@@ -23,6 +23,7 @@ from relaylang.passes.analysis import (
     well_formed,
 )
 from relaylang.transform import FuseOps, InferType, PassContext, Sequential, SimplifyInference
+from relaylang.typing.kinds import TypeKind, check_kind
 
 
 def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
@@ -37,8 +38,8 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
 
 
 __all__ = [
-    "Feature", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
-    "check_basic_block_normal_form", "check_constant", "detect_feature", "extract_fused_functions",
+    "Feature", "TypeKind", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
+    "check_basic_block_normal_form", "check_constant", "check_kind", "detect_feature", "extract_fused_functions",
     "extract_intermdeiate_expr", "extract_intermediate_expr", "extract_operators", "free_type_vars", "free_vars",
     "get_total_mac_number", "list_op_freqs", "post_order_visit", "unmatched_cases", "well_formed",
 ]  # fmt: skip

@@ -1,0 +1,44 @@
+"""The kind of a type, as TVM's `relay.analysis.check_kind` gives it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir.expr import TypeData
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import GlobalTypeVar, Type, TypeVar
+from relaylang.typing.infer import Inference
+
+
+class TypeKind(IntEnum):
+    """What a type expression stands for: a type, an extent, the name of a type definition, or the definition."""
+
+    Type = 0
+    ShapeVar = 1
+    AdtHandle = 5
+    TypeData = 6
+
+
+def check_kind(ty: Type | TypeData, mod: IRModule | None = None) -> TypeKind:
+    """The kind of a type; `mod` has the type definitions that it names.
+
+    Raises `RelayError` where a part of it is of the wrong kind: a definition without its arguments, an extent in a
+    type's place, a negative extent.
+    """
+    if isinstance(ty, GlobalTypeVar):
+        return TypeKind.AdtHandle
+    if isinstance(ty, TypeVar):
+        return TypeKind.ShapeVar if ty.kind == "ShapeVar" else TypeKind.Type
+    inference = Inference(mod, True, True)
+    if isinstance(ty, TypeData):
+        inference.definitions.setdefault(ty.header, ty)
+        inference.check_definition(ty)
+    else:
+        inference.well_formed(ty, None)
+    if inference.diagnostics:
+        raise RelayError(inference.diagnostics)
+    return TypeKind.TypeData if isinstance(ty, TypeData) else TypeKind.Type
+
+
+__all__ = ["TypeKind", "check_kind"]
