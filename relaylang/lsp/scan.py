@@ -14,7 +14,7 @@ from relaylang.ops import OPS
 _TOKEN = re.compile(
     r"""(?P<meta>\#\[metadata\][\s\S]*)|(?P<header>\#\[[^\]\n]*\])
     |(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?|\#[^\n]*)
-    |(?P<local>%"(?:\\.|[^"\\\n])*"|%[\w/]*(?:\.[^\W\d]\w*|:(?=\d)\w+)*)
+    |(?P<local>%"(?:\\.|[^"\\\n])*"|%(?:\w+(?:(?:[./\-]|:(?=\d))\w+)*)?)
     |(?P<global>@"(?:\\.|[^"\\\n])*"|@[\w/]*(?:\.[A-Za-z_]\w*)*)
     |(?P<string>"(?:\\.|[^"\\\n])*"?)
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[iu](?:8|16|32|64)|f(?:16|32|64)?|bf16)?)
@@ -22,9 +22,20 @@ _TOKEN = re.compile(
     |(?P<arrow>=>|->|==|!=|<=|>=)|(?P<mark>[^\s\w])""",
     re.X,
 )
+#: Where a name that has dots or dashes is bound: only such names are more than their first part.
+_BOUND = re.compile(r"(%\w+(?:(?:[./\-]|:(?=\d))\w+)+)\s*(?=:|=(?![=>]))|free_var\s+(%\w+(?:[./\-:]\w+)+)")
 _KEYWORDS = frozenset("def fn let if else match case type data extern free_var ref ref_read ref_write meta import".split())
 _CONSTANTS = frozenset({"True", "False", "None"})
 _DTYPE = re.compile(r"(?:u?int|float|bfloat)\d+|bool|Tensor")
+
+
+def _known_part(text: str, long: set[str]) -> str:
+    """The longest beginning of a name with dots and dashes that is bound, else what stands in front of the first."""
+    ends = [i for i, c in enumerate(text) if c in ".-:/"]
+    for end in reversed(ends):
+        if text[:end] in long:
+            return text[:end]
+    return text[: ends[0]] if ends else text
 
 
 @dataclass
@@ -85,9 +96,14 @@ class Scan:
         self._names()
 
     def _cut(self) -> None:
-        for found in _TOKEN.finditer(self.text):
+        long = {m[1] or m[2] for m in _BOUND.finditer(self.text)}
+        find, at = _TOKEN.search, 0
+        while (found := find(self.text, at)) is not None:
             kind = found.lastgroup or "mark"
             text = found.group()
+            if kind == "local" and text not in long and not text.startswith('%"'):
+                text = _known_part(text, long)
+            at = found.start() + len(text)
             if kind == "name":
                 if text in _KEYWORDS:
                     kind = "keyword"

@@ -218,6 +218,19 @@ def test_five_thousand_lines(server: Client) -> None:
     assert min(took) < 1.5, took  # 200 ms and the server's rest of 50 ms on a free machine; others may be at work here
 
 
+def test_names_of_imported_models(server: Client) -> None:
+    text = (
+        "def @main(%conv1.0.weight: int32, %layer-1: int32, %n: (int32, int32), %input:0: int32) {\n"
+        "  let %x = add(%layer-1, %conv1.0.weight);\n  %x-1 + %n.0 + %input:0\n}\n"
+    )
+    assert server.open(text) == []
+    edits = server.at("rename", 1, 16, newName='%"layer one"')["changes"][URI]
+    assert len(edits) == 2 and {e["range"]["end"]["character"] - e["range"]["start"]["character"] for e in edits} == {8}
+    for line, column, name in ((1, 26, "%conv1.0.weight"), (2, 2, "%x"), (2, 9, "%n"), (2, 16, "%input:0")):
+        assert server.at("prepareRename", line, column)["placeholder"] == name
+        assert len(server.at("documentHighlight", line, column)) == 2
+
+
 def test_positions_in_other_encodings(tmp_path: Path) -> None:
     client = Client(tmp_path, ["utf-8"])
     assert client.capabilities["positionEncoding"] == "utf-8"
