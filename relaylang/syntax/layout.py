@@ -145,7 +145,7 @@ class Layout:
         elif piece.comments:
             self.out.append("" if piece.text in (",", ";", ")", "]") else " ")
         else:
-            self.out.append(self._space(piece, previous))
+            self.out.append(self._space(piece, previous) if previous is not None else "")
         self.out.append(piece.text)
         if closes:
             self.stack.pop()

@@ -131,7 +131,8 @@ def constants(draw: Callable[[AnyValue], AnyValue], ty: TensorType) -> Constant:
         value = draw(st.integers(-(2**31), 2**31 - 1))
     else:
         value = draw(st.floats(width=32))
-    return Constant(np.full(ty.shape, value, ty.dtype))
+    shape = [extent for extent in ty.shape if isinstance(extent, int)]
+    return Constant(np.full(shape, value, ty.dtype))
 
 
 class _Maker:
