@@ -138,8 +138,11 @@ AS_TVM = [
     ("fn (%x) { %0 = fn (%y) { %y }; (%0, %0) }", "fn (%x) { (fn (%y) { %y }, fn (%y) { %y }) }", False),
     ("fn (%x) { let %y = %x; %y }", "fn (%a) { let %b = %a; %b }", True),
     ("fn (%x) { let %y = %x; %y }", "fn (%a) { let %b = %a; %a }", False),
-    ("fn (%x) { %0 = if (True) { %x } else { %x }; (%0, %0) }", "fn (%x) { (if (True) { %x } else { %x }, if (True) { %x } else { %x }) }",
-     False),
+    (
+        "fn (%x) { %0 = if (True) { %x } else { %x }; (%0, %0) }",
+        "fn (%x) { (if (True) { %x } else { %x }, if (True) { %x } else { %x }) }",
+        False,
+    ),
     ("fn (%x) { %0 = ref(%x); (%0, %0) }", "fn (%x) { (ref(%x), ref(%x)) }", False),
     ("fn (%x) { %0 = (%x, 1f).0; (%0, %0) }", "fn (%x) { %1 = (%x, 1f); (%1.0, %1.0) }", True),
     ("fn (%x: Tensor[(1), float32]) { %x }", "fn (%x) { %x }", False),
