@@ -47,6 +47,7 @@ from relaylang.passes.instruments import (
     Verify,
     pass_instrument,
 )
+from relaylang.passes.legalize import legalize, register_legalize
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.mixed_precision import to_mixed_precision
 from relaylang.passes.qnn import canonicalize_qnn
@@ -292,6 +293,11 @@ def gradient(expr: Function, mod: IRModule | None = None, mode: str = "first_ord
     return _gradient(expr, mod)
 
 
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Operators that a target does not have become others, by the rules of `register_legalize`."""
+    return BuiltinPass("Legalize", lambda mod: legalize(mod, legalize_map_attr_name), 1)
+
+
 def MergeComposite(pattern_table: Any) -> Pass:
     """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
     return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
@@ -349,6 +355,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "ToMixedPrecision": ToMixedPrecision,
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
+    "Legalize": Legalize,
     "MergeComposite": MergeComposite,
     "AnnotateTarget": AnnotateTarget,
     "MergeCompilerRegions": MergeCompilerRegions,
@@ -365,5 +372,5 @@ __all__ = [
     "PASSES", "FoldConstantExpr", "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
     "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
-    "function_pass", "module_pass", "parse_passes", "pass_instrument", *PASSES,
+    "function_pass", "module_pass", "parse_passes", "pass_instrument", "register_legalize", *PASSES,
 ]  # fmt: skip

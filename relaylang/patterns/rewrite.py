@@ -37,7 +37,7 @@ define_codes(
 
 #: So many rounds over a program are made before rewriting counts as endless; or until it has grown so many times.
 ROUNDS = 100
-GROWTH = 64
+GROWTH = 16
 
 
 class DFPatternCallback:
@@ -95,7 +95,7 @@ def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None
     for number in range(ROUNDS):
         before = expr
         if number == 2:
-            limit = GROWTH * node_count(expr) + 10_000
+            limit = GROWTH * node_count(expr) + 2_000
         elif number > 2 and node_count(expr) > limit:
             break
         for callback in callbacks:
