@@ -49,7 +49,7 @@ PACKAGES: dict[str, str] = {
     **{name: f"relaylang.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
-        for name in ("analysis", "backends", "dataflow_pattern", "diagnostics", "grammar", "interpreter", "ir", "ops", "passes", "prelude",
-                     "runtime", "source", "syntax", "transform", "typing")
+        for name in ("analysis", "backends", "dataflow_pattern", "diagnostics", "grammar", "interpreter", "ir", "ops",
+                     "passes", "prelude", "runtime", "source", "syntax", "transform", "typing")
     },
 }  # fmt: skip
