@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bench-typing conformance help demo test setup lint bench-text bench-interpreter clean
+.PHONY: bench-typing conformance docs help demo test setup lint bench-text bench-interpreter clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
@@ -37,6 +37,11 @@ bench-typing: setup
 
 conformance: setup
 	@$(BIN)/python -m tests.conformance.record
+
+docs: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[docs]'
+	@$(BIN)/mkdocs build --quiet
+	@echo build/docs/index.html
 
 bench-text: setup
 	@$(BIN)/python benchmarks/text.py $(if $(WRITE),--write)

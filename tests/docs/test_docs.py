@@ -1,0 +1,86 @@
+"""The documentation: its blocks run, its calls exist, its links go somewhere, it is built, and it needs no network."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from relaylang.cli import VERBS
+from relaylang.cli.command import make_parser
+from relaylang.cli.usage import UsageError
+from relaylang.ops import OPS
+from tests.docs.blocks import blocks, calls, indented, run_page
+from tests.shared import ROOT
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+#: Pages that are written by a script, whose test runs what is in them (test_diagnostics_page.py).
+MADE = {"diagnostics"}
+WITH_BLOCKS = [p for p in PAGES if p.stem not in MADE and blocks(p.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: p.stem)
+def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    wrong = run_page(page)
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_call_is_one_that_relay_takes(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = [(n, line.removeprefix("$ ")) for n, line in indented(text)]
+    lines += [(b.line, call) for b in blocks(text) if b.language == "console" for call, _ in calls(b.text)]
+    wrong = []
+    for number, line in lines:
+        found = re.search(r"(?:^|\| )(relay (?!VERB)[a-z].*)$", line)
+        if found is None or line.startswith(("relay>", "//")):
+            continue
+        try:
+            words = shlex.split(re.split(r"\s{2,}|\s[|>]\s|\s#", found[1])[0])
+        except ValueError:
+            continue  # goes on in the next line
+        if len(words) < 2 or words[-1] == "\\" or words[1] not in VERBS:
+            if len(words) > 1 and words[1] not in VERBS:
+                wrong.append(f"{page.name}:{number}: there is no relay {words[1]}")
+            continue
+        try:
+            make_parser(words[1]).parse_args(words[1:])
+        except UsageError as e:
+            wrong.append(f"{page.name}:{number}: {e.args[0]}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_links_go_somewhere(page: Path) -> None:
+    made = {"operators.md", "grammar.md"}
+    text = re.sub(r"`[^`\n]*`|^    .*$", "", page.read_text(encoding="utf-8"), flags=re.M)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not target.startswith(("http://", "https://")) and target not in made:
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_pages_are_built_and_need_no_network(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="pip install 'relaylang[docs]'")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site")))
+    for page in (tmp_path / "site").glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r'<(?:script|img|iframe)[^>]*src="(?:https?:)?//', text), page.name
+        for link in re.findall(r"<link[^>]*>", text):
+            assert "stylesheet" not in link or not re.search(r'href="(?:https?:)?//', link), link
+    reference = (tmp_path / "site/operators.html").read_text(encoding="utf-8")
+    for name in OPS:
+        assert f">{name}</h3>" in reference
+    assert "nn.conv2d" in reference and "default [1, 1]" in reference
+    assert "LOCAL" in (tmp_path / "site/grammar.html").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_contents() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [p.name for p in (ROOT / "docs").glob("*.md") if f" {p.name}" not in listed] == []
