@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Set by `relaylang.patterns`: what finds matches and divides programs stands above the language.
 _ABOVE: dict[str, Callable[..., Any]] = {}
+#: How often a wildcard was redirected: what is known of patterns from before holds no longer.
+_REDIRECTED = [0]
 
 
 class DFPattern:
@@ -30,7 +32,7 @@ class DFPattern:
 
     __slots__ = ("_order", "span")
     span: Span | None
-    _order: tuple[DFPattern, ...]
+    _order: tuple[int, tuple[DFPattern, ...]]
 
     def __new__(cls, *_: Any, **__: Any) -> DFPattern:
         made = super().__new__(cls)
@@ -114,6 +116,7 @@ class WildcardPattern(DFPattern):
     def redirect_to(self, pattern: DFPattern) -> None:
         """Stand for another pattern from here on."""
         self.pattern = pattern
+        _REDIRECTED[0] += 1
 
 
 class ConstantPattern(DFPattern):
@@ -374,13 +377,12 @@ def parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
 
 def all_parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
     """A pattern's parts, each once, inner ones first, itself last."""
-    known: tuple[DFPattern, ...] | None = getattr(pattern, "_order", None)
-    if known is not None:
-        return known
+    known: tuple[int, tuple[DFPattern, ...]] | None = getattr(pattern, "_order", None)
+    if known is not None and known[0] == _REDIRECTED[0]:
+        return known[1]
     order: list[DFPattern] = []
     seen: set[int] = set()
     stack: list[tuple[DFPattern, bool]] = [(pattern, False)]
-    fixed = True
     while stack:
         part, ready = stack.pop()
         if ready:
@@ -389,12 +391,10 @@ def all_parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
         if id(part) in seen:
             continue
         seen.add(id(part))
-        fixed = fixed and not isinstance(part, WildcardPattern)
         stack.append((part, True))
         stack.extend([(p, False) for p in reversed(parts(part))])
     found = tuple(order)
-    if fixed:  # a wildcard may be redirected later
-        pattern._order = found
+    pattern._order = (_REDIRECTED[0], found)
     return found
 
 
