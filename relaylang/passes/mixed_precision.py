@@ -2,7 +2,7 @@
 
 Operators are of three kinds: those that always take 16 bits (convolutions, matrix products), those that never do
 (exponentials, sums of many numbers), and those that follow: in 16 bits if some operand is and no other one would have
-to be computed in 32. Constants and parameters are cast where they are used. Results of functions keep their type.
+to be computed in 32. Constants and parameters are cast where they are used. Results of functions that others call keep their type.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from relaylang.ir import (
 )
 from relaylang.ops import make_attrs
 from relaylang.ops.record import Op
+from relaylang.passes.analysis import call_graph
 from relaylang.passes.build import op_call
 from relaylang.passes.rewriting import per_function, tensor_type
 from relaylang.typing import infer
@@ -54,7 +55,9 @@ def to_mixed_precision(
     error, 1 and 2 leave them in 32 bits. `keep_output`: functions return the element types that they did."""
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise RelayError(error("R0501", f"ToMixedPrecision takes float16 and bfloat16, not {mixed_precision_type}"))
-    return per_function(mod, lambda f: _Mixed(mixed_precision_type, missing_op_mode, keep_output, mod).convert(f))
+    called = {gv.name_hint for calls in call_graph(mod).values() for gv in calls}
+    fixed = {id(f) for gv, f in mod.functions.items() if keep_output or gv.name_hint in called}
+    return per_function(mod, lambda f: _Mixed(mixed_precision_type, missing_op_mode, id(f) in fixed, mod).convert(f))
 
 
 def _is_float(ty: Type | None) -> bool:
@@ -126,7 +129,7 @@ class _Mixed:
         return done[id(func)]
 
     def function(self, func: Function, body: Expr) -> Expr:
-        if isinstance(func.body, (Let, If, Match)) or func.ret_type is not None:
+        if isinstance(func.body, (Let, If, Match)):
             body = self.back(body, func.body)
             if body is func.body:
                 return func

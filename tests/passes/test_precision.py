@@ -108,6 +108,16 @@ def test_random_programs_stay_near_and_keep_their_type(seed: int) -> None:
     assert before.shape == after.shape and before.dtype == after.dtype
 
 
+def test_results_are_in_16_bits_but_of_functions_that_others_call() -> None:
+    x, w = Var("x", T), Var("w", TensorType((3, 3)))
+    dense = Function([x, w], op_call("nn.dense", [x, w], units=3), T)
+    alone = InferType()(ToMixedPrecision()(InferType()(IRModule.from_expr(dense))))
+    assert alone["main"].body.checked_type.dtype == "float16"
+    for seed in range(6):
+        mod = Programs(seed).module()
+        InferType()(ToMixedPrecision()(mod))
+
+
 def test_wrong_types_are_told() -> None:
     with pytest.raises(RelayError):
         ToMixedPrecision("int8")(layered())
