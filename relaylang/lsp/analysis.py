@@ -55,6 +55,8 @@ class Lines:
 class Analysis:
     """What there is to know about one version of a text."""
 
+    good: bool
+
     def __init__(self, text: str, name: str, unit: str = "utf-16", before: Analysis | None = None) -> None:
         self.text = text
         self.name = name

@@ -34,10 +34,11 @@ def as_dot(graph: Graph, expand: bool = False) -> str:
     shown: set[int] = set()
     stack: list[Group | str] = list(reversed(graph.roots()))
     while stack:
-        group = stack.pop()
-        if isinstance(group, str):
-            lines.append(group)
+        item = stack.pop()
+        if isinstance(item, str):
+            lines.append(item)
             continue
+        group = item
         lines += [f"  subgraph cluster_{group.id} {{", f"    label={_text(group.label)};", '    color="#9aa0a6";']
         for node in by_group.get(group.id, []):
             if node.kind != "callee":

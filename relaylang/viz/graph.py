@@ -118,9 +118,9 @@ class _Builder:
         self._walk(function.body, group.id)
         group.result = self._id(function.body)
         used = {i for n in self.graph.nodes for i in n.inputs} | {g.result for g in self.graph.groups}
-        for node in self.graph.nodes:
-            if node.kind == "fn" and node.inner >= 0 and node.id not in used:
-                node.kind = "callee"
+        for made in self.graph.nodes:
+            if made.kind == "fn" and made.inner >= 0 and made.id not in used:
+                made.kind = "callee"
 
     def _open(self, label: str, function: Function, parent: int) -> Group:
         attrs = [(k, _short(v)) for k, v in function.attrs.items()]
@@ -289,7 +289,8 @@ def _attributes(attrs: Any) -> tuple[list[tuple[str, str]], int]:
         return [], 0
     if dataclasses.is_dataclass(attrs):
         schema = getattr(attrs, "schema", {})
-        set_ones, defaults = [], []
+        set_ones: list[tuple[str, str]] = []
+        defaults: list[tuple[str, str]] = []
         for f in dataclasses.fields(attrs):
             value = getattr(attrs, f.name)
             known = schema.get(f.name)
