@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,12 @@ from relaylang.ir import (
 )
 from relaylang.ir.visit import free_vars
 from relaylang.passes.to_anf import to_anf
+from relaylang.prelude.library import import_from_std
 from relaylang.repl.calls import OpenCall, Signature
 from relaylang.repl.commands import run_command
 from relaylang.repl.show import show
 from relaylang.runtime.text import read_text
+from relaylang.source import SourceFile
 from relaylang.syntax import ParseResult, astext, parse
 from relaylang.typing import infer
 
@@ -49,6 +51,7 @@ _ENTRY = "(input)"
 _NO_HEADER = "R0150"
 #: How many changes can be taken back.
 _MOST_UNDO = 100
+_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 _COMMENTS = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -256,7 +259,17 @@ class Session:
 
     def _read(self, text: str, name: str) -> ParseResult:
         variables = {n: Var(n, value.type) for n, value in self._values.items()}
-        return parse(text, name, module=self.module, variables=variables)
+        imports = list(_IMPORT.finditer(text))
+        if not imports:
+            return parse(text, name, module=self.module, variables=variables)
+        module = IRModule(self.module.functions, self.module.type_definitions, self.module.attrs)
+        for found in imports:
+            import_from_std(module, found[1])
+        rest = _IMPORT.sub(lambda found: " " * len(found[0]), text)
+        if not _COMMENTS.sub("", rest).strip():
+            return ParseResult(module, None, SourceFile(name, text))
+        result = parse(rest, name, module=module, variables=variables)
+        return result if result.module is not None else replace(result, module=module)
 
     def _expression(self, text: str, name: str) -> ParseResult:
         result = self._read(text, name)

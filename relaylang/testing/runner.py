@@ -166,6 +166,8 @@ class Runner:
         return Output(part, text, found)
 
     def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
+        if self._stopped:
+            raise RelayError(error("R0760", "the call was ended", run.span))
         env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
         process = subprocess.Popen(
             [sys.executable, "-m", "relaylang", *words],
@@ -186,8 +188,6 @@ class Runner:
             ) from None
         finally:
             self._alive.discard(process)
-        if self._stopped:
-            raise RelayError(error("R0760", "the call was ended", run.span))
         return process.returncode, out, err
 
     def _crashed(self, run: Run, status: int, said: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -156,6 +159,18 @@ def test_a_call_that_does_not_end(capsys: Caps, tmp_path: Path) -> None:
     loop = "def @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }\n"
     ran = run(capsys, tmp_path, "--timeout", "2", a="// RUN: relay run %s\n// CHECK: 1\n" + loop)
     assert ran.status == 1 and "longer than 2 s" in ran.err
+
+
+def test_ctrl_c_ends_what_is_running(tmp_path: Path) -> None:
+    loop = "// RUN: relay run %s\n// CHECK: 1\ndef @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }\n"
+    for name in "abc":
+        (tmp_path / f"{name}.relay").write_text(loop)
+    command = [sys.executable, "-m", "relaylang", "test", str(tmp_path), "-j", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and b"interrupted" in err and b"Traceback" not in err
 
 
 def test_parts_keep_their_lines(tmp_path: Path) -> None:

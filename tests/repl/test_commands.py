@@ -82,6 +82,17 @@ def test_save_and_load_bring_everything_back(tmp_path: Path) -> None:
     assert code(made, f":save {tmp_path}/no/such/folder.relay") == "R0725"
 
 
+def test_the_prelude_is_imported_as_files_import_it(tmp_path: Path) -> None:
+    file = tmp_path / "p.relay"
+    file.write_text('import "prelude.rly"\ndef @two() -> List[int32] { Cons(1, Cons(2, Nil)) }\n')
+    made = session(f":load {file}")
+    assert made.execute("@length(@two())") == "2 : int32"
+    made = Session()
+    assert "@map" in made.execute('import "prelude.rly"')
+    assert made.execute("@length(Cons(1, Nil))") == "1 : int32"
+    assert code(made, 'import "no.rly"') == "R0221"
+
+
 def test_reload_reads_the_file_again(tmp_path: Path) -> None:
     file = tmp_path / "f.relay"
     file.write_text("def @f() -> int32 { 1 }")
