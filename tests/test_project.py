@@ -37,7 +37,7 @@ FLOORS = [
     {"runtime"},
     {"backends"},
     {"frontends"},
-    {"api", "transform", "analysis", "partitioning", "plugins", "testing", "viz"},
+    {"api", "transform", "qnn.transform", "analysis", "partitioning", "plugins", "testing", "viz"},
     {"repl"},
     {"lsp"},
     {"cli"},

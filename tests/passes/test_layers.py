@@ -12,6 +12,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
 from relaylang.passes.build import op_call
+from relaylang.qnn import transform as qnn_transform
 from relaylang.transform import InferType, PassContext, Sequential, parse_passes
 from tests.passes.programs import keeps_meaning
 
@@ -237,3 +238,11 @@ def test_wrong_rules_are_told(rule: Any) -> None:
     with pytest.raises(RelayError) as wrong:
         relay.transform.Legalize("toy wrong")(mod)
     assert wrong.value.diagnostics[0].code in ("R0502", "R0503", "R0504")
+
+
+def test_qnn_passes_stand_under_their_names() -> None:
+    x = Var("x", TensorType((4, 3), "int8"))
+    body = op_call("qnn.dequantize", [x, const(0.5), const(3)], out_dtype="float32")
+    mod = InferType()(IRModule.from_expr(Function([x], body)))
+    assert not any(name.startswith("qnn.") for name in ops(qnn_transform.CanonicalizeOps()(mod)))
+    assert qnn_transform.Legalize()(mod) is mod

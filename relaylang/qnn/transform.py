@@ -1,0 +1,16 @@
+"""Passes over the qnn dialect under the names that they have in `tvm.relay.qnn.transform`."""
+
+from __future__ import annotations
+
+from relaylang.transform import Legalize as _Legalize
+from relaylang.transform import Pass, QnnCanonicalizeOps
+
+
+def CanonicalizeOps() -> Pass:
+    """Operators of the qnn dialect as the plain integer operators that they stand for."""
+    return QnnCanonicalizeOps()
+
+
+def Legalize() -> Pass:
+    """Rules registered under "FTVMQnnLegalize" for operators that a target does not have."""
+    return _Legalize("FTVMQnnLegalize")
