@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,6 +36,7 @@ from relaylang.transform import (
     Sequential,
     Verify,
 )
+from tests.growth import assert_linear
 from tests.passes.programs import Programs, keeps_meaning
 from tests.shared import FRAGMENTS, needs_shared
 
@@ -236,12 +236,15 @@ def test_partitioning_is_linear() -> None:
             node = op_call(make(i), [node])
         return InferType()(IRModule.from_expr(Function([x], node)))
 
-    times = []
-    for n in (500, 5_000):
+    def prepare(n: int) -> Callable[[], None]:
         mod = chain(n, lambda i: "negative" if i % 4 < 2 else "exp")
-        began = time.perf_counter()
-        done = steps()(mod)
-        times.append(time.perf_counter() - began)
-        assert len(regions(done)) == n // 4
-        assert all(isinstance(f.body, Call) for f in regions(done).values())
-    assert times[1] < 40 * max(times[0], 0.01)
+
+        def run() -> None:
+            done = steps()(mod)
+            assert len(regions(done)) == (n + 2) // 4
+            assert all(isinstance(f.body, Call) for f in regions(done).values())
+
+        return run
+
+    assert_linear(prepare)
+    prepare(5_000)()

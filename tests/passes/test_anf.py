@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.to_anf import ToANormalForm, is_anf, let_bindings, to_anf
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
+from tests.growth import assert_linear
 from tests.shared import FRAGMENTS, golden, needs_shared
 
 INT = TensorType((), "int32")
@@ -327,11 +328,9 @@ def test_time_is_linear_and_depth_no_matter() -> None:
             expr = If(Call(get("less"), (x, one)), expr, x)
         return Function((x,), expr, INT)
 
-    times = []
-    for n in (2_000, 20_000):
+    def prepare(n: int) -> Callable[[], object]:
         function = program(n)
-        begin = time.perf_counter()
-        found = to_anf(function)
-        times.append(time.perf_counter() - begin)
-        assert is_anf(found)
-    assert times[1] < 10 * 6 * max(times[0], 0.005)
+        return lambda: to_anf(function)
+
+    assert_linear(prepare)
+    assert is_anf(to_anf(program(20_000)))

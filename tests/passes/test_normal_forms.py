@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from relaylang.passes.to_gnf import to_gnf
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
 from tests.cli.command import relay_process
+from tests.growth import assert_linear
 from tests.passes.test_anf import check_scopes
 from tests.shared import golden, needs_shared
 from tests.syntax.random_ir import Generator as AnyProgram
@@ -380,10 +380,9 @@ def test_time_is_linear_and_depth_no_matter(form: Callable[[Any], Any]) -> None:
             expr = Let(Var(f"w{i}", INT), expr, x)
         return Function((c, x), expr, INT)
 
-    times = []
-    for n in (2_000, 20_000):
+    def prepare(n: int) -> Callable[[], object]:
         function = program(n)
-        begin = time.perf_counter()
-        form(function)
-        times.append(time.perf_counter() - begin)
-    assert times[1] < 10 * 6 * max(times[0], 0.005)
+        return lambda: form(function)
+
+    assert_linear(prepare)
+    prepare(20_000)()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.passes.build import op_call
 from relaylang.syntax import astext
 from relaylang.transform import PASSES, InferType, Pass, PassContext, Sequential, Verify
+from tests.growth import assert_linear
 from tests.passes.programs import Programs, T, inputs, keeps_meaning
 
 #: Passes that keep every program's meaning up to rounding, with options to try.
@@ -292,13 +293,12 @@ def lets(n: int) -> IRModule:
 
 @pytest.mark.parametrize("name", [n for n in KEEPING if n not in ("AnnotateSpans", "EtaExpand(expand_global_var=True)")])
 @pytest.mark.parametrize("shape", [chain, lets])
-def test_passes_are_linear(name: str, shape: object) -> None:
-    run = made(name)
-    times = []
-    for n in (400, 4_000):
-        mod = InferType()(shape(n))  # type: ignore[operator]
-        began = time.perf_counter()
-        new = run(mod)
-        times.append(time.perf_counter() - began)
-        assert new is not None
-    assert times[1] < 40 * max(times[0], 0.01)
+def test_passes_are_linear(name: str, shape: Callable[[int], IRModule]) -> None:
+    transform = made(name)
+
+    def prepare(n: int) -> Callable[[], object]:
+        mod = InferType()(shape(n))
+        return lambda: transform(mod)
+
+    assert_linear(prepare)
+    assert prepare(4_000)() is not None

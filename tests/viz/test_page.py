@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,10 +82,8 @@ def test_folding_choosing_searching_panning_zooming(browser: Browser, tmp_path: 
 def test_a_thousand_calls_stay_usable(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "long.html"
     page.write_text(as_html(graph_of(checked(chain(1000)))), encoding="utf-8")
-    began = time.perf_counter()
     browser.open(page.as_uri())
     assert browser.run("return state.items.length") == 1001
-    assert time.perf_counter() - began < 10
     took = browser.run("const b = performance.now(); layout(); fit(); return performance.now() - b")
     assert took < 1000
     zooming = "const b = performance.now(); for (let i = 0; i < 10; i++) { zoom(1.1, 500, 400); draw(); }"
