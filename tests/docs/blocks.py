@@ -29,6 +29,7 @@ from relaylang.typing import infer
 
 _FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
 _SETUP = re.compile(r"<!-- setup\n(.*?)-->", re.S)
+_LONG = re.compile(r"\d+\.\d{5,}")
 _FILE = re.compile(r"<!-- file: (\S+) -->\n$")
 
 
@@ -58,6 +59,21 @@ def indented(page: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(_FENCE.sub(lambda m: "\n" * m[0].count("\n"), page).splitlines(), 1):
         if line.startswith("    "):
             yield number, line[4:]
+
+
+def transcripts(page: str) -> list[tuple[int, str, str]]:
+    """The `$ command` lines of indented blocks: line, command, and what is shown below it."""
+    out: list[tuple[int, str, str]] = []
+    end = -1  # the line behind the one that the last command's output has reached
+    for number, line in indented(page):
+        if line.startswith("$ "):
+            out.append((number, line[2:], ""))
+        elif number == end:
+            out[-1] = (*out[-1][:2], out[-1][2] + line + "\n")
+        else:
+            continue
+        end = number + 1
+    return out
 
 
 def calls(text: str) -> list[tuple[str, str]]:
@@ -106,7 +122,8 @@ def _pipeline(command: str) -> list[list[str]]:
 
 
 def fits(wanted: str, printed: str) -> bool:
-    """Whether a text is what the page shows; `...` is anything within a line."""
+    """Whether a text is what the page shows; `...` is anything within a line, and long fractions count four digits."""
+    wanted, printed = (_LONG.sub(lambda m: f"{float(m[0]):.4f}", s) for s in (wanted, printed))
     pattern = re.escape(wanted).replace(r"\.\.\.", r"[^\n]*")
     return re.fullmatch(pattern, printed) is not None
 

@@ -12,7 +12,7 @@ from relaylang.cli import VERBS
 from relaylang.cli.command import make_parser
 from relaylang.cli.usage import UsageError
 from relaylang.ops import OPS
-from tests.docs.blocks import blocks, calls, indented, run_page
+from tests.docs.blocks import blocks, calls, fits, indented, run_call, run_page, transcripts
 from tests.shared import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -52,6 +52,33 @@ def test_every_call_is_one_that_relay_takes(page: Path) -> None:
         except UsageError as e:
             wrong.append(f"{page.name}:{number}: {e.args[0]}")
     assert wrong == []
+
+
+WRONG = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 7), float32]) {
+  nn.relu(nn.dense(%x, %w, units=4))
+}
+"""
+
+
+def test_what_the_readme_shows_is_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "wrong.relay").write_text(WRONG)
+    shown = 0
+    for number, command, wanted in transcripts((ROOT / "README.md").read_text(encoding="utf-8")):
+        if not wanted:
+            continue
+        if command.startswith("relay repl"):
+            lines = wanted.splitlines()
+            inputs = [s.removeprefix("relay> ") for s in lines if s.startswith("relay> ") and s != "relay> :help"]
+            command = f"echo {shlex.quote(chr(10).join(inputs))} | {command}"
+            wanted = "".join(s + "\n" for s in lines if not s.startswith("relay> "))
+        printed = run_call(command)
+        assert fits(re.sub(r"[\d.]+ kB", "... kB", wanted), printed), f"README.md:{number}: {command} prints\n{printed}"
+        shown += 1
+    assert shown >= 7
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
