@@ -36,7 +36,6 @@ from relaylang.ir.visit import free_vars
 from relaylang.passes.to_anf import to_anf
 from relaylang.prelude.library import import_from_std
 from relaylang.repl.calls import OpenCall, Signature
-from relaylang.repl.commands import run_command
 from relaylang.repl.show import show
 from relaylang.runtime.text import read_text
 from relaylang.source import SourceFile
@@ -165,6 +164,8 @@ class Session:
         """Run one input and return what is to be shown. Raises `RelayError`, and `Quit` for `:quit`."""
         self._notes = []
         if text.lstrip().startswith(":"):
+            from relaylang.repl.commands import run_command
+
             return run_command(self, text)
         if not _COMMENTS.sub("", text).strip():
             return ""

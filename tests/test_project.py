@@ -53,6 +53,7 @@ LAZY = {
     ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text is read a second time",
     ("syntax.tables", "relaylang.grammar"): "the grammar is not opened where its tables lie in the cache",
     ("backends.cpu.kernel", "relaylang.backends.cpu.lower"): "the table of lowerings stands above what they build on",
+    ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.runtime.files"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.testing.golden"): "every run of pytest loads the plugin, few use it",
