@@ -2,7 +2,9 @@
 
 # ruff: noqa
 
+from relaylang import analysis as analysis
 from relaylang import backends as backends
+from relaylang import dataflow_pattern as dataflow_pattern
 from relaylang import diagnostics as diagnostics
 from relaylang import grammar as grammar
 from relaylang import interpreter as interpreter

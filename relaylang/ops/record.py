@@ -24,7 +24,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass
 from enum import IntEnum
 from typing import Any as AnyValue
 from typing import Protocol
@@ -140,6 +140,52 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
 _C = _T("_C")
 
 
+class _Fields:
+    """`__dataclass_fields__` of an attribute class and its values, made when they are first asked for."""
+
+    def __get__(self, attrs: AnyValue, cls: type) -> AnyValue:
+        return _complete(cls).__dataclass_fields__  # type: ignore[attr-defined]
+
+
+class Attributes:
+    """What all attribute classes have in common: each becomes a dataclass when it is first used.
+
+    There are some two hundred of them, a program uses a few, and making one takes longer than checking a small program.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__ = _Fields()
+    __match_args__ = ()
+
+    def __init__(self, **values: AnyValue) -> None:
+        _complete(type(self)).__init__(self, **values)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        _complete(type(self))
+        return repr(self)
+
+    def __eq__(self, other: object) -> bool:
+        _complete(type(self))
+        return bool(self == other) if type(other) is type(self) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _complete(cls: type) -> type:
+    """Give an attribute class the methods that `dataclass` makes of its fields. Returns the class."""
+    if not issubclass(cls, Attributes) or cls is Attributes:
+        raise AttributeError("__dataclass_fields__")
+    body: dict[str, AnyValue] = {name: vars(cls)[name] for name in ("__annotations__", "__module__", "__doc__")}
+    for field in cls.schema.values():  # type: ignore[attr-defined]
+        if not field.required:
+            body[field.name] = field.default
+    made = dataclass(kw_only=True)(type(cls.__name__, (), body))
+    for name in ("__init__", "__repr__", "__eq__", "__replace__", "__dataclass_params__", "__dataclass_fields__"):
+        if name in vars(made):  # `copy.replace` came with Python 3.13
+            setattr(cls, name, vars(made)[name])
+    return cls
+
+
 def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]], type[_C]]:
     """Make a class an operator's attributes: a dataclass with slots, `type_key` and `schema` (name -> AttrField).
 
@@ -151,17 +197,22 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
 
     def wrap(cls: type[_C]) -> type[_C]:
         annotations = inspect.get_annotations(cls)
-        cls.__doc__ = cls.__doc__ or cls.__name__  # or dataclasses makes one, which takes a tenth of the start-up
-        made = dataclass(slots=True, kw_only=True)(cls)
-        schema = {}
-        for f in fields(made):  # type: ignore[arg-type]
-            schema[f.name] = AttrField(f.name, str(annotations[f.name]), f.default)
-        made.type_key = type_key  # type: ignore[attr-defined]
-        made.schema = schema  # type: ignore[attr-defined]
-        made.in_metadata = in_metadata  # type: ignore[attr-defined]
-        return made
+        body = {name: value for name, value in vars(cls).items() if name not in annotations and name not in _OF_A_CLASS}
+        body["__slots__"] = tuple(annotations)
+        body["__annotations__"] = annotations
+        body["__doc__"] = cls.__doc__ or cls.__name__
+        body["type_key"] = type_key
+        body["schema"] = {
+            name: AttrField(name, str(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()
+        }
+        body["in_metadata"] = in_metadata
+        return type(cls.__name__, (Attributes,), body)  # type: ignore[return-value]
 
     return wrap
+
+
+#: What every class has of its own, and one that is made anew gets again.
+_OF_A_CLASS = ("__dict__", "__weakref__", "__annotations__", "__doc__")
 
 
 def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:

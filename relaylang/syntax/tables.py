@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-import tempfile
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -139,16 +139,16 @@ def load() -> dict[str, AnyValue]:
     except (OSError, ValueError, AttributeError, RecursionError):
         pass
     made = {"key": key, **build()}
-    temporary = None
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(handle, "w") as file:
+        temporary = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
+        with temporary.open("x", encoding="utf-8") as file:
             json.dump(made, file, separators=(",", ":"))
         os.replace(temporary, path)
     except OSError:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
     return made
 
 
