@@ -57,6 +57,8 @@ from relaylang.passes.spec import parse_passes as _parse_passes
 from relaylang.passes.split_args import annotate_spans, split_args
 from relaylang.passes.to_anf import to_anf
 from relaylang.passes.to_bbnf import to_bbnf
+from relaylang.passes.to_cps import function_to_cps, un_cps, un_cps_module
+from relaylang.passes.to_cps import to_cps as _to_cps
 from relaylang.passes.to_gnf import to_gnf
 from relaylang.typing import check
 
@@ -293,6 +295,21 @@ def gradient(expr: Function, mod: IRModule | None = None, mode: str = "first_ord
     return _gradient(expr, mod)
 
 
+def ToCPS() -> Pass:
+    """Continuation passing style: every function takes what is to be done with its result, and calls it."""
+    return BuiltinPass("ToCPS", _to_cps, 1)
+
+
+def UnCPS() -> Pass:
+    """Functions in continuation passing style, but for those that others call, get the plain form back."""
+    return BuiltinPass("UnCPS", un_cps_module, 1)
+
+
+def to_cps(func: Function, mod: IRModule | None = None) -> Function:
+    """One function in continuation passing style; what it calls is added to `mod` in that form (`<name>_cps`)."""
+    return function_to_cps(func, mod)
+
+
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
     """Operators that a target does not have become others, by the rules of `register_legalize`."""
     return BuiltinPass("Legalize", lambda mod: legalize(mod, legalize_map_attr_name), 1)
@@ -355,6 +372,8 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "ToMixedPrecision": ToMixedPrecision,
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
+    "ToCPS": ToCPS,
+    "UnCPS": UnCPS,
     "Legalize": Legalize,
     "MergeComposite": MergeComposite,
     "AnnotateTarget": AnnotateTarget,
@@ -372,5 +391,6 @@ __all__ = [
     "PASSES", "FoldConstantExpr", "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
     "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
-    "function_pass", "module_pass", "parse_passes", "pass_instrument", "register_legalize", *PASSES,
+    "function_pass", "module_pass", "parse_passes", "pass_instrument", "register_legalize", "to_cps",
+    "un_cps", *PASSES,
 ]  # fmt: skip

@@ -149,6 +149,17 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0515",
+        "a function has another form than the pass takes",
+        """Some passes take functions of one form: UnCPS those whose last parameter is a continuation, Defunctionalization an
+        entry that neither takes nor returns functions.""",
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
+        'relay.transform.un_cps(mod["main"])',
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
+        'relay.transform.UnCPS()(mod)',
+        "python",
+    ),
+    Page(
         "R0520",
         "a pattern cannot be used",
         """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in

@@ -286,19 +286,71 @@ def _split(call: Call, grads: list[Expr]) -> Grads:
 
 
 def _strided_slice(call: Call, grad: Expr) -> Grads:
+    """The gradient spread out by the strides, turned round where they run backwards, between zeros."""
     x = call.args[0]
     shape, out = static_shape(x.checked_type), static_shape(call.checked_type)
     attrs = call.attrs
-    strides = list(attrs.strides or [])
-    if shape is None or out is None or any(s != 1 for s in strides) or attrs.slice_mode not in ("end", "size"):
-        raise NoGradient("strided_slice with strides other than 1")
+    if shape is None or out is None or attrs.slice_mode not in ("end", "size"):
+        raise NoGradient("strided_slice of unknown extents")
+    given = list(attrs.strides or []) if attrs.slice_mode == "end" else []
     axes = list(attrs.axes) if attrs.axes else list(range(len(attrs.begin)))
+    given += [given[0] if len(given) == 1 else 1] * (len(axes) - len(given))
     widths = [[0, 0] for _ in shape]
-    for axis, begin in zip(axes, attrs.begin):
+    strides = [1] * len(shape)
+    for axis, begin, stride in zip(axes, attrs.begin, given):
         axis %= len(shape)
-        first = max(begin + shape[axis], 0) if begin < 0 else min(begin, shape[axis])
-        widths[axis] = [first, shape[axis] - first - out[axis]]
+        extent, count = shape[axis], out[axis]
+        first = begin + extent if begin < 0 else begin
+        first = max(0, min(first, extent)) if stride > 0 else max(-1, min(first, extent - 1))
+        last = first + (count - 1) * stride
+        if stride < 0 and count > 1:
+            grad = _of("reverse", grad, axis=axis)
+        strides[axis] = abs(stride)
+        widths[axis] = [min(first, last), extent - 1 - max(first, last)] if count else [0, extent]
+    if any(s > 1 for s in strides) and 0 not in out:
+        grad = _of("nn.dilate", grad, strides=strides)
     return [_of("nn.pad", grad, _number(0, call), pad_width=widths)]
+
+
+def _take(call: Call, grad: Expr) -> Grads:
+    """What was taken from one place is added up there; the axis that is taken from stands first meanwhile."""
+    data, indices = call.args
+    shape, picked = static_shape(data.checked_type), static_shape(indices.checked_type)
+    if shape is None or picked is None or call.attrs.batch_dims:
+        raise NoGradient("take of unknown extents, or in batches")
+    zeros: Expr = _of("zeros_like", data)
+    if call.attrs.axis is None:
+        axis, shape = 0, (math.prod(shape),)
+        zeros = _of("reshape", zeros, newshape=[-1])
+    else:
+        axis = call.attrs.axis % len(shape)
+    rest = [d for i, d in enumerate(shape) if i != axis]
+    number, rank = math.prod(picked), len(picked)
+    inner = list(range(axis, axis + rank))
+    others = [i for i in range(rank + len(shape) - 1) if i not in inner]
+    front = _of("transpose", grad, axes=[*inner, *others]) if inner and axis else grad
+    updates = _of("reshape", front, newshape=[number, *rest])
+    places: Expr = _of("reshape", indices, newshape=[1, number])
+    ty = indices.checked_type
+    assert isinstance(ty, TensorType)
+    if call.attrs.mode == "clip":
+        last = Constant(np.asarray(shape[axis] - 1, ty.dtype))
+        places = _of("minimum", _of("maximum", places, Constant(np.asarray(0, ty.dtype))), last)
+    elif call.attrs.mode == "wrap":
+        places = _of("floor_mod", places, Constant(np.asarray(shape[axis], ty.dtype)))
+    order = [axis, *[i for i in range(len(shape)) if i != axis]]
+    turned = _of("transpose", zeros, axes=order) if axis else zeros
+    found = _of("scatter_nd", turned, places, updates, mode="add")
+    if axis:
+        found = _of("transpose", found, axes=[order.index(i) for i in range(len(shape))])
+    return [found if call.attrs.axis is not None else _of("reshape_like", found, data), None]
+
+
+def _gather_nd(call: Call, grad: Expr) -> Grads:
+    if call.attrs.batch_dims:
+        raise NoGradient("gather_nd in batches")
+    data, indices = call.args
+    return [_of("scatter_nd", _of("zeros_like", data), indices, grad, mode="add"), None]
 
 
 def _where(call: Call, grad: Expr) -> Grads:
@@ -406,6 +458,8 @@ GRADIENTS: dict[str, Gradient] = {
     "stack": _stack,
     "split": _split,
     "strided_slice": _strided_slice,
+    "take": _take,
+    "gather_nd": _gather_nd,
     "where": _where,
     "nn.cross_entropy": _cross_entropy,
     "nn.cross_entropy_with_logits": _cross_entropy_with_logits,

@@ -95,6 +95,31 @@ def test_shapes() -> None:
     against_differences([x], op_call("exp", [sliced]))
 
 
+@pytest.mark.parametrize(("begin", "end", "strides"), [
+    ([0, 0], [5, 7], [2, 3]), ([4, 6], [-6, -8], [-1, -2]), ([1, -2], [9, 0], [2, -3]), ([0, 5], [5, 7], [1, 1]),
+])  # fmt: skip
+def test_slices_with_strides(begin: list[int], end: list[int], strides: list[int]) -> None:
+    x = f64("x", 5, 7)
+    against_differences([x], op_call("exp", [op_call("strided_slice", [x], begin=begin, end=end, strides=strides)]))
+    axes = op_call("strided_slice", [x], begin=begin[1:], end=end[1:], strides=strides[1:], axes=[1])
+    against_differences([x], op_call("exp", [axes]))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("picked", [[[0, 2], [2, 1]], [1, 1, 9], 2])
+def test_what_is_taken(axis: int | None, picked: Any) -> None:
+    x = f64("x", 3, 4, 3)
+    indices = const(np.array(picked, "int32"))
+    for mode in ("clip", "wrap"):
+        against_differences([x], op_call("exp", [op_call("take", [x, indices], axis=axis, mode=mode)]))
+
+
+def test_gather_nd() -> None:
+    x = f64("x", 3, 4)
+    for picked in ([[0, 1, 1], [3, 0, 0]], [[2, 2]]):
+        against_differences([x], op_call("exp", [op_call("gather_nd", [x, const(np.array(picked, "int32"))])]))
+
+
 def test_tuples() -> None:
     x, y = f64("x", 2, 3), f64("y", 2, 3)
     joined = op_call("concatenate", [Tuple([op_call("exp", [x]), y])], axis=1)

@@ -1,0 +1,80 @@
+"""ToCPS and UnCPS."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Function, FuncType, IRModule, TensorType, Var, post_order
+from relaylang.passes.build import op_call
+from relaylang.transform import InferType, ToCPS, UnCPS, to_cps, un_cps
+from tests.growth import assert_linear
+from tests.passes.programs import Programs, keeps_meaning
+
+TEXT = """import "prelude.rly"
+def @fact(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { multiply(%n, @fact(subtract(%n, 1))) } }
+def @main(%n: int32) -> int32 {
+  let %r = ref(%n);
+  let %f = fn (%x: int32) { ref_write(%r, add(%x, 1)); @fact(%x) };
+  let %g = @fact;
+  let %k = fn (%x: int32) { %x };
+  let %y = %k(match (Some(%f)) { Some(%h) => %h(ref_read(%r)), None => 0 });
+  add(%g(%f(3)), add(%y, ref_read(%r)))
+}
+"""
+
+
+def there_and_back(mod: IRModule) -> IRModule:
+    return InferType()(UnCPS()(InferType()(ToCPS()(mod))))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_meaning(seed: int) -> None:
+    keeps_meaning(there_and_back, Programs(seed).module(), seed)
+
+
+def test_effects_recursion_and_functions_in_data() -> None:
+    mod = InferType()(relay.parse(TEXT))
+    assert int(evaluate(there_and_back(mod), np.int32(2))) == int(evaluate(mod, np.int32(2)))
+
+
+def test_every_call_is_the_last_thing_done() -> None:
+    mod = InferType()(ToCPS()(InferType()(relay.parse(TEXT))))
+    main = mod["main"]
+    assert isinstance(main.checked_type, FuncType)
+    assert main.checked_type.ret_type == main.type_params[-1]
+    for func in mod.functions.values():
+        for node in post_order(func):
+            if isinstance(node, Call) and isinstance(node.op, Var):
+                assert node.checked_type == func.type_params[-1]
+
+
+def test_functions_one_by_one() -> None:
+    mod = InferType()(relay.parse(TEXT))
+    func = un_cps(InferType()(IRModule.from_expr(to_cps(mod["fact"], mod), mod.functions))["main"])
+    assert "fact_cps" in mod
+    new = InferType()(IRModule.from_expr(func, {g: f for g, f in mod.functions.items() if g.name_hint != "main"}))
+    assert int(evaluate(new, np.int32(5))) == 120
+
+
+def test_another_form_is_told() -> None:
+    mod = InferType()(relay.parse(TEXT))
+    with pytest.raises(RelayError) as wrong:
+        un_cps(mod["fact"])
+    assert wrong.value.diagnostics[0].code == "R0515"
+
+
+def test_work_is_linear() -> None:
+    def prepare(size: int):  # type: ignore[no-untyped-def]
+        x = Var("x", TensorType((), "float32"))
+        f = Var("f", FuncType([TensorType((), "float32")], TensorType((), "float32")))
+        body: relay.ir.Expr = x
+        for _ in range(size):
+            body = op_call("exp", [Call(f, [body])])
+        mod = InferType()(IRModule.from_expr(Function([x, f], body)))
+        return lambda: ToCPS()(mod)
+
+    assert_linear(prepare)
