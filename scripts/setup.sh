@@ -56,7 +56,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 if [ "$want_deps" != "$have_deps" ]; then
   say "installing relaylang and what it needs (once, about a minute)"
   rm -rf build
-  "$venv/bin/python" -m pip install --quiet '.[all,test]'
+  "$venv/bin/python" -m pip install --quiet '.[all]'
   rm -rf build
   echo "$want_deps" >"$venv/.deps"
   # pip leaves an equal version alone: install the code itself anew
