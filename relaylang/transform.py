@@ -31,11 +31,12 @@ from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functi
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
 from relaylang.passes.first_order_gradient import first_order_gradient
-from relaylang.passes.first_order_gradient import gradient as _gradient
+from relaylang.passes.first_order_gradient import gradient as _first_order
 from relaylang.passes.fold_constant import fold_constant, fold_expr
 from relaylang.passes.fold_scale_axis import backward_fold_scale_axis, fold_scale_axis, forward_fold_scale_axis
 from relaylang.passes.functions import eta_expand, lambda_lift
 from relaylang.passes.fuse_ops import fuse_ops
+from relaylang.passes.higher_order_gradient import gradient as _higher_order
 from relaylang.passes.inline import defuse_ops, inline
 from relaylang.passes.instruments import (
     PassTimingInstrument,
@@ -285,14 +286,16 @@ def FirstOrderGradient() -> Pass:
     return BuiltinPass("FirstOrderGradient", first_order_gradient, 0)
 
 
-def gradient(expr: Function, mod: IRModule | None = None, mode: str = "first_order") -> Function:
-    """A function of the same parameters that returns `(result, (gradient, ...))`; see `FirstOrderGradient`.
+def gradient(expr: Function, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
+    """A function of the same parameters that returns `(result, (gradient, ...))`.
 
-    The one mode is "first_order", which takes data flow; `RelayError` (R0511) for what it does not take.
+    The mode "first_order" takes data flow and gives it back; "higher_order" also goes through branches, references,
+    functions and data, and what it gives has gradients again. The functions that the expression calls are then added to
+    `mod` as `<name>_grad`. Raises `RelayError` (R0511) for what has no gradient.
     """
-    if mode != "first_order":
-        raise RelayError(error("R0501", f"gradient has the mode first_order, not {mode}"))
-    return _gradient(expr, mod)
+    if mode not in ("first_order", "higher_order"):
+        raise RelayError(error("R0501", f"gradient has the modes first_order and higher_order, not {mode}"))
+    return _first_order(expr, mod) if mode == "first_order" else _higher_order(expr, mod)
 
 
 def ToCPS() -> Pass:

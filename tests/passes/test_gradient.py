@@ -177,4 +177,4 @@ def test_what_has_no_gradient_is_told() -> None:
             FirstOrderGradient()(InferType()(relay.parse(body)))
         assert wrong.value.diagnostics[0].code == "R0511"
     with pytest.raises(RelayError):
-        gradient(relay.parse(text)["main"], mode="higher_order")
+        gradient(relay.parse(text)["main"], mode="second_order")
