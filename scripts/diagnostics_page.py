@@ -141,6 +141,9 @@ what comes behind it on the line, so that one slip is one error.
 | `--format text`, `json`, `sarif` | for people, one JSON object a line, or one SARIF 2.1.0 log |
 | `--report FILE` | to a file (`-`: stdout) instead of stderr |
 
+Of a file's errors the first twenty are shown, in every format; a note (`R0090`) counts the others. `relay match` writes its
+matches as diagnostics, too: with `--format json` an object a line on stdout, with `sarif` as the log's results.
+
 In Python, `RelayError.diagnostics` are the values; `relaylang.diagnostics.render`, `relaylang.reports.as_json` and
 `as_sarif` show them; `Fix.apply(text)` makes a repair.
 """

@@ -10,13 +10,15 @@ import sys
 
 from relaylang.cli.common import report, use_color
 from relaylang.cli.program import check, load
-from relaylang.diagnostics import define_codes, error, render
+from relaylang.cli.reporting import results_format
+from relaylang.diagnostics import Diagnostic, define_codes, error, render
 from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem
 from relaylang.ops.record import Op
 from relaylang.patterns import DFPattern, Explanation, Graph, explain_match, find_match, parse_pattern
 from relaylang.patterns import text as pattern_language
 from relaylang.patterns.explain import describe, progress
 from relaylang.patterns.language import root_operators
+from relaylang.reports import json_lines
 
 define_codes({"R0526": "a match"})
 
@@ -30,6 +32,8 @@ examples:
 """
     + (pattern_language.__doc__ or "").split("\n\n", 2)[-1]
     + """
+With --format json each match is an object on a line of the standard output; with sarif the log holds the matches.
+
 exit status: 0 something matches, 1 nothing does, 2 the pattern or the file is wrong
 """
 )
@@ -67,19 +71,29 @@ def run(args: argparse.Namespace) -> int:
     if args.count:
         print(len(found))
         return 0 if found else 1
-    color = use_color(sys.stdout)
+    matches: list[Diagnostic] = []
     for node, bindings in found[: args.limit]:
         others = {id(e): e for e in bindings.values() if e is not node and not isinstance(e, Op)}
         labels = [(e.span, describe(e)) for e in others.values() if isinstance(e, (Call, Tuple, TupleGetItem))]
-        print(render(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"), color))
-    if len(found) > args.limit:
-        print(f"... and {len(found) - args.limit} more")
+        matches.append(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"))
+    attempts: list[Diagnostic] = []
     if args.explain:
         failed = [e for e in failed if progress(e) or not found]
-        for explanation in sorted(failed, key=progress, reverse=True)[:3]:
-            said = explanation.diagnostic()
-            if said is not None:
-                print(render(said, color))
+        said = [e.diagnostic() for e in sorted(failed, key=progress, reverse=True)[:3]]
+        attempts = [d for d in said if d is not None]
+    if results_format() == "json":
+        print(json_lines([*matches, *attempts]), end="")
+        return 0 if found else 1
+    if results_format() == "sarif":
+        report([*matches, *attempts])
+        return 0 if found else 1
+    color = use_color(sys.stdout)
+    for match_found in matches:
+        print(render(match_found, color))
+    if len(found) > args.limit:
+        print(f"... and {len(found) - args.limit} more")
+    for attempt in attempts:
+        print(render(attempt, color))
     if not found:
         print(f"nothing matches {pattern}")
         return 1

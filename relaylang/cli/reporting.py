@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from relaylang.diagnostics import Diagnostic, first_ones, render
@@ -70,13 +71,14 @@ class Output:
         self.texts: list[str] = []
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        diagnostics = first_ones(diagnostics)
         if self.format == "sarif":
             self.kept += diagnostics
         elif self.format == "json":
             self._write(json_lines(diagnostics))
         else:
             color = self.path is None and use_color(sys.stderr)
-            self._write("".join(render(d, color) + "\n" for d in first_ones(diagnostics)))
+            self._write("".join(render(d, color) + "\n" for d in diagnostics))
 
     def _write(self, text: str) -> None:
         if self.path is not None:
@@ -117,6 +119,30 @@ def end(status: int) -> None:
 def report(diagnostics: Iterable[Diagnostic]) -> None:
     """Say diagnostics, as the call's options ask for it."""
     _output.add(list(diagnostics))
+
+
+def results_format() -> str:
+    """The call's `--format`, for verbs whose results are diagnostics, too."""
+    return _output.format
+
+
+class _Kept(Output):
+    """Diagnostics that are said to nobody."""
+
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.kept += diagnostics
+
+
+@contextmanager
+def collecting() -> Iterator[list[Diagnostic]]:
+    """Keep what is reported in here instead of saying it."""
+    global _output
+    before, kept = _output, _Kept(_output.format, _output.color)
+    _output = kept
+    try:
+        yield kept.kept
+    finally:
+        _output = before
 
 
 def use_color(stream: TextIO) -> bool:

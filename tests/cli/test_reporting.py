@@ -122,3 +122,28 @@ def test_wrong_calls_in_words(capsys: Caps, call: list[str], says: str) -> None:
 def test_stdin_has_a_name(tmp_path: Path) -> None:
     ran = relay_process("check", "-", stdin=WRONG)
     assert ran.err.startswith("<stdin>:1:10: error[R0102]: ") and ran.status == 1
+
+
+@pytest.mark.parametrize("line", ["add(1, 2f)", "%no", "nosuch(1)"])
+def test_twenty_errors_of_a_file_in_every_format(capsys: Caps, tmp_path: Path, line: str) -> None:
+    path = tmp_path / "many.relay"
+    lines = ",\n".join([line.replace("no", f"no{i}") for i in range(30)])
+    path.write_text(f'#[version = "0.0.5"]\ndef @f() {{\n  ({lines})\n}}\n')
+    text = relay(capsys, "check", path).err
+    said = [json.loads(line) for line in relay(capsys, "check", path, "--format", "json").err.splitlines()]
+    log = json.loads(relay(capsys, "check", path, "--format", "sarif").err)
+    check_sarif(log)
+    assert text.count("error[R0") == sum(d["severity"] == "error" for d in said) == 20
+    assert [r["ruleId"] for r in log["runs"][0]["results"]] == [d["code"] for d in said]
+    assert said[-1]["code"] == "R0090" and "R0090" in text
+
+
+def test_matches_in_every_format(capsys: Caps) -> None:
+    ran = relay(capsys, "match", "nn.dense(...)", MLP, "--format", "json")
+    found = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.status == 0 and ran.err == "" and [d["code"] for d in found] == ["R0526"] * len(found) != []
+    log = json.loads(relay(capsys, "match", "nn.dense(...)", MLP, "--format", "sarif").err)
+    check_sarif(log)
+    assert len(log["runs"][0]["results"]) == len(found)
+    none = relay(capsys, "match", "nn.conv2d(...)", MLP, "--format", "json")
+    assert none.status == 1 and none.out == ""
