@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from relaylang.cli.common import exit_status, report
+from relaylang.cli.common import VERIFY_HELP, exit_status, report, verified
 from relaylang.cli.program import Program, load_checked
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.ir import Call, Expr, Function, IRModule, post_order, type_text
@@ -18,6 +18,7 @@ examples:
   relay check net.relay
   relay check examples/*.relay --quiet
   echo 'add(1, 2f)' | relay check -
+  relay check wrong.relay --verify-diagnostics     against its `// expected-error@+1 {{...}}` lines
 
 exit status: 0 every file is right, 1 some file is wrong, 2 some file could not be read
 """
@@ -27,11 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help="Relay text; - is the standard input")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about files that are right")
+    parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
     said: list[Diagnostic] = []
     for path in args.files:
+        if args.verify_diagnostics:
+            said += verified(path, load_checked, args.quiet)
+            continue
         try:
             program = load_checked(path)
         except RelayError as wrong:

@@ -13,7 +13,15 @@ from typing import Any
 
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.bisect import first_difference
-from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.common import (
+    VERIFY_HELP,
+    add_print_options,
+    check_writable,
+    exit_status,
+    report,
+    verified,
+    write_text,
+)
 from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
@@ -22,6 +30,7 @@ from relaylang.dataflow_pattern import DFPatternCallback, callback_pass
 from relaylang.ir import IRModule, post_order
 from relaylang.plugins import installed, load_file
 from relaylang.repl.session import Session
+from relaylang.source import SourceFile
 from relaylang.transform import (
     PASSES,
     Pass,
@@ -63,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print-before", action="store_true", help="print the program before every pass")
     parser.add_argument("--print-after", action="store_true", help="print the program after every pass")
     parser.add_argument("--print-changed", action="store_true", help="print what every pass changed")
+    parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
     parser.add_argument("--bisect", action="store_true", help="find the first pass that changes the result")
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function that --bisect runs (main)")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a value for --bisect")
@@ -79,7 +89,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("relay opt: give FILE and --passes, or --list", "relay opt --help")
     check_writable(args.output)
     passes = parse_passes(args.passes, more)
-    program = load(args.file)
+    if args.verify_diagnostics:
+        return exit_status(verified(args.file, lambda part: _run(part, passes, args), quiet=True))
+    return _run(args.file, passes, args)
+
+
+def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -> int:
+    """Run the passes over a file or a text, and print the result."""
+    program = load(text)
     check(program)
     report(program.notes)
     if args.bisect:

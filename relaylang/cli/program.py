@@ -11,7 +11,7 @@ from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.prelude.library import read
 from relaylang.runtime.params import load_params
 from relaylang.runtime.text import read_text
-from relaylang.source import Span
+from relaylang.source import SourceFile, Span
 from relaylang.typing import infer
 
 
@@ -34,9 +34,12 @@ class Program:
 _NO_HEADER = "R0150"
 
 
-def load(path: str, constants: str | None = None, *, header_note: bool = False) -> Program:
-    """Read a program, and the constants that it leaves out. Raises `RelayError` where there is none in the file."""
-    source = read_text(path)
+def load(path: str | SourceFile, constants: str | None = None, *, header_note: bool = False) -> Program:
+    """Read a program, and the constants that it leaves out; `path` names a file or is a text.
+
+    Raises `RelayError` where there is no program in the file.
+    """
+    source = path if isinstance(path, SourceFile) else read_text(path)
     result = read(source.text, source.name, constants=load_params(constants) if constants is not None else None)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
@@ -45,7 +48,7 @@ def load(path: str, constants: str | None = None, *, header_note: bool = False) 
     return Program(source.name, node, list(result.free_vars), notes)
 
 
-def load_checked(path: str) -> Program:
+def load_checked(path: str | SourceFile) -> Program:
     """Read a program and find its types. Raises `RelayError` with everything that is wrong with it."""
     program = load(path, header_note=True)
     check(program)

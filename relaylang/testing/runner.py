@@ -21,6 +21,7 @@ from types import ModuleType
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.testing.directives import Command, Found, Part, Run, TestFile, checks, read_test
+from relaylang.testing.expected import EXAMPLE, compare
 from relaylang.testing.update import updated
 
 #: Folders whose files are inputs of tests, not tests.
@@ -127,7 +128,7 @@ class Runner:
         if run.verify:
             if any(p.expected for p in test.parts):
                 return None
-            example = "`// expected-error@+1 {{text}}` above the line says what is expected"
+            example = EXAMPLE
         elif checks(test, run.prefixes):
             return None
         else:
@@ -277,23 +278,4 @@ def _diagnostics(said: str, file: str, own: str) -> Iterator[Found]:
 
 
 def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagnostic]:
-    """What was expected and did not come, and what came and was not expected. Notes may come unexpected."""
-    wrong: list[Diagnostic] = []
-    for output in outputs:
-        left = list(output.found)
-        for expected in output.part.expected:
-            fitting = next((f for f in left if expected.fits(f)), None)
-            if fitting is not None:
-                left.remove(fitting)
-                continue
-            near = [f.title for f in left if f.line == expected.line and f.severity == expected.severity]
-            notes = [f"there is: {near[0]}"] if near else []
-            where = f"line {expected.line}" if expected.line is not None else "no place"
-            wrong.append(error("R0760", f"expected {expected.severity} did not come, at {where}", expected.span, notes=notes))
-        for found in left:
-            if found.severity == "note":
-                continue
-            line = found.line if found.line is not None and found.line <= len(test.lines) else None
-            span = test.span(line) if line is not None else run.span
-            wrong.append(error("R0760", f"unexpected {found.severity}: {found.code}: {found.title}", span))
-    return wrong
+    return [d for o in outputs for d in compare(test, o.part, o.found, run.span)]

@@ -179,3 +179,21 @@ def test_parts_keep_their_lines(tmp_path: Path) -> None:
     test = read_test(str(file))
     assert [(p.first, p.last, [e.line for e in p.expected]) for p in test.parts] == [(1, 3, [3]), (5, 6, [6]), (8, 8, [])]
     assert test.part_text(test.parts[2]) == "\n" * 7 + "add(1, 2)\n"
+
+
+def test_check_and_opt_verify_diagnostics_themselves(capsys: Caps, tmp_path: Path) -> None:
+    file = tmp_path / "a.relay"
+    wrong = "// expected-error@+1 {{R0202}}\nnn.rellu(1f)\n"
+    file.write_text(wrong + "// -----\nadd(1, 2)\n")
+    assert relay(capsys, "check", file, "--verify-diagnostics") == (0, f"{file}: ok (says what is expected)\n", "")
+    ran = relay(capsys, "opt", file, "--passes", "FoldConstant", "--no-types", "--verify-diagnostics")
+    assert (ran.status, ran.err) == (0, "") and "  3\n" in ran.out
+    file.write_text(wrong.replace("R0202", "R0301"))
+    for verb in (["check"], ["opt", "--passes", "FoldConstant"]):
+        ran = relay(capsys, *verb, file, "--verify-diagnostics")
+        assert ran.status == 1 and ran.out == ""
+        assert ":1:1: error[R0760]: expected error did not come" in ran.err
+        assert ":2:1: error[R0760]: unexpected error: R0202" in ran.err
+    file.write_text("add(1, 2)\n")
+    one_diagnostic(relay(capsys, "check", file, "--verify-diagnostics"), 1, "R0761")
+    one_diagnostic(relay(capsys, "check", tmp_path / "no.relay", "--verify-diagnostics"), 2, "R0001")
