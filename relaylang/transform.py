@@ -28,6 +28,7 @@ from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.convert_layout import convert_layout
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
+from relaylang.passes.defunctionalization import defunctionalize
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
 from relaylang.passes.first_order_gradient import first_order_gradient
@@ -298,6 +299,11 @@ def gradient(expr: Function, mod: IRModule | None = None, mode: str = "higher_or
     return _first_order(expr, mod) if mode == "first_order" else _higher_order(expr, mod)
 
 
+def Defunctionalization() -> Pass:
+    """Functions as values become data, and calling one a function that looks at it."""
+    return BuiltinPass("Defunctionalization", defunctionalize, 1)
+
+
 def ToCPS() -> Pass:
     """Continuation passing style: every function takes what is to be done with its result, and calls it."""
     return BuiltinPass("ToCPS", _to_cps, 1)
@@ -375,6 +381,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "ToMixedPrecision": ToMixedPrecision,
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
+    "Defunctionalization": Defunctionalization,
     "ToCPS": ToCPS,
     "UnCPS": UnCPS,
     "Legalize": Legalize,

@@ -231,8 +231,11 @@ def types_equal(left: Type, right: Type) -> bool:
     return True
 
 
+_HASHED_PARTS = 200
+
+
 def type_hash(ty: Type) -> int:
-    """A hash that agrees with `types_equal`."""
+    """A hash that agrees with `types_equal`: of the first parts, whether or not they are shared."""
     if isinstance(ty, TensorType):
         return hash((ty.dtype, tuple("v" if isinstance(d, TypeVar) else d for d in ty.shape)))
     if isinstance(ty, _BY_IDENTITY):
@@ -240,16 +243,14 @@ def type_hash(ty: Type) -> int:
     bound: set[int] = set()
     parts: list[object] = []
     stack: list[Type] = [ty]
-    seen: set[int] = set()
-    while stack:
+    while stack and len(parts) < _HASHED_PARTS:
         t = stack.pop()
         parts.append(type(t).__name__)
         if isinstance(t, TensorType):
             parts.append((t.dtype, tuple("v" if isinstance(d, TypeVar) else d for d in t.shape)))
         elif isinstance(t, _BY_IDENTITY):
             parts.append("b" if id(t) in bound else id(t))
-        elif id(t) not in seen:
-            seen.add(id(t))
+        else:
             if isinstance(t, FuncType):
                 bound.update(id(p) for p in t.type_params)
             stack.extend(type_children(t))

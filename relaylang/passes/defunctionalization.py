@@ -1,0 +1,316 @@
+"""Defunctionalization: functions as values become data (Reynolds, "Definitional interpreters for higher-order
+programming languages").
+
+Each type of function that values have becomes a type definition with a constructor for every function that may be such a
+value; the constructor carries what the function uses of its surroundings. Calling a value becomes calling `apply<n>`,
+which looks at the constructor. Functions of the module that are polymorphic are copied for the types that they are used
+at first, so that every type is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import (
+    Call,
+    Clause,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalTypeVar,
+    GlobalVar,
+    IRModule,
+    Let,
+    Match,
+    PatternConstructor,
+    PatternVar,
+    RefType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeData,
+    TypeVar,
+    Var,
+    all_vars,
+    bound_vars,
+    children,
+    free_vars,
+    post_order,
+    rebuild,
+)
+from relaylang.passes.blocks import free_name, map_pattern, map_type, type_of
+from relaylang.passes.functions import eta_expand
+from relaylang.passes.rewriting import copy_with, is_opaque
+from relaylang.passes.to_anf import convert
+from relaylang.typing import check
+
+_MOST_COPIES = 10_000
+
+
+def _refuse(what: str, node: Expr) -> RelayError:
+    return RelayError(error("R0515", what, node.span))
+
+
+def has_function(ty: Type) -> bool:
+    """Whether values of a type are or hold functions."""
+    found: list[Type] = []
+
+    def look(part: Type) -> Type | None:
+        if isinstance(part, FuncType):
+            found.append(part)
+            return part
+        return None
+
+    map_type(ty, look)
+    return bool(found)
+
+
+def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
+    """Which types stand for the type variables of `formal`."""
+    if isinstance(formal, TypeVar):
+        if formal in found:
+            found[formal] = actual
+    elif isinstance(formal, TupleType) and isinstance(actual, TupleType):
+        for f, a in zip(formal.fields, actual.fields):
+            _match(f, a, found)
+    elif isinstance(formal, RefType) and isinstance(actual, RefType):
+        _match(formal.value, actual.value, found)
+    elif isinstance(formal, TypeCall) and isinstance(actual, TypeCall):
+        for f, a in zip(formal.args, actual.args):
+            _match(f, a, found)
+    elif isinstance(formal, FuncType) and isinstance(actual, FuncType):
+        for f, a in zip((*formal.arg_types, formal.ret_type), (*actual.arg_types, actual.ret_type)):
+            _match(f, a, found)
+
+
+class _Copies:
+    """Copies of polymorphic functions for the types that they are used at."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.taken = {gv.name_hint for gv in mod.functions}
+        self.names: dict[tuple[GlobalVar, tuple[Type, ...]], GlobalVar] = {}
+        self.wanted: list[tuple[GlobalVar, tuple[Type, ...], GlobalVar]] = []
+
+    def run(self) -> IRModule:
+        new: dict[GlobalVar, Function] = {}
+        for gv, func in self.mod.functions.items():
+            if not func.type_params:
+                new[gv] = func if is_opaque(func) else self.copy(func, {})
+        while self.wanted:
+            gv, types, name = self.wanted.pop()
+            func = self.mod.functions[gv]
+            new[name] = self.copy(func, dict(zip(func.type_params, types)))
+        made = IRModule(new, self.mod.type_definitions, self.mod.attrs)
+        check(made)
+        return made
+
+    def used(self, gv: Expr, ty: Type) -> Expr:
+        """The name of a function at the type that a place has it."""
+        func = self.mod.functions.get(gv) if isinstance(gv, GlobalVar) else None
+        if func is None or not func.type_params:
+            return gv
+        assert isinstance(gv, GlobalVar)
+        formal = func.checked_type
+        assert isinstance(formal, FuncType)
+        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        _match(FuncType(formal.arg_types, formal.ret_type), ty, found)
+        key = (gv, tuple(found.values()))
+        if key not in self.names:
+            if len(self.names) > _MOST_COPIES:
+                raise _refuse(f"@{gv.name_hint} is used at types without end", func)
+            self.names[key] = GlobalVar(free_name(f"{gv.name_hint}_at", self.taken))
+            self.wanted.append((gv, key[1], self.names[key]))
+        return self.names[key]
+
+    def copy(self, func: Function, types: Mapping[TypeVar, Type]) -> Function:
+        def closed(ty: Type) -> Type:
+            return map_type(ty, lambda t: types.get(t) if isinstance(t, TypeVar) else None)
+
+        fresh = {v: Var(v.name_hint, closed(type_of(v)), v.span) for v in bound_vars(func)}
+        done: dict[int, Expr] = {}
+        for node in post_order(func):
+            if isinstance(node, Var):
+                done[id(node)] = fresh.get(node, node)
+                continue
+            inner = tuple([done[id(c)] for c in children(node)])
+            made: Expr
+            if isinstance(node, GlobalVar):
+                made = node
+            elif isinstance(node, Call) and isinstance(node.op, GlobalVar):
+                wanted = FuncType([closed(type_of(a)) for a in node.args], closed(type_of(node)))
+                made = Call(self.used(node.op, wanted), inner[:-1], node.attrs, (), node.span)
+            elif isinstance(node, Function):
+                if node.type_params and node is not func:
+                    raise _refuse("a polymorphic function stands inside another one", node)
+                ret = closed(node.checked_type.ret_type) if isinstance(node.checked_type, FuncType) else None
+                made = Function([fresh[p] for p in node.params], inner[0], ret, (), node.attrs, node.span)
+            elif isinstance(node, Let):
+                made = Let(fresh[node.variable], inner[0], inner[1], node.span)
+            elif isinstance(node, Match):
+                clauses = [Clause(map_pattern(c.lhs, fresh), r, c.span) for c, r in zip(node.clauses, inner[1:])]
+                made = Match(inner[0], clauses, node.complete, node.span)
+            elif isinstance(node, Call):
+                made = Call(inner[-1], inner[:-1], node.attrs, (), node.span)
+            else:
+                made = rebuild(node, inner)
+            done[id(node)] = made
+        result = done[id(func)]
+        assert isinstance(result, Function)
+        return result
+
+
+class _FirstOrder:
+    """Functions without function values. `kinds` has the definition and the `apply` of each type of function."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.taken = {gv.name_hint for gv in mod.functions}
+        self.types_taken = {gtv.name_hint for gtv in mod.type_definitions}
+        self.kinds: dict[Type, tuple[GlobalTypeVar, GlobalVar, list[Constructor], list[GlobalVar]]] = {}
+        self.of_global: dict[GlobalVar, Constructor] = {}
+        self.lifted: dict[GlobalVar, Function] = {}
+
+    def kind(self, ty: Type) -> tuple[GlobalTypeVar, GlobalVar, list[Constructor], list[GlobalVar]]:
+        if ty not in self.kinds:
+            number = len(self.kinds)
+            gtv = GlobalTypeVar(free_name(f"Defunc{number}", self.types_taken))
+            self.kinds[ty] = (gtv, GlobalVar(free_name(f"apply{number}", self.taken)), [], [])
+        return self.kinds[ty]
+
+    def encoded(self, ty: Type) -> Type:
+        return map_type(ty, lambda t: TypeCall(self.kind(t)[0], []) if isinstance(t, FuncType) else None)
+
+    def constructor(self, ty: Type, inputs: list[Type], target: GlobalVar) -> Constructor:
+        gtv, _, constructors, targets = self.kind(ty)
+        made = Constructor(f"{gtv.name_hint}_{len(constructors)}", inputs, gtv, len(constructors))
+        constructors.append(made)
+        targets.append(target)
+        return made
+
+    def function(self, func: Function) -> Function:
+        normal = convert(func, let_results=False)
+        assert isinstance(normal, Function)
+        fresh: dict[Var, Var] = {}
+        kernels: set[Var] = set()
+        own: dict[int, Var] = {}
+        closed: set[int] = set()
+        for node in post_order(normal):
+            if isinstance(node, Let) and isinstance(node.value, Function):
+                own[id(node.value)] = node.variable
+                if node.value.attrs.get("Primitive") or is_opaque(node.value):
+                    kernels.add(node.variable)
+                    closed.update(map(id, post_order(node.value)))
+        for var in all_vars(normal):
+            if var not in kernels and has_function(type_of(var)):
+                fresh[var] = Var(var.name_hint, self.encoded(type_of(var)), var.span)
+        done: dict[int, Expr] = {}
+        for node in post_order(normal):
+            if id(node) in closed:
+                done[id(node)] = node
+            elif isinstance(node, Var):
+                done[id(node)] = fresh.get(node, node)
+            elif isinstance(node, Call):
+                args = [self.value(a, done) for a in node.args]
+                op = done[id(node.op)]
+                if isinstance(node.op, Var) and node.op not in kernels:
+                    args, op = [op, *args], self.kind(type_of(node.op))[1]
+                done[id(node)] = Call(op, args, node.attrs, (), node.span)
+            elif isinstance(node, Function):
+                params = [fresh.get(p, p) for p in node.params]
+                ty = node.checked_type
+                assert isinstance(ty, FuncType)
+                made = Function(params, self.value(node.body, done), self.encoded(ty.ret_type), (), node.attrs, node.span)
+                done[id(node)] = made if node is normal else self.lift(made, ty, fresh.get(own[id(node)]))
+            elif isinstance(node, Let):
+                done[id(node)] = Let(fresh.get(node.variable, node.variable), self.value(node.value, done),
+                                     self.value(node.body, done), node.span)  # fmt: skip
+            elif isinstance(node, Match):
+                all_fresh = {v: fresh.get(v, v) for v in bound_vars(node)}
+                clauses = [Clause(map_pattern(c.lhs, all_fresh), self.value(c.rhs, done), c.span) for c in node.clauses]
+                done[id(node)] = Match(self.value(node.data, done), clauses, node.complete, node.span)
+            else:
+                done[id(node)] = rebuild(node, tuple([self.value(c, done) for c in children(node)]))
+        result = done[id(normal)]
+        assert isinstance(result, Function)
+        return result
+
+    def value(self, node: Expr, done: dict[int, Expr]) -> Expr:
+        """What stands for a node that is used as a value."""
+        if not isinstance(node, GlobalVar):
+            return done[id(node)]
+        if node not in self.of_global:
+            self.of_global[node] = self.constructor(type_of(node), [], node)
+        return Call(self.of_global[node], [])
+
+    def lift(self, func: Function, ty: Type, own: Var | None) -> Expr:
+        """A function as a value: a function of the module, and the constructor that carries what it uses."""
+        used = [v for v in free_vars(func) if v is not own]
+        target = GlobalVar(free_name("lifted", self.taken))
+        made = self.constructor(ty, [self.encoded(type_of(v)) for v in used], target)
+        inside = {v: Var(v.name_hint, self.encoded(type_of(v)), v.span) for v in used}
+        body = copy_with(func, dict(inside))
+        assert isinstance(body, Function)
+        inner = body.body
+        if own is not None:
+            itself = Var(own.name_hint, own.type_annotation, own.span)
+            inner = Let(itself, Call(made, list(inside.values())), copy_with(inner, {own: itself}))
+        self.lifted[target] = Function([*inside.values(), *body.params], inner, func.ret_type, (), func.attrs, func.span)
+        return Call(made, used, span=func.span)
+
+    def applies(self) -> tuple[dict[GlobalVar, Function], dict[GlobalTypeVar, TypeData]]:
+        functions: dict[GlobalVar, Function] = {}
+        types: dict[GlobalTypeVar, TypeData] = {}
+        for ty, (gtv, name, constructors, targets) in list(self.kinds.items()):
+            assert isinstance(ty, FuncType)
+            types[gtv] = TypeData(gtv, (), constructors)
+            if not constructors:
+                continue
+            value = Var("f", TypeCall(gtv, []))
+            params = [Var(f"p{i}", self.encoded(t)) for i, t in enumerate(ty.arg_types)]
+            clauses = []
+            for constructor, target in zip(constructors, targets):
+                held = [Var(f"x{i}") for i in range(len(constructor.inputs))]
+                pattern = PatternConstructor(constructor, [PatternVar(v) for v in held])
+                clauses.append(Clause(pattern, Call(target, [*held, *params])))
+            functions[name] = Function([value, *params], Match(value, clauses), self.encoded(ty.ret_type))
+        return functions, types
+
+
+def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRModule:
+    """A typed module without function values. Raises `RelayError` (R0515) where an entry takes or returns functions, a
+    type definition holds them, or a function inside another one is polymorphic."""
+    for name in entries:
+        func = mod[name] if name in mod else None
+        if func is not None and isinstance(func.checked_type, FuncType):
+            if func.type_params or any(map(has_function, (*func.checked_type.arg_types, func.checked_type.ret_type))):
+                raise _refuse(f"@{name} takes or returns functions, or is polymorphic", func)
+    if not any(_uses_functions(f) for f in mod.functions.values()):
+        return mod
+    expanded = eta_expand(mod, True)
+    check(expanded)
+    known = _Copies(expanded).run()
+    for data in known.type_definitions.values():
+        for constructor in data.constructors:
+            if any(map(has_function, constructor.inputs)):
+                raise RelayError(error("R0515", f"the type {data.header.name_hint} holds functions", data.span))
+    first = _FirstOrder(known)
+    new = {gv: f if is_opaque(f) else first.function(f) for gv, f in known.functions.items()}
+    functions, types = first.applies()
+    # A type of functions that no function has is never called: what would call it stays as a function without clauses.
+    return IRModule({**new, **first.lifted, **functions}, {**known.type_definitions, **types}, mod.attrs)
+
+
+def _uses_functions(func: Function) -> bool:
+    return func.body is not None and any(
+        (isinstance(n, Function) and n is not func and not n.attrs.get("Primitive"))
+        or (isinstance(n, Var) and has_function(type_of(n)))
+        or (not isinstance(n, Call) and any(isinstance(c, GlobalVar) for c in children(n)))
+        or (isinstance(n, Call) and any(isinstance(a, (GlobalVar, Constructor)) for a in n.args))
+        for n in post_order(func)
+    )
+
+
+__all__ = ["defunctionalize", "has_function"]
