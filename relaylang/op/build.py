@@ -11,6 +11,7 @@ import ast
 import inspect
 import numbers
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -260,27 +261,53 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     return TupleWrapper(made, number) if number else made
 
 
+#: What an attribute's value may be, in words.
+_KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "bool": "bool",
+    "str": "str",
+    "Ints": "whole numbers",
+    "NestedInts": "lists of whole numbers",
+    "Floats": "numbers",
+    "AnyAttr": "any",
+}
+
+
 def documentation(path: str) -> str:
     """What a function says of itself: the call it makes, arguments, attributes, and where its meaning stands."""
     op = operator_of(path)
     if op is None:
         return f"`{path}{signatures()[path]}`: made of other functions."
-    lines = [op.doc or f"A call of the operator `{op.name}`.", "", f"Arguments: {', '.join(op.args) or 'none'}."]
-    for field in op.schema.values():
-        default = "must be given" if field.required else f"default {field.default!r}"
-        lines.append(f"  {field.name}: {field.kind}{' or None' if field.optional else ''}, {default}")
-    if op.rel.__doc__:
-        lines += ["", "Its type: " + " ".join(op.rel.__doc__.split())]
+    renamed, free = RENAMED.get(path, {}), OPERANDS.get(path, set())
+    takes, attributes = [], []
+    for name, parameter in signatures()[path].parameters.items():
+        field = op.schema.get(renamed.get(name, name)) if name not in free else None
+        if field is None:
+            takes.append(name)
+            continue
+        given = parameter.default is not inspect.Parameter.empty
+        optional = " or None" if field.optional else ""
+        attributes.append(
+            f"  {name}: {_KINDS[field.kind]}{optional}, {f'default {parameter.default!r}' if given else 'must be given'}"
+        )
+    lines = [op.doc or f"A call of the operator `{op.name}`.", ""]
+    lines += [f"Arguments, which are expressions: {', '.join(takes) or 'none'}.", *attributes]
+    if path in DYNAMIC:
+        other, *moved = DYNAMIC[path]
+        may = " and ".join(moved)
+        lines.append(f"Where {may} {'is an expression' if len(moved) == 1 else 'are expressions'}, it is a call of `{other}`.")
     family = inspect.getmodule(op.rel)
     where = (family.__name__ if family is not None else "relaylang.ops").rsplit(".", 1)[1]
-    lines += [
-        "",
-        "The arguments' shapes and element types, and the result's, are those of the type relation in "
-        f"relaylang/ops/{where}.py; the values are defined by the kernel `{op.name}` in relaylang/interpreter/kernels.",
-        "",
-        "Raises ValueError for an attribute's value that does not fit; what disagrees in the arguments' types is said",
-        "by the type checker. The same function as in TVM 0.16's tvm.relay.",
+    said = [
+        " ".join((op.rel.__doc__ or "").split()),
+        "Raises ValueError for an attribute's value that does not fit, and TypeError for a parameter that there is not. "
+        "Arguments whose types disagree are told by the type checker: error R0301 names the argument and the extent.",
+        f"The types are defined in relaylang/ops/{where}.py, the values by the kernel `{op.name}` in "
+        "relaylang/interpreter/kernels. Name, parameters and defaults are those of TVM 0.16's tvm.relay.",
     ]
+    for text in said:
+        lines += ["", textwrap.fill(text, 110)]
     return "\n".join(lines)
 
 

@@ -37,10 +37,15 @@ class SearchSortedAttrs:
 
 
 def argsort(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has that shape and the attribute dtype."""
     return TensorType(tensor(types, 0, ctx).shape, given_dtype(attrs, ctx))
 
 
 def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; values have it with k in place of the extent along axis (k < 1: as it is) and the
+    data's element type, indices the same shape and the attribute dtype; a tuple (values, indices) where ret_type is
+    "both".
+    """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
     if attrs.k is None:
@@ -60,6 +65,9 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes sorted_sequence a vector, or (..., n) with the same leading extents as values (..., m); the result has the
+    shape of values and the attribute dtype.
+    """
     haystack, values = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if not values.shape:
         ctx.fail("must have at least one dimension", 1)

@@ -65,16 +65,22 @@ def given_shape(attrs: AnyValue, ctx: RelationContext) -> tuple[Dim, ...]:
 
 
 def init(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes no arguments; the result has the attributes' shape and dtype."""
     return TensorType(given_shape(attrs, ctx), given_dtype(attrs, ctx))
 
 
 def full(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes fill_value a scalar; the result has the attribute shape, and the attribute dtype or else that of
+    fill_value.
+    """
     need_scalar(types, 0, None, ctx)
     return TensorType(given_shape(attrs, ctx), attrs.dtype or tensor(types, 0, ctx).dtype)
 
 
 def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The length is known where the attributes carry the three numbers as constants."""
+    """Takes start, stop and step, scalars of the attribute dtype; the result is a vector of it, whose length is known
+    where the three are constants (the attributes carry them), and `?` elsewhere.
+    """
     for i in range(3):
         ctx.unify(i, TensorType((), attrs.dtype))
     numbers = (attrs.start, attrs.stop, attrs.step)
@@ -88,6 +94,9 @@ def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes indices of any shape, on_value and off_value scalars; the result has the shape of indices with depth put
+    in at axis (-1: last), and the attribute dtype.
+    """
     indices = tensor(types, 0, ctx)
     if attrs.depth < 1:
         ctx.fail(f"depth={attrs.depth} must be positive")
@@ -98,16 +107,23 @@ def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def shape_of(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape and element type; the result is (number of dimensions,), a scalar's a scalar, of the
+    attribute dtype.
+    """
     data = tensor(types, 0, ctx)
     return TensorType((len(data.shape),) if data.shape else (), given_dtype(attrs, ctx))
 
 
 def ndarray_size(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape and element type; the result is a scalar of the attribute dtype."""
     tensor(types, 0, ctx)
     return TensorType((), given_dtype(attrs, ctx))
 
 
 def meshgrid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes a tuple of n vectors or scalars of one element type; the result is a tuple of n tensors (d0, ..., dn-1) of
+    it, with the first two extents exchanged where indexing is "xy".
+    """
     ty = types[0]
     if not isinstance(ty, TupleType) or not ty.fields:
         ctx.fail(f"must be a tuple of at least one tensor, not `{ty!r}`", 0)

@@ -64,7 +64,7 @@ class DebugAttrs:
 
 
 def alloc_storage(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The result is the module's type `Storage`."""
+    """Takes size and alignment scalars of int64, shape a tensor; the result is the module's type `Storage[]`."""
     need_scalar(types, 0, "int64", ctx)
     tensor(types, 1, ctx)
     need_scalar(types, 2, "int64", ctx)
@@ -76,7 +76,9 @@ def alloc_storage(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The shape is a constant among the attributes, or what `assert_shape` says."""
+    """Takes a `Storage[]`, an offset, and shape (rank,); the result has the shape of the constant const_shape, or else
+    assert_shape, and the attribute dtype.
+    """
     storage, shape = types[0], tensor(types, 2, ctx)
     name = storage.func if isinstance(storage, TypeCall) else storage
     if not (isinstance(name, GlobalTypeVar) and name.name_hint == STORAGE):
@@ -97,6 +99,7 @@ def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def nothing(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes anything; the result is `()`."""
     return UNIT
 
 
@@ -109,7 +112,9 @@ def function_type(types: Sequence[Type], ctx: RelationContext) -> FuncType:
 
 
 def invoke(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """A function that writes its results into given tensors."""
+    """Takes a function, a tuple of its arguments' types, and a tuple of its results', into which it writes; the result
+    is `()`.
+    """
     function = function_type(types, ctx)
     ctx.unify(1, TupleType(function.arg_types))
     made = function.ret_type
@@ -118,12 +123,14 @@ def invoke(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def call_lowered(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes a function and a tuple of its arguments' types; the result is the function's."""
     function = function_type(types, ctx)
     ctx.unify(1, TupleType(function.arg_types))
     return function.ret_type
 
 
 def reshape_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, shape a vector; the result has the attribute newshape and the data's element type."""
     return TensorType(attrs.newshape, tensor(types, 0, ctx).dtype)
 
 

@@ -77,26 +77,39 @@ def shaped_by(arg: int) -> Relation:
     """The data's element type in a shape that argument `arg` gives."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of any shape, and a vector of whole numbers of known length, the shape; the result has the data's
+        element type and `?` for each of these numbers.
+        """
         return open_shape(length_of(types, arg, ctx), tensor(types, 0, ctx).dtype)
 
     return rel
 
 
 def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, reps a vector of known length; the result has the data's element type and `?` for each
+    extent, as many as the longer of the two has.
+    """
     data = tensor(types, 0, ctx)
     return open_shape(max(len(data.shape), length_of(types, 1, ctx)), data.dtype)
 
 
 def init(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes shape a vector of known length; the result has the attribute dtype and `?` for each of its numbers."""
     return open_shape(length_of(types, 0, ctx), given_dtype(attrs, ctx))
 
 
 def full(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes fill_value a scalar, shape a vector of known length; the result has `?` for each of its numbers, and the
+    attribute dtype or else that of fill_value.
+    """
     need_scalar(types, 0, None, ctx)
     return open_shape(length_of(types, 1, ctx), attrs.dtype or tensor(types, 0, ctx).dtype)
 
 
 def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, k a number; values have the data's type with `?` along axis, indices the same shape and
+    the attribute dtype; a tuple (values, indices) where ret_type is "both".
+    """
     data, k = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if k.shape not in ((), (1,)):
         ctx.fail(f"must be a scalar or a vector of one number, not `{k!r}`", 1)
@@ -114,6 +127,9 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes indices of any shape, on_value, off_value and depth numbers; the result has the shape of indices with `?`
+    put in at axis (-1: last), and the attribute dtype.
+    """
     indices = tensor(types, 0, ctx)
     if attrs.axis < -1:
         ctx.fail(f"axis={attrs.axis} must be -1 or the number of a dimension")
@@ -122,6 +138,9 @@ def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; begin, end and strides are vectors of one known length. The result has the data's type
+    with `?` for as many extents.
+    """
     data = tensor(types, 0, ctx)
     count = length_of(types, 1, ctx)
     if count > len(data.shape):
@@ -130,6 +149,9 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, axis a scalar; the result has the data's element type and `?` for each extent,
+    num_newaxis more than the data.
+    """
     data = tensor(types, 0, ctx)
     need_scalar(types, 1, None, ctx)
     if attrs.num_newaxis < 0:
@@ -138,6 +160,9 @@ def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, axes a vector of known length; the result has the data's element type and `?` for each
+    extent that is left.
+    """
     data = tensor(types, 0, ctx)
     need_rank(tensor(types, 1, ctx), 1, 1, ctx)
     count = length_of(types, 1, ctx)
@@ -147,6 +172,9 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of at least one dimension, pad_width (rank, 2), pad_value a scalar; the result has the data's element
+    type and `?` for each extent.
+    """
     data = tensor(types, 0, ctx)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)
@@ -158,6 +186,9 @@ def spatial(reference: str) -> Relation:
     """The spatial axes of a reference layout (`NCHW`) are not known."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of a batch, channels and spatial axes in the attribute layout, the scales or the size as
+        arguments; the result has the data's type (or out_dtype) with `?` for the spatial extents.
+        """
         data = tensor(types, 0, ctx)
         for arg in range(1, len(types)):
             if "size" not in attrs.schema and reference == "NCHW":  # as TVM, which lets the other one's scales be
@@ -171,6 +202,9 @@ def spatial(reference: str) -> Relation:
 
 
 def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar,
+    output_shape a vector of known length; the result has the values' element type and `?` for each extent.
+    """
     check_sparse(types, ctx)
     return open_shape(length_of(types, 3, ctx), tensor(types, 1, ctx).dtype)
 

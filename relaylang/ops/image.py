@@ -92,6 +92,9 @@ def resize(reference: str) -> Relation:
     rank = len(reference) - 2
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of a batch, channels and spatial axes in the attribute layout; the result has size for the
+        spatial extents, and out_dtype or else the data's element type.
+        """
         data = tensor(types, 0, ctx)
         if attrs.size is None or len(attrs.size) != rank:
             ctx.fail(f"size must have {rank} number{'s' * (rank != 1)}")
@@ -105,6 +108,9 @@ def resize(reference: str) -> Relation:
 
 
 def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) or (n, h, w, c) by layout, boxes (k, 4), box_indices (k,); the result has k for n and
+    crop_size for the spatial extents, and out_dtype or else the data's element type.
+    """
     data, boxes = tensor(types, 0, ctx), tensor(types, 1, ctx)
     tensor(types, 2, ctx)
     if attrs.crop_size is None or len(attrs.crop_size) != 2:
@@ -117,6 +123,10 @@ def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def dilation2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in data_layout, weight (c, kh, kw) in kernel_layout; the result is (n, c, ...) with
+    (extent + padding - dilations * (kernel - 1) - 1) // strides + 1 along each spatial axis, of out_dtype, or else of
+    the data's element type.
+    """
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)
     kernel = change_layout(weight.shape, attrs.kernel_layout, "IHW", ctx, 1)
@@ -131,6 +141,7 @@ def dilation2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def affine_grid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, 2, 3); the result is (n, 2, target_shape) of its element type."""
     data = tensor(types, 0, ctx)
     if len(data.shape) != 3 or not same_dim(data.shape[1], 2) or not same_dim(data.shape[2], 3):
         ctx.fail(f"must have the shape (batch, 2, 3), not `{data!r}`", 0)
@@ -140,6 +151,9 @@ def affine_grid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def grid_sample(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w), grid (n, 2, oh, ow), or data (n, c, d, h, w), grid (n, 3, od, oh, ow); the result is
+    the data with the grid's spatial extents, of its element type.
+    """
     data, grid = tensor(types, 0, ctx), tensor(types, 1, ctx)
     rank = len(data.shape)
     if rank not in (4, 5):

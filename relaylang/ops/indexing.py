@@ -69,6 +69,10 @@ class SlidingWindowAttrs:
 
 
 def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any type, indices of whole numbers. The result is (data before axis, indices behind batch_dims,
+    data behind axis); without axis the data counts as a vector and the result has the shape of indices. Its element
+    type is the data's.
+    """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_int(indices, 1, ctx)
     if attrs.axis is None:
@@ -81,6 +85,9 @@ def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def gather(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data and indices of one rank and, but along axis, the same extents; indices of signed whole numbers. The
+    result has the shape of indices and the data's element type.
+    """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if not indices.dtype.startswith("int"):
         ctx.fail(f"must be a tensor of signed whole numbers, not of {indices.dtype}", 1)
@@ -107,6 +114,9 @@ def index_depth(indices: TensorType, rank: int, ctx: RelationContext) -> int:
 
 
 def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (b..., d0, ...), indices (m, b..., i...) with batch_dims extents b; the result is (b..., i..., data
+    behind the m indexed axes) of the data's element type.
+    """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     depth = index_depth(indices, len(data.shape), ctx)
     if attrs.batch_dims >= min(len(indices.shape), len(data.shape) + 1):
@@ -118,6 +128,7 @@ def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes condition, x and y broadcast; x and y of one element type, which the result has."""
     condition, x, y = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     if x.dtype != y.dtype:
         ctx.fail(f"is of {y.dtype}, but x is of {x.dtype}", 2)
@@ -126,6 +137,9 @@ def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any type; the result has its element type and rank, and along each axis as many entries as lie
+    from begin to end by strides (counted from behind where negative); an extent `?` stays `?`.
+    """
     data = tensor(types, 0, ctx)
     if attrs.begin is None or attrs.end is None:
         ctx.fail("the attributes begin and end must be given")
@@ -171,6 +185,9 @@ def slice_bound(index: int, size: int, stride: int) -> int:
 
 
 def slice_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data and shape_like of any type; the result has the data's element type and, along axes (all common ones
+    where not given), the extents of shape_like, which are not larger.
+    """
     data, like = tensor(types, 0, ctx), tensor(types, 1, ctx)
     shape = list(data.shape)
     rank = len(shape)
@@ -188,10 +205,14 @@ def slice_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def argwhere(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes condition of rank n; the result is (?, n) of int32."""
     return TensorType((ANY, len(tensor(types, 0, ctx).shape)), "int32")
 
 
 def sequence_mask(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of rank 2 or more, valid_length a vector with an entry for each of axis 1 - axis (the batch); the
+    result has the data's type.
+    """
     data, lengths = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if attrs.axis not in (0, 1):
         ctx.fail(f"axis={attrs.axis} must be 0 or 1")
@@ -202,6 +223,9 @@ def sequence_mask(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def matrix_set_diag(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes input (..., rows, columns); diagonal (..., length) or, for several, (..., k2 - k1 + 1, length). The result
+    has the input's type.
+    """
     data, diagonal = tensor(types, 0, ctx), tensor(types, 1, ctx)
     k1, k2 = attrs.k1, attrs.k2
     if k2 < k1:
@@ -223,6 +247,9 @@ def matrix_set_diag(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def sliding_window(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (b..., d...) with an extent of window_shape and strides for each axis d, from axis on; the result is
+    (b..., (d - window) // stride + 1 ..., window_shape...) of its element type.
+    """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
     window = attrs.window_shape

@@ -48,7 +48,9 @@ class BinaryDenseAttrs:
 
 
 def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """`pack_axis` is counted in words; the bits stand along an axis that is put in at `bit_axis`."""
+    """Takes data of whole numbers; the result has the attribute pack_type, pack_axis divided by its bits, and an axis
+    of bits put in at bit_axis.
+    """
     data = tensor(types, 0, ctx)
     if attrs.pack_type is None:
         ctx.fail("the attribute pack_type must be given")
@@ -65,6 +67,9 @@ def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in data_layout, weight packed or not; the result is (n, channels, ...) with (extent +
+    padding - kernel_size) // strides + 1 along each spatial axis, of out_dtype.
+    """
     data = tensor(types, 0, ctx)
     if attrs.channels is None:
         ctx.fail("the attribute channels must be given")
@@ -80,6 +85,9 @@ def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (..., n), weight packed or not; the result is (..., units) of out_dtype, or else of the data's
+    element type.
+    """
     data = tensor(types, 0, ctx)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)

@@ -117,6 +117,10 @@ def prepared(rank: int) -> Relation:
     reference = "NC" + SPATIAL[rank]
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of a batch, channels and spatial axes in data_layout, weight in a form that another operator
+        made. The result is (n, channels, ...) in out_layout, or else in data_layout, as of the convolution with
+        kernel_size; of out_dtype, or else of the data's element type.
+        """
         data = tensor(types, 0, ctx)
         if attrs.kernel_size is None or attrs.channels is None:
             ctx.fail("the attributes channels and kernel_size must be given: the weight's type does not tell them")
@@ -131,6 +135,9 @@ def prepared(rank: int) -> Relation:
 
 
 def winograd_weight_2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes weight (channels, c, kh, kw); the result is (kh + tile_size - 1, kw + tile_size - 1, channels, c) of its
+    element type.
+    """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
     channels, depth, *kernel = weight.shape
@@ -138,7 +145,9 @@ def winograd_weight_2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
 
 
 def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The axis of the kernel's depth is transformed too where it has 3 to 7 entries."""
+    """Takes weight (channels, c, kd, kh, kw); the result is (td, th, tw, channels, c) with t = k + tile_size - 1, or
+    (th, tw, kd, channels, c) where kd is not from 3 to 7; of its element type.
+    """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 5, 0, ctx)
     channels, inputs, *kernel = weight.shape
@@ -151,13 +160,17 @@ def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
 
 
 def winograd_weight_nnpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes weight (channels, c, kh, kw); the result is (channels, c, 8, 8) of out_dtype, or else of its element type."""
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
     return TensorType((*weight.shape[:2], 8, 8), attrs.out_dtype or weight.dtype)
 
 
 def gemm_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The weight as a matrix of (sum, channels), in tiles, filled up with zeros."""
+    """Takes weight (kh, kw, c, channels) as a matrix of (kh * kw * c, channels), in tiles filled up with zeros; the
+    result is (channels / tile_N, rows / tile_K, tile_K, tile_N), of 8-bit weights (..., tile_N, tile_K), of its
+    element type.
+    """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
     columns, rows = attrs.tile_N, attrs.tile_K
@@ -174,6 +187,9 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
     """A product with a weight of (units / tile, inputs, tile); `typed`: the result's element type must be given."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data (m, n), weight (units / tile, n, tile); the result is (m, units) of out_dtype, or
+        (nn.contrib_dense_pack only) else of the data's element type.
+        """
         data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
         need_rank(data, 2, 0, ctx)
         if len(weight.shape) not in ranks:
@@ -187,7 +203,9 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
 
 
 def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """A channel for each displacement, a place for each patch of the first argument."""
+    """Takes data1 and data2 (n, c, h, w); the result is (n, k * k, h', w') of the first's element type, k = 2 *
+    (max_displacement // stride2) + 1: a channel for each displacement, a place for each patch of the first.
+    """
     first, second = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(first, 4, 0, ctx)
     need_rank(second, 4, 1, ctx)
@@ -206,6 +224,10 @@ def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def deformable_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, h, w) in data_layout, weight (channels, c / groups, kh, kw) in kernel_layout, offset (n, 2 *
+    deformable_groups * kh * kw, oh, ow) of the data's element type. The result is (n, channels, oh, ow), as of
+    nn.conv2d, of out_dtype, or else of the data's element type.
+    """
     data = tensor(types, 0, ctx)
     check_window(attrs, 2, ("strides", "dilation", "kernel_size"), ctx)
     if attrs.groups < 1:

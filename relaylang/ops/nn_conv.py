@@ -260,31 +260,63 @@ def conv2d_weight(data: TensorType, dtype: str, attrs: AnyValue, ctx: RelationCo
 
 
 def conv1d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    element type is out_dtype, or else the data's.
+    """
     return conv(1, types, attrs, ctx)
 
 
 def conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, h, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    element type is out_dtype, or else the data's.
+    """
     return conv(2, types, attrs, ctx)
 
 
 def conv3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, d, h, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    element type is out_dtype, or else the data's.
+    """
     return conv(3, types, attrs, ctx)
 
 
 def conv1d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
+    spatial axis; its element type is out_dtype, or else the data's.
+    """
     return conv_transpose(1, types, attrs, ctx)
 
 
 def conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, h, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
+    spatial axis; its element type is out_dtype, or else the data's.
+    """
     return conv_transpose(2, types, attrs, ctx)
 
 
 def conv3d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c, d, h, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
+    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
+    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
+    spatial axis; its element type is out_dtype, or else the data's.
+    """
     return conv_transpose(3, types, attrs, ctx)
 
 
 def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The weight's gradient. `data_layout` is the gradient's, `kernel_layout` the data's, `out_layout` the weight's."""
+    """Takes grad (n, channels, oh, ow) in data_layout and data (n, c, h, w) in kernel_layout; the result is (channels,
+    c / groups, kernel_size) in out_layout, of out_dtype, or else of the gradient's element type.
+    """
     grad, data = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if attrs.kernel_size is None:
         ctx.fail("the attribute kernel_size must be given")

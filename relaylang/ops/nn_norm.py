@@ -169,6 +169,9 @@ class UpSampling3DAttrs:
 
 
 def bias_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, bias a vector of its element type and the extent along axis; the result has the data's
+    type.
+    """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
     ctx.unify(1, TensorType((data.shape[axis],), data.dtype))
@@ -176,6 +179,9 @@ def bias_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def prelu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, alpha a vector of its element type and the extent along axis; the result has the data's
+    type.
+    """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
     ctx.unify(1, TensorType((data.shape[axis],), data.dtype))
@@ -183,13 +189,14 @@ def prelu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def along_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The argument's type; `axis` is one of its axes."""
+    """Takes data of any shape; axis is one of its axes. The result has the data's type."""
     data = tensor(types, 0, ctx)
     norm_axis(attrs.axis, len(data.shape), ctx)
     return data
 
 
 def batch_flatten(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, d...); the result is (n, product of d) of its element type."""
     data = tensor(types, 0, ctx)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)
@@ -197,11 +204,15 @@ def batch_flatten(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def dropout(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any type; the result is a tuple (output, mask) of two of that type."""
     data = tensor(types, 0, ctx)
     return TupleType((data, data))
 
 
 def batch_norm(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; gamma, beta, moving_mean and moving_var are vectors of its element type and the extent
+    along axis. The result is a tuple (output, mean, variance) of the data's type and two such vectors.
+    """
     data = tensor(types, 0, ctx)
     vector = TensorType((data.shape[norm_axis(attrs.axis, len(data.shape), ctx)],), data.dtype)
     for i in range(1, 5):
@@ -213,6 +224,9 @@ def norm(min_rank: int) -> Relation:
     """The data's type; gamma and beta are vectors along `axis`."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of any shape (instance_norm, group_norm: with a batch and channels); gamma and beta are vectors
+        of its element type and the extent along axis. The result has the data's type.
+        """
         data = tensor(types, 0, ctx)
         if len(data.shape) < min_rank:
             ctx.fail(f"must have at least {min_rank} dimensions, not `{data!r}`", 0)
@@ -232,6 +246,9 @@ def pad_pairs(name: str, pairs: NestedInts, count: int, ctx: RelationContext) ->
 
 
 def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, pad_value a scalar; the result has its element type and each extent with the two
+    numbers of its pair in pad_width added.
+    """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
     shape = [add_dim(d, a + b) for d, (a, b) in zip(data.shape, pairs)]
@@ -241,6 +258,9 @@ def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and each extent with the two numbers of its pair in
+    pad_width added.
+    """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
     if any(a < 0 or b < 0 for a, b in pairs):
@@ -249,6 +269,9 @@ def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c / block_size ** 2, h * block_size, w *
+    block_size) of its element type.
+    """
     data, block = tensor(types, 0, ctx), attrs.block_size
     n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
     out = [n, div_dim(c, block * block), mul_dim(h, block), mul_dim(w, block)]
@@ -256,6 +279,9 @@ def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def space_to_depth(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c * block_size ** 2, h / block_size, w /
+    block_size) of its element type.
+    """
     data, block = tensor(types, 0, ctx), attrs.block_size
     n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
     out = [n, mul_dim(c, block * block), div_dim(h, block), div_dim(w, block)]
@@ -272,6 +298,9 @@ def block_axes(data: TensorType, attrs: AnyValue, ctx: RelationContext) -> int:
 
 
 def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n * product of b,
+    (s + paddings) / b ..., r...) of its element type.
+    """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("paddings", attrs.paddings, block_axes(data, attrs, ctx), ctx)
     shape = list(data.shape)
@@ -282,6 +311,9 @@ def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 
 
 def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n / product of b,
+    s * b - crops ..., r...) of its element type.
+    """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("crops", attrs.crops, block_axes(data, attrs, ctx), ctx)
     shape = list(data.shape)
@@ -293,6 +325,7 @@ def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 
 
 def cross_entropy(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes predictions and targets (n, classes); the result is a scalar of the predictions' element type."""
     x, y = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(x, 2, 0, ctx)
     need_rank(y, 2, 1, ctx)
@@ -303,6 +336,10 @@ def cross_entropy(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def nll_loss(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes predictions (n, classes, d...) and weights (classes,) of one floating-point type, targets (n, d...) of
+    signed whole numbers. The result has the predictions' element type and is a scalar, or has the targets' shape where
+    reduction is "none".
+    """
     predictions, targets, weights = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     if len(predictions.shape) != len(targets.shape) + 1:
         ctx.fail(f"must have one dimension less than the predictions `{predictions!r}`, not `{targets!r}`", 1)
@@ -319,6 +356,9 @@ def nll_loss(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def fifo_buffer(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes input and buffer of one rank and, but along axis, the same extents; along axis the buffer is not shorter.
+    The result has the buffer's type.
+    """
     data, buffer = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(buffer, len(data.shape), 1, ctx)
     axis = norm_axis(attrs.axis, len(buffer.shape), ctx)
@@ -337,12 +377,16 @@ def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
 
 
 def leaky_relu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; alpha is not negative. The result has the data's type."""
     if attrs.alpha < 0:
         ctx.fail(f"alpha={attrs.alpha} must not be negative")
     return types[0]
 
 
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c, h * scale_h, w * scale_w), rounded, of its
+    element type.
+    """
     data = tensor(types, 0, ctx)
     shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
     shape[2:] = [scaled(shape[2], attrs.scale_h, ctx), scaled(shape[3], attrs.scale_w, ctx)]
@@ -350,6 +394,9 @@ def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def upsampling3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, d, h, w) in the attribute layout; the result is (n, c, d * scale_d, h * scale_h, w * scale_w),
+    rounded, of its element type.
+    """
     data = tensor(types, 0, ctx)
     shape = change_layout(data.shape, attrs.layout, "NCDHW", ctx)
     scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)

@@ -159,12 +159,17 @@ def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContex
 
 def pool(rank: int) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of a batch, channels and spatial axes in the attribute layout (NCW, NCHW, NCDHW); the result has
+        its element type and along each spatial axis (extent + padding - dilation * (pool_size - 1) - 1) // strides +
+        1, rounded up where ceil_mode.
+        """
         return pool_shape(rank, tensor(types, 0, ctx), attrs, ctx)
 
     return rel
 
 
 def global_pool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c, 1, 1) of its element type."""
     data = tensor(types, 0, ctx)
     shape = list(data.shape)
     for axis in spatial_axes(data, attrs.layout, 2, ctx):
@@ -174,6 +179,9 @@ def global_pool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 def adaptive_pool(rank: int) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+        """Takes data of a batch, channels and spatial axes in the attribute layout; the result has its element type
+        and output_size for the spatial extents (as they are where not given).
+        """
         data = tensor(types, 0, ctx)
         axes = spatial_axes(data, attrs.layout, rank, ctx)
         size = attrs.output_size or ()

@@ -35,6 +35,9 @@ def rows_of(data: TensorType, indptr: TensorType, ctx: RelationContext) -> Dim:
 
 
 def sparse_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes dense_data (m, k); a sparse matrix (n, k) as data (nonzeros,) or blocks (blocks, bh, bw), indices, and
+    indptr (n / bh + 1,). The result is (m, n), where sparse_lhs (n, m), of the dense element type.
+    """
     dense, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
     if len(values.shape) not in (1, 3):
         ctx.fail(f"must have 1 dimension (CSR) or 3 (BSR), not `{values!r}`", 1)
@@ -45,12 +48,18 @@ def sparse_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def sparse_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes a square sparse matrix as sparse_data, sparse_indices and sparse_indptr: data of any rank, indices and
+    indptr vectors. The result is a tuple of three of the same types.
+    """
     for i in range(2):
         need_rank(tensor(types, i, ctx), 1, i, ctx)
     return TupleType([tensor(types, i, ctx) for i in range(3)])
 
 
 def sparse_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes dense_data of any shape; sparse_data, of its element type, and sparse_indices are vectors. The result has
+    the type of dense_data.
+    """
     dense, values, indices = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     if values.dtype != dense.dtype:
         ctx.fail(f"is of {values.dtype}, but the dense matrix is of {dense.dtype}", 1)
@@ -60,6 +69,9 @@ def sparse_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def sparse_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, h, w, c) or, by layout, (n, c, h, w); a sparse weight as data (blocks, bh[, bw]), indices, and
+    indptr. The result has the data's element type and, for c, bh * (length of indptr - 1) channels.
+    """
     data, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
     need_rank(data, 4, 0, ctx)
     if len(values.shape) not in (2, 3):

@@ -86,6 +86,9 @@ def is_scalar(types: Sequence[Type], arg: int) -> bool:
 
 
 def quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of float32 and any shape; output_scale (float32) and output_zero_point (int32) scalars or vectors
+    along axis. The result has the data's shape and out_dtype: int8, uint8, int16, uint16 or int32.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("float32",), 0, ctx)
     extent = channel_extent(data, attrs.axis, not (is_scalar(types, 1) and is_scalar(types, 2)), ctx)
@@ -106,6 +109,9 @@ def single(types: Sequence[Type], arg: int) -> bool:
 
 
 def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of int8, uint8, int16, uint16 or int32 and any shape; input_scale (float32) and input_zero_point
+    (int32) scalars or vectors along axis. The result has the data's shape and out_dtype: float32 or float16.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "uint16", "int32"), 0, ctx)
     extent: Dim = 1
@@ -117,6 +123,10 @@ def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def requantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of int8, uint8, int16, int32 or int64 and any shape; input_scale (float32) and input_zero_point
+    (int32) scalars or vectors along axis, output_scale (float32) and output_zero_point (int32) scalars. The result has
+    the data's shape and out_dtype: int8, uint8, int16 or int32.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "int32", "int64"), 0, ctx)
     extent = channel_extent(data, attrs.axis, True, ctx)
@@ -155,6 +165,10 @@ def known_weight(
 
 
 def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data and weight of int8, uint8 or int16 in the shapes of nn.conv2d; zero points of int32 (the input's a
+    scalar), scales of float32 (the input's a scalar, the kernel's a scalar or a vector of channels). The result has
+    the shape of nn.conv2d's and out_dtype: int16, int32 or int64.
+    """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
     whole = known_weight(types, conv2d_weight(data, hint or "", attrs, ctx), hint, ctx)
     if whole is None:
@@ -183,6 +197,11 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data of int8, uint8, int16 or uint16 and weight of int8 or uint8 in the shapes of nn.conv2d_transpose;
+    input_zero_point (int32) and input_scale (float32) single numbers, kernel_zero_point of int32, kernel_scale of
+    float32, a scalar or a vector of channels. The result has the shape of nn.conv2d_transpose's and out_dtype: int16,
+    int32 or int64.
+    """
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "uint16"), 0, ctx)
     need_dtype(weight, ("int8", "uint8"), 1, ctx)
@@ -202,6 +221,10 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
 
 
 def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (..., n) of int8, uint8, int16 or uint16, weight (units, n) of int8 or uint8; input_zero_point
+    (int32) and input_scale (float32) scalars, kernel_scale (float32) a scalar or a vector of units. The result is
+    (..., units) of out_dtype: int32 or int64.
+    """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
     expected = TensorType((attrs.units, data.shape[-1]), hint or "") if attrs.units is not None and data.shape else None
     whole = known_weight(types, expected, hint, ctx)
@@ -218,6 +241,9 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes x and y of int8 or uint8 in the shapes of nn.batch_matmul; zero points are scalars of int32, scales of
+    float32. The result is (b, m, k) of int32.
+    """
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8"), 0, ctx)
     need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
     out_dtype(attrs, ("int32",), ctx)
@@ -229,6 +255,10 @@ def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def qnn_broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes lhs and rhs of one element type, broadcast; their scales (float32) and zero points (int32) are scalars or
+    vectors along lhs_axis and rhs_axis, the output's scalars. The result has the broadcast shape and their element
+    type.
+    """
     for side, axis in enumerate((attrs.lhs_axis, attrs.rhs_axis)):
         data = tensor(types, side, ctx)
         scale, zero = 2 + 2 * side, 3 + 2 * side
@@ -250,6 +280,9 @@ def scalar_scales(types: Sequence[Type], ctx: RelationContext) -> None:
 
 
 def qnn_unary(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of int8 or uint8 and any shape; both scales (float32) and both zero points (int32) are scalars. The
+    result has the data's type.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8"), 0, ctx)
     scalar_scales(types, ctx)
@@ -259,6 +292,9 @@ def qnn_unary(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def qnn_softmax(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of int8 and any shape; both scales (float32) and both zero points (int32) are scalars. The result has
+    the data's type.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8",), 0, ctx)
     scalar_scales(types, ctx)
@@ -266,6 +302,9 @@ def qnn_softmax(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n, c, h, w) in the attribute layout, of int8 or uint8; both scales (float32) and both zero points
+    (int32) are scalars. The result has the shape of nn.avg_pool2d's and the data's element type.
+    """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8"), 0, ctx)
     scalar_scales(types, ctx)
@@ -273,6 +312,9 @@ def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data a tuple of tensors as of `concatenate`; a tuple of scalar scales (float32) and one of zero points
+    (int32), the output's scalars. The result is that of `concatenate`.
+    """
     for arg, dtype in ((1, "float32"), (2, "int32")):
         ty = types[arg]
         if not isinstance(ty, TupleType):
@@ -287,6 +329,9 @@ def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, the number of an element type, a scale and a zero point; the result has the data's
+    type.
+    """
     tensor(types, 1, ctx)
     return tensor(types, 0, ctx)
 

@@ -35,17 +35,21 @@ class MultinomialAttrs:
 
 
 def generate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes key (10,) of uint64; the result is a tuple (new key, out_shape of uint64)."""
     ctx.unify(0, KEY)
     return TupleType((KEY, TensorType(attrs.out_shape, "uint64")))
 
 
 def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes key (10,) of uint64; the result is a tuple of two keys."""
     ctx.unify(0, KEY)
     return TupleType((KEY, KEY))
 
 
 def distribution(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Numbers of a distribution with two scalar parameters."""
+    """Takes key (10,) of uint64, both parameters scalars of out_dtype, float32 or float64; the result is a tuple (new
+    key, numbers of out_shape and out_dtype).
+    """
     if attrs.out_dtype not in ("float32", "float64"):
         ctx.fail(f"out_dtype must be float32 or float64, not {attrs.out_dtype}")
     ctx.unify(0, KEY)
@@ -55,6 +59,7 @@ def distribution(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def multinomial(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes key (10,) of uint64, probs (..., classes); the result is a tuple (new key, (..., num_samples) of int32)."""
     probs = tensor(types, 1, ctx)
     if not probs.shape:
         ctx.fail("must have at least one dimension", 1)

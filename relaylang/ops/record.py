@@ -32,6 +32,7 @@ from typing import TypeVar as _T
 
 from relaylang.ir.expr import Expr
 from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeVar
+from relaylang.ops.summaries import SUMMARIES
 
 Ints = tuple[int, ...]
 NestedInts = tuple[tuple[int, ...], ...]
@@ -324,7 +325,7 @@ class Op(Expr):
         put(self, "needs", None if needs is None else tuple(needs))
         put(self, "back", back)
         put(self, "variadic", variadic)
-        put(self, "doc", doc)
+        put(self, "doc", doc or SUMMARIES.get(name, ""))
         put(self, "stateful", stateful)
         put(self, "span", None)
         put(self, "checked_type", None)

@@ -53,11 +53,17 @@ def reduced_shape(ty: TensorType, attrs: AnyValue, ctx: RelationContext) -> tupl
 
 
 def reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type, without the axes of axis (all where not given, the
+    others where exclude), or with 1 for each where keepdims.
+    """
     ty = tensor(types, 0, ctx)
     return TensorType(reduced_shape(ty, attrs, ctx), ty.dtype)
 
 
 def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of at least one dimension; the result is of int32, without the axes of axis (all where not given, the
+    others where exclude), or with 1 for each where keepdims.
+    """
     ty = tensor(types, 0, ctx)
     if not ty.shape:
         ctx.fail("must have at least one dimension", 0)
@@ -65,6 +71,9 @@ def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of at least one dimension, mean of the same rank; the result has the data's element type, without the
+    axes of axis (all where not given, the others where exclude), or with 1 for each where keepdims.
+    """
     data, mean = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)

@@ -11,12 +11,12 @@ from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 
 
 def identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The result has the argument's type, known or not."""
+    """Takes data of any shape and element type; the result has its type, known or not."""
     return types[0]
 
 
 def identity_of_tensors(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """All arguments are tensors, and the result has the first one's type."""
+    """Takes tensors of any shape; the result has the first one's type."""
     for arg in range(1, len(types)):
         tensor(types, arg, ctx)
     return tensor(types, 0, ctx)
@@ -30,12 +30,12 @@ def same_as_all(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def tensor_identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The result has the argument's type, which is a tensor."""
+    """Takes data of any shape and element type; the result has its type."""
     return tensor(types, 0, ctx)
 
 
 def to_bool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The argument's shape with truth values."""
+    """Takes data of any shape; the result has it, and is of bool."""
     return TensorType(tensor(types, 0, ctx).shape, "bool")
 
 
@@ -47,7 +47,9 @@ def equal_dtypes(types: Sequence[Type], ctx: RelationContext) -> tuple[TensorTyp
 
 
 def broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Two tensors of one element type, broadcast against each other."""
+    """Takes two tensors of one element type, broadcast against each other: extents are matched from the last one on,
+    and 1 yields to any. The result has the broadcast shape and that element type.
+    """
     left, right = equal_dtypes(types, ctx)
     if left is right:
         return left
@@ -55,13 +57,15 @@ def broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def compare(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Two tensors of one element type, broadcast against each other, to truth values."""
+    """Takes two tensors of one element type, broadcast against each other: extents are matched from the last one on,
+    and 1 yields to any. The result has the broadcast shape and is of bool.
+    """
     left, right = equal_dtypes(types, ctx)
     return TensorType(broadcast_shapes(left.shape, right.shape, ctx), "bool")
 
 
 def second_argument(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The result has the second argument's type, which is a tensor's."""
+    """Takes two tensors; the result has the second one's type."""
     return tensor(types, 1, ctx) if isinstance(types[1], TupleType) else types[1]
 
 

@@ -87,6 +87,10 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
 
 
 def reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and as many elements, in the shape newshape: 0 takes
+    the data's extent at this place (where not allowzero), -1 is found, -2 takes all that remain, -3 the product of
+    two, -4 splits one into the two numbers behind it.
+    """
     data = tensor(types, 0, ctx)
     shape = new_shape(data.shape, attrs.newshape, attrs.allowzero, ctx)
     check_same_size(data.shape, shape, ctx)
@@ -94,7 +98,7 @@ def reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def reverse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """As `reshape`, but the numbers are taken from the right."""
+    """As `reshape`, but the numbers of newshape are taken from the right."""
     data = tensor(types, 0, ctx)
     shape = new_shape(data.shape[::-1], attrs.newshape[::-1], attrs.allowzero, ctx)[::-1]
     check_same_size(data.shape, shape, ctx)
@@ -102,7 +106,9 @@ def reverse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def reshape_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """The axes from lhs_begin to lhs_end are replaced by those from rhs_begin to rhs_end of the other tensor."""
+    """Takes data and shape_like with as many elements where they meet: the axes from lhs_begin to lhs_end are replaced
+    by those from rhs_begin to rhs_end of shape_like. The result has the data's element type.
+    """
     data, like = tensor(types, 0, ctx), tensor(types, 1, ctx)
     bounds = []
     for value, rank, default in (

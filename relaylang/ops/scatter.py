@@ -90,6 +90,7 @@ class EinsumAttrs:
 
 
 def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data, indices of whole numbers, and updates of the shape of indices; the result has the data's type."""
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     tensor(types, 2, ctx)
     need_int(indices, 1, ctx)
@@ -97,6 +98,9 @@ def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def scatter_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (d...), indices (m, i...) of whole numbers, updates (i..., data behind the first m axes); the result
+    has the data's type.
+    """
     data, indices, updates = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     need_int(indices, 1, ctx)
     depth = index_depth(indices, len(data.shape), ctx)
@@ -109,10 +113,16 @@ def scatter_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def strided_set(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, v what stands in the slice; begin, end and strides are vectors of whole numbers. The
+    result has the data's type.
+    """
     return types[0]
 
 
 def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes indices (n,) or a scalar and shape (k,), of whole numbers; the result is (k, n), or (k,), of the indices'
+    element type.
+    """
     indices, shape = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if indices.dtype != "bool" or shape.dtype != "bool":  # TVM takes these, too
         need_int(indices, 0, ctx)
@@ -124,6 +134,9 @@ def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes a tuple of data (d...) and m index tensors that broadcast to (i...); the result is (i..., data behind the
+    first m axes) of the data's element type.
+    """
     ty = types[0]
     fields = ty.fields if isinstance(ty, TupleType) else ()
     if len(fields) < 2 or not all(isinstance(f, TensorType) for f in fields):
@@ -138,6 +151,9 @@ def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has it, or is a vector of all elements where axis is not given; of the
+    attribute dtype, or else of the data's.
+    """
     data = tensor(types, 0, ctx)
     dtype = attrs.dtype or data.dtype
     if attrs.axis is not None:
@@ -148,6 +164,9 @@ def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def unique(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n,); the result is a tuple (unique (n,) of its element type, indices (n,), inverse_indices (n,),
+    num_unique (1,), and where return_counts counts (n,)), all but the first of int32.
+    """
     data = tensor(types, 0, ctx)
     need_rank(data, 1, 0, ctx)
     places = TensorType(data.shape, "int32")
@@ -156,15 +175,20 @@ def unique(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def trilu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (..., rows, columns), k a scalar; the result has the data's type."""
     need_scalar(types, 1, None, ctx)
     return tensor(types, 0, ctx)
 
 
 def dft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes re_data and im_data of any shape; the result is a tuple of their types."""
     return TupleType((tensor(types, 0, ctx), tensor(types, 1, ctx)))
 
 
 def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data (n,) or (batch, n), window (win_length,); the result is (batch, bins, frames, 2) of the data's
+    element type: frames (n - n_fft) // hop_length + 1, bins n_fft, where onesided n_fft // 2 + 1.
+    """
     data = tensor(types, 0, ctx)
     if len(data.shape) not in (1, 2):
         ctx.fail(f"must have 1 or 2 dimensions, not `{data!r}`", 0)
@@ -177,6 +201,9 @@ def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, a stride for each extent; the result has its element type and (extent - 1) * stride + 1
+    along each axis.
+    """
     data = tensor(types, 0, ctx)
     if len(attrs.strides) != len(data.shape):
         ctx.fail(f"strides={list(attrs.strides)} must have a number for each dimension of `{data!r}`")
@@ -185,6 +212,9 @@ def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def collapse_sum_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, shape a vector of whole numbers; the result has the attribute shape, or `?` for each of
+    its entries, which broadcasts to the data's shape; of its element type.
+    """
     data = tensor(types, 0, ctx)
     rank = length_of(types, 1, ctx)
     shape: tuple[Dim, ...] = attrs.shape if attrs.shape is not None else (ANY,) * rank
@@ -193,11 +223,17 @@ def collapse_sum_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar;
+    the result has output_shape and the values' element type.
+    """
     check_sparse(types, ctx)
     return TensorType(attrs.output_shape, tensor(types, 1, ctx).dtype)
 
 
 def sparse_fill_empty_rows(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes sparse_indices (n, rank), sparse_values (n,), dense_shape (rank,), default_value a scalar; the result is a
+    tuple of int64 tensors: indices (?, rank), values (?,), empty rows (?,).
+    """
     indices = tensor(types, 0, ctx)
     need_rank(indices, 2, 0, ctx)
     vector = TensorType((ANY,), "int64")
@@ -205,6 +241,9 @@ def sparse_fill_empty_rows(types: Sequence[Type], attrs: AnyValue, ctx: Relation
 
 
 def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes sparse_indices (n, old rank), prev_shape (old rank,), new_shape (new rank,), of whole numbers; the result
+    is a tuple (indices (n, new rank), shape (new rank,)).
+    """
     indices, old, new = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     for arg, (ty, rank) in enumerate(((indices, 2), (old, 1), (new, 1))):
         need_rank(ty, rank, arg, ctx)
@@ -214,7 +253,8 @@ def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Summation by letters: `ij,jk->ik`; without `->` the letters that occur once, in order of the alphabet.
+    """Takes a tuple of tensors of one element type, a term of letters for each: `ij,jk->ik`. The result has the extents
+    of the letters behind `->`, or else of those that occur once, in the order of the alphabet.
 
     `...` stands for the axes that a term does not name, which broadcast.
     """

@@ -59,14 +59,17 @@ class FixedPointMultiplyPerAxisAttrs:
 
 
 def cast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has it, with the attribute dtype."""
     return TensorType(tensor(types, 0, ctx).shape, attrs.dtype)
 
 
 def cast_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data and dtype_like of any shape; the result has the data's shape and the element type of dtype_like."""
     return TensorType(tensor(types, 0, ctx).shape, tensor(types, 1, ctx).dtype)
 
 
 def full_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any type, fill_value a scalar; the result has the data's type."""
     need_scalar(types, 1, None, ctx)
     return tensor(types, 0, ctx)
 

@@ -100,6 +100,9 @@ SCHEDULED = re.compile(r"(\d+)([A-Za-z]+)")
 
 
 def transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and its extents in the order of axes, reversed where
+    not given.
+    """
     data = tensor(types, 0, ctx)
     rank = len(data.shape)
     if attrs.axes is None:
@@ -113,6 +116,7 @@ def transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and num_newaxis extents of 1 put in at axis."""
     data = tensor(types, 0, ctx)
     if attrs.num_newaxis < 0:
         ctx.fail(f"num_newaxis={attrs.num_newaxis} must not be negative")
@@ -121,6 +125,9 @@ def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type, without the axes of axis, which have the extent 1, or
+    without all of 1 where not given.
+    """
     data = tensor(types, 0, ctx)
     if attrs.axis is None:
         if not all(isinstance(d, int) for d in data.shape):
@@ -134,6 +141,7 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def repeat(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and repeats times its extent along axis."""
     data = tensor(types, 0, ctx)
     if attrs.repeats < 1:
         ctx.fail(f"repeats={attrs.repeats} must be positive")
@@ -146,6 +154,9 @@ def repeat(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has its element type and each extent times its number in reps, the shorter
+    of the two filled up with 1 from the left.
+    """
     data = tensor(types, 0, ctx)
     if any(r < 1 for r in attrs.reps):
         ctx.fail(f"reps={list(attrs.reps)} must be positive")
@@ -156,6 +167,7 @@ def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def reverse(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; axis is one of its axes. The result has the data's type."""
     data = tensor(types, 0, ctx)
     if attrs.axis is None:
         ctx.fail("the attribute axis must be given")
@@ -164,6 +176,9 @@ def reverse(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def reverse_sequence(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, seq_lengths a vector of whole numbers of the extent along batch_axis; the result has
+    the data's type.
+    """
     data, lengths = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(lengths, 1, 1, ctx)
     need_int(lengths, 1, ctx)
@@ -175,6 +190,7 @@ def reverse_sequence(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def broadcast_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data that broadcasts to the attribute shape, which the result has, with the data's element type."""
     data = tensor(types, 0, ctx)
     shape = given_shape(attrs, ctx)
     must_broadcast_to(data.shape, shape, ctx)
@@ -188,18 +204,27 @@ def must_broadcast_to(source: Sequence[Dim], target: Sequence[Dim], ctx: Relatio
 
 
 def broadcast_to_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data and broadcast_type of one element type; the data broadcasts to the shape of broadcast_type, whose
+    type the result has.
+    """
     data, like = equal_dtypes(types, ctx)
     must_broadcast_to(data.shape, like.shape, ctx)
     return like
 
 
 def collapse_sum_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data and collapse_type of one element type; collapse_type broadcasts to the data's shape, and the result
+    has its type.
+    """
     data, like = equal_dtypes(types, ctx)
     must_broadcast_to(like.shape, data.shape, ctx)
     return like
 
 
 def layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data in src_layout; the result has the same extents as in dst_layout, those of a split axis (NCHW4c)
+    divided, and the data's element type.
+    """
     data = tensor(types, 0, ctx)
     return TensorType(change_layout(data.shape, attrs.src_layout, attrs.dst_layout, ctx), data.dtype)
 
@@ -213,11 +238,16 @@ def scheduled_layout(layout: str, ctx: RelationContext) -> list[tuple[str, int]]
 
 
 def auto_scheduler_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has the extents that dst_layout names (`1N16h3x4c`) and the data's element
+    type.
+    """
     return TensorType([n for _, n in scheduled_layout(attrs.dst_layout, ctx)], tensor(types, 0, ctx).dtype)
 
 
 def meta_schedule_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """`index_map(i, j, ...)` gives the indices at which an element goes, for arrays of indices."""
+    """Takes data of known extents; `index_map(i, j, ...)` gives the indices at which an element goes, for arrays of
+    indices, and so the result's extents. Its element type is the data's.
+    """
     data = tensor(types, 0, ctx)
     if not all(isinstance(d, int) for d in data.shape):
         ctx.fail(f"must have known extents, not `{data!r}`", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from relaylang._names import NAMES
 from relaylang.ir.visit import free_vars
 from relaylang.op.build import operator_of, signatures
 from relaylang.op.namespace import builder
+from relaylang.ops import OPS
 from tests.op.calls import CALLS, VARIABLES
 
 TVM: dict[str, Any] = json.loads((Path(__file__).parent / "tvm.json").read_text())
@@ -99,8 +101,16 @@ def test_wrong_arguments_are_named() -> None:
 
 def test_docstrings_tell_attributes_and_the_source() -> None:
     said = relay.nn.conv2d.__doc__
-    assert "kernel_size: Ints or None" in said and "relaylang/ops/nn_conv.py" in said and "ValueError" in said
+    assert "kernel_size: whole numbers or None, default None" in said and "relaylang/ops/nn_conv.py" in said and "ValueError" in said
     assert all(builder(path).__doc__ for path in signatures())
+
+
+def test_docstrings_tell_shapes_and_element_types() -> None:
+    assert "data (n, c, h, w) in data_layout" in relay.nn.conv2d.__doc__
+    assert "strides: whole numbers or None, default None" in relay.strided_slice.__doc__
+    for op in OPS.values():
+        said = op.rel.__doc__ or ""
+        assert re.search(r"result|values have|`reshape`", said) and len(said) > 25, op.name
 
 
 def test_results_of_a_call() -> None:
