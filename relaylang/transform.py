@@ -52,6 +52,7 @@ from relaylang.passes.instruments import (
 from relaylang.passes.legalize import legalize, register_legalize
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.mixed_precision import to_mixed_precision
+from relaylang.passes.partial_evaluate import partial_evaluate
 from relaylang.passes.qnn import canonicalize_qnn
 from relaylang.passes.simplify_expr import simplify_expr
 from relaylang.passes.simplify_inference import simplify_inference
@@ -304,6 +305,11 @@ def Defunctionalization() -> Pass:
     return BuiltinPass("Defunctionalization", defunctionalize, 1)
 
 
+def PartialEvaluate() -> Pass:
+    """What is known of a program is done now: calls unfolded, branches decided, references followed."""
+    return BuiltinPass("PartialEvaluate", lambda mod: partial_evaluate(mod, compute), 1)
+
+
 def ToCPS() -> Pass:
     """Continuation passing style: every function takes what is to be done with its result, and calls it."""
     return BuiltinPass("ToCPS", _to_cps, 1)
@@ -382,6 +388,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
     "Defunctionalization": Defunctionalization,
+    "PartialEvaluate": PartialEvaluate,
     "ToCPS": ToCPS,
     "UnCPS": UnCPS,
     "Legalize": Legalize,
