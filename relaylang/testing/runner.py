@@ -74,7 +74,9 @@ class Runner:
         """Each test's result, in order. Ctrl-C ends what is running."""
         pool = ThreadPoolExecutor(max(1, jobs))
         try:
-            yield from pool.map(self.run, paths)
+            for result in pool.map(self.run, paths):
+                with self._checking:  # what the caller prints must not go where a check's output is caught
+                    yield result
         except BaseException:
             self._stopped = True
             for process in list(self._alive):
