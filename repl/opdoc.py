@@ -11,7 +11,8 @@ from typing import Any
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Expr, Function, FuncType, TensorType, Tuple, Type, Var, is_incomplete, type_text
 from relaylang.ops.record import AttrError, AttrField, Op, OpPattern, make_attrs
-from relaylang.syntax import astext, parse_expr
+from relaylang.repl.opexamples import MODULES, PYTHON, WRITTEN
+from relaylang.syntax import astext, parse, parse_expr
 from relaylang.typing import infer
 
 _WORDS = {
@@ -90,15 +91,16 @@ def doc_text(op: Op) -> str:
         lines += ["type:", f"  {rule}"]
     shown = example(op)
     if shown is not None:
-        lines += ["example:", f"  {shown.text}", f"  : {shown.result}"]
+        lines += ["example:", *(f"  {line}" for line in shown.text.split("\n")), f"  : {shown.result}"]
     lines.append(f"fusion: {_PATTERNS[op.pattern]}")
     return "\n".join(lines)
 
 
 class Example:
-    """A call that checks. `text` is the function around it, `result` its result's type."""
+    """A call that checks. `text` is the function or module around it, `result` its result's type."""
 
-    def __init__(self, text: str, result: str, function: Function) -> None:
+    def __init__(self, text: str, result: str, function: Function, language: str = "relay") -> None:
+        self.language = language
         self.text = text
         self.result = result
         self.function = function
@@ -235,86 +237,31 @@ def _arguments(count: int) -> Iterator[tuple[Type, ...]]:
             yield (first, *rest, *(rest[-1:] * (count - 1 - len(rest))))
 
 
-#: Calls that need more than types: the parameters of a function, and the call.
-_WRITTEN: dict[str, tuple[str, str]] = {
-    "nn.batch_norm": (
-        "%x: Tensor[(1, 3, 8, 8), float32], %gamma: Tensor[(3), float32], %beta: Tensor[(3), float32], "
-        "%mean: Tensor[(3), float32], %var: Tensor[(3), float32]",
-        "nn.batch_norm(%x, %gamma, %beta, %mean, %var)",
-    ),
-    "nn.instance_norm": (
-        "%x: Tensor[(1, 3, 8, 8), float32], %gamma: Tensor[(3), float32], %beta: Tensor[(3), float32]",
-        "nn.instance_norm(%x, %gamma, %beta)",
-    ),
-    "nn.group_norm": (
-        "%x: Tensor[(1, 4, 8, 8), float32], %gamma: Tensor[(4), float32], %beta: Tensor[(4), float32]",
-        "nn.group_norm(%x, %gamma, %beta, num_groups=2)",
-    ),
-    "nn.nll_loss": (
-        "%x: Tensor[(2, 3), float32], %targets: Tensor[(2), int32], %weights: Tensor[(3), float32]",
-        'nn.nll_loss(%x, %targets, %weights, reduction="mean", ignore_index=-100)',
-    ),
-    "qnn.batch_matmul": (
-        "%x: Tensor[(1, 2, 3), int8], %y: Tensor[(1, 3, 4), int8]",
-        'qnn.batch_matmul(%x, %y, 0, 0, 0.5f, 0.5f, out_dtype="int32")',
-    ),
-    "qnn.concatenate": (
-        "%x: Tensor[(2, 3), int8], %y: Tensor[(2, 3), int8]",
-        "qnn.concatenate((%x, %y), (0.5f, 0.25f), (0, 0), 0.5f, 0, axis=0)",
-    ),
-    "image.resize1d": ("%x: Tensor[(1, 3, 8), float32]", 'image.resize1d(%x, size=[16], layout="NCW", roi=[0f, 0f])'),
-    "image.resize2d": ("%x: Tensor[(1, 3, 8, 8), float32]", "image.resize2d(%x, size=[16, 16], roi=[0f, 0f, 0f, 0f])"),
-    "image.resize3d": (
-        "%x: Tensor[(1, 3, 4, 8, 8), float32]",
-        'image.resize3d(%x, size=[8, 16, 16], layout="NCDHW", roi=[0f, 0f, 0f, 0f, 0f, 0f])',
-    ),
-    "image.crop_and_resize": (
-        "%x: Tensor[(1, 8, 8, 3), float32], %boxes: Tensor[(2, 4), float32], %indices: Tensor[(2), int32]",
-        'image.crop_and_resize(%x, %boxes, %indices, crop_size=[4, 4], layout="NHWC", method="bilinear")',
-    ),
-    "image.affine_grid": ("%x: Tensor[(1, 2, 3), float32]", "image.affine_grid(%x, target_shape=[8, 8])"),
-    "vision.non_max_suppression": (
-        "%x: Tensor[(1, 10, 6), float32], %count: Tensor[(1), int32], %indices: Tensor[(1, 10), int32]",
-        "vision.non_max_suppression(%x, %count, %indices, 10, 0.5f)",
-    ),
-    "random.uniform": (
-        "%key: Tensor[(10), uint64]",
-        'random.uniform(%key, 0f, 1f, out_shape=[2, 3], out_dtype="float32")',
-    ),
-    "random.normal": (
-        "%key: Tensor[(10), uint64]",
-        'random.normal(%key, 0f, 1f, out_shape=[2, 3], out_dtype="float32")',
-    ),
-    "scatter_nd": (
-        "%x: Tensor[(4), float32], %indices: Tensor[(1, 2), int32], %updates: Tensor[(2), float32]",
-        'scatter_nd(%x, %indices, %updates, mode="add")',
-    ),
-    "einsum": (
-        "%x: Tensor[(2, 3), float32], %y: Tensor[(3, 4), float32]",
-        'einsum((%x, %y), equation="ij,jk->ik")',
-    ),
-    "stft": (
-        "%x: Tensor[(1, 16), float32], %window: Tensor[(8), float32]",
-        "stft(%x, %window, n_fft=8, hop_length=4, win_length=8, normalized=False, onesided=True)",
-    ),
-    "dyn.sparse_to_dense": (
-        "%indices: Tensor[(2, 1), int64], %shape: Tensor[(1), int64], %values: Tensor[(2), float32], %other: float32",
-        "dyn.sparse_to_dense(%indices, %values, %other, %shape)",
-    ),
-}
-
-
 def _written(op: Op) -> Example | None:
-    """The example that is written above, where it checks."""
-    if op.name not in _WRITTEN:
+    """The example that is written by hand, where it checks."""
+    if op.name in MODULES:
+        text = MODULES[op.name]
+        module = parse(text).module
+        assert module is not None
+        function = module["main"]
+        wrong = infer(module)
+    elif op.name in WRITTEN:
+        params, call = WRITTEN[op.name]
+        text = f"fn ({params}) {{ {call} }}"
+        function = parse_expr(text)
+        wrong = infer(function)
+    elif op.name in PYTHON:
+        text, values = PYTHON[op.name]
+        x = Var("x", TensorType((2, 3), "float32"))
+        function = Function([x], Call(op, [x], make_attrs(op.attrs, values)))  # type: ignore[arg-type]
+        wrong = infer(function)
+    else:
         return None
-    params, call = _WRITTEN[op.name]
-    function = parse_expr(f"fn ({params}) {{ {call} }}")
-    wrong = any(d.severity == "error" for d in infer(function))
     ty = function.checked_type
-    if wrong or not isinstance(ty, FuncType):
+    if any(d.severity == "error" for d in wrong) or not isinstance(ty, FuncType):
         return None
-    return Example(f"fn ({params}) {{ {call} }}", type_text(ty.ret_type), function)  # type: ignore[arg-type]
+    assert isinstance(function, Function)
+    return Example(text, type_text(ty.ret_type), function, "python" if op.name in PYTHON else "relay")
 
 
 @lru_cache(maxsize=512)

@@ -44,7 +44,7 @@ def _operator(op: Op) -> list[str]:
         lines.append("")
     shown = example(op)
     if shown is not None:
-        lines += ["```relay", shown.text, f"// : {shown.result}", "```", ""]
+        lines += [f"```{shown.language}", shown.text, f"{'//' if shown.language == 'relay' else '#'} : {shown.result}", "```", ""]
     return lines
 
 

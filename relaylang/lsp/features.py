@@ -64,7 +64,7 @@ def op_markdown(op: Op) -> str:
         lines += [f"- `{f.name}`: {kind_text(f)}; {default_text(f)}" for f in op.schema.values()]
     shown = example(op)
     if shown is not None:
-        lines += ["", "```relay", shown.text, f"// : {shown.result}", "```"]
+        lines += ["", f"```{shown.language}", shown.text, f"{'//' if shown.language == 'relay' else '#'} : {shown.result}", "```"]
     return "\n".join(lines)
 
 
