@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.ir import Call, type_text
 from relaylang.ir.types import Type
+from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.scan import Symbol, Token
 from relaylang.ops import OPS
@@ -16,6 +17,7 @@ from relaylang.ops.record import Op
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
 from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
+from relaylang.source import Span
 from relaylang.syntax.format import format_text
 
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
@@ -88,7 +90,7 @@ def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
         return token, f"```relay\ntype {symbol.name} {{ {inside} }}\n```"
     if symbol.kind == "constructor":
         return token, f"```relay\n{_line(analysis, symbol)}\n```"
-    says = analysis.symbol_type(symbol)
+    says = analysis.symbol_type(symbol) or standard.type_of(analysis.scan, token)
     return token, f"({symbol.kind})\n```relay\n{symbol.name}: {says or '?'}\n```"
 
 
@@ -116,6 +118,14 @@ def _attribute(analysis: Analysis, token: Token) -> tuple[Token, str] | None:
 def definition(analysis: Analysis, offset: int) -> Token | None:
     found = analysis.scan.symbol_at(offset)
     return found[1].definition if found is not None else None
+
+
+def library_definition(analysis: Analysis, offset: int) -> tuple[str, Span] | None:
+    """The library's file, and the place in it, that defines the name at an offset."""
+    token = analysis.scan.token_at(offset)
+    span = standard.definition(analysis.scan, token) if token is not None else None
+    path = standard.path_of(span) if span is not None else None
+    return (path, span) if path is not None and span is not None else None
 
 
 def references(analysis: Analysis, offset: int, with_definition: bool = True) -> list[Token]:
@@ -199,6 +209,8 @@ def signature(analysis: Analysis, offset: int) -> Signature | None:
     if call.name.startswith("@"):
         symbol = analysis.scan.globals.get(call.name)
         says = analysis.symbol_type(symbol) if symbol is not None else None
+        if symbol is not None and says is None and symbol.uses:
+            says = standard.type_of(analysis.scan, symbol.uses[0])
         return function_signature(call, says) if says else None
     return op_signature(call) or _constructor(analysis, call)
 
@@ -211,6 +223,17 @@ def _constructor(analysis: Analysis, call: OpenCall) -> Signature | None:
 def outline(analysis: Analysis) -> list[Symbol]:
     """The functions and types, in order."""
     return sorted((s for s in analysis.scan.symbols if s.kind in ("function", "type") and s.definition), key=lambda s: s.begin)
+
+
+def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
+    """The functions, types and constructors whose names have the query's letters in this order, and the type around them."""
+    pattern = re.compile(".*".join(map(re.escape, query)), re.I | re.S)
+    for symbol in outline(analysis):
+        if pattern.search(symbol.name):
+            yield symbol, ""
+        for inner in symbol.children:
+            if pattern.search(inner.name):
+                yield inner, symbol.name
 
 
 def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -13,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.lsp import features
-from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.analysis import Analysis, Lines
 from relaylang.lsp.scan import Symbol, Token
 from relaylang.ops import OPS
 from relaylang.source import Span
@@ -133,7 +134,17 @@ def make_server() -> RelayServer:
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         analysis, offset = at(params)
         token = features.definition(analysis, offset)
-        return lsp.Location(params.text_document.uri, _token_range(analysis, token)) if token is not None else None
+        if token is not None:
+            return lsp.Location(params.text_document.uri, _token_range(analysis, token))
+        found = features.library_definition(analysis, offset)
+        if found is None:
+            return None
+        path, span = found
+        lines = Lines(span.source.text, analysis.lines.unit)
+        return lsp.Location(
+            Path(path).resolve().as_uri(),
+            lsp.Range(lsp.Position(*lines.position(span.start)), lsp.Position(*lines.position(span.end))),
+        )
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
@@ -201,6 +212,17 @@ def make_server() -> RelayServer:
     def symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
         analysis = server.analysis(params.text_document.uri)
         return [_symbol(analysis, s) for s in features.outline(analysis)]
+
+    @server.feature(lsp.WORKSPACE_SYMBOL)
+    def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        out = []
+        for uri in list(server.workspace.text_documents):
+            analysis = server.analysis(uri)
+            for s, inside in features.named(analysis, params.query):
+                if s.definition is not None:
+                    place = lsp.Location(uri, _token_range(analysis, s.definition))
+                    out.append(lsp.WorkspaceSymbol(place, s.name, _SYMBOLS[s.kind], container_name=inside or None))
+        return out
 
     legend = lsp.SemanticTokensLegend(features.TOKEN_TYPES, ["definition"])
 

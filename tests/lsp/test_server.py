@@ -58,7 +58,7 @@ def places(found: list[Any]) -> list[tuple[int, int]]:
 
 def test_capabilities(server: Client) -> None:
     for name in ("hover", "definition", "references", "rename", "completion", "signatureHelp", "documentSymbol",
-                 "semanticTokens", "documentFormatting", "codeAction", "inlayHint"):  # fmt: skip
+                 "semanticTokens", "documentFormatting", "codeAction", "inlayHint", "workspaceSymbol"):  # fmt: skip
         assert server.capabilities.get(f"{name}Provider"), name
 
 
@@ -240,3 +240,33 @@ def test_positions_in_other_encodings(tmp_path: Path) -> None:
     (found, *_) = client.open('def @main() { nn.relu(1f) /* größe 😀 */ + nn.rellu(1f) }\n')
     assert found["range"]["start"]["character"] == len("def @main() { nn.relu(1f) /* größe 😀 */ + ".encode())
     assert client.close() == 0
+
+
+def test_definitions_in_the_library(server: Client) -> None:
+    text = 'import "prelude.rly"\ndef @main(%l: List[int32]) { @map(fn (%x: int32) { %x + 1 }, Cons(1, %l)) }\n'
+    assert server.open(text) == []
+    body = text.splitlines()[1]
+    for word, there in (("@map", "def @map["), ("List", "type List["), ("Cons", "Cons(")):
+        found = server.at("definition", 1, body.index(word) + 1)
+        file = Path(found["uri"].removeprefix("file://"))
+        assert file.name == "prelude.relay"
+        start, end = found["range"]["start"], found["range"]["end"]
+        line = file.read_text(encoding="utf-8").splitlines()[start["line"]]
+        assert line[start["character"] : end["character"]] == word and there in line
+    assert server.at("definition", 0, 10)["uri"].endswith("/prelude.relay")
+    assert "fn" in server.at("hover", 1, body.index("@map") + 1)["contents"]["value"]
+    assert server.at("definition", 1, body.index("%x + 1")) is not None
+    server.open(body)
+    assert server.at("definition", 0, body.index("@map") + 1) is None
+
+
+def test_symbols_of_all_open_files(server: Client) -> None:
+    server.open(TEXT)
+    server.open("def @summary(%x: int32) { %x }\n", "file:///tmp/other.relay")
+    found = server.request("workspace/symbol", {"query": "sum"})
+    assert sorted((s["name"], s["location"]["uri"]) for s in found) == [("@sum", URI), ("@summary", "file:///tmp/other.relay")]
+    (fork,) = server.request("workspace/symbol", {"query": "frk"})
+    assert (fork["name"], fork["containerName"]) == ("Fork", "Tree")
+    assert len(server.request("workspace/symbol", {"query": ""})) == 6
+    server.notify("textDocument/didClose", {"textDocument": {"uri": "file:///tmp/other.relay"}})
+    assert len(server.request("workspace/symbol", {"query": "sum"})) == 1

@@ -1,0 +1,77 @@
+"""What a text takes from the library that it imports: the places and types of `@map`, `List`, `Cons`."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from relaylang.ir import Function, IRModule, type_text
+from relaylang.lsp.scan import Scan, Token
+from relaylang.prelude.library import FILES, library
+from relaylang.source import SourceFile, Span
+
+_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"', re.M)
+_STD = re.compile(r"<std/(\w+)>")
+
+
+def _imported(scan: Scan) -> list[IRModule]:
+    names = [FILES[m[1]] for m in _IMPORT.finditer(scan.text) if m[1] in FILES]
+    return [library(name) for name in dict.fromkeys(names)]
+
+
+def _own(scan: Scan, token: Token) -> bool:
+    """Whether the text itself says what the name is."""
+    known = scan.at.get(token.start)
+    return known is not None and (known[1].definition is not None or known[1].kind == "operator")
+
+
+def definition(scan: Scan, token: Token) -> Span | None:
+    """Where the library defines a name of the text; the file's beginning for the name behind `import`."""
+    if token.kind == "string":
+        path = FILES.get(token.text.strip('"'))
+        if path is None or not scan.text[: token.start].rstrip().endswith("import"):
+            return None
+        first = next(iter(library(path).functions.values())).span
+        return Span(SourceFile(first.source.name, first.source.text), 0, 0) if first is not None else None
+    if _own(scan, token):
+        return None
+    for module in _imported(scan):
+        found: Span | None = None
+        name = token.text.removeprefix("@").strip('"')
+        if token.kind == "global" and name in module:
+            found = module[name].span
+        elif token.kind == "name":
+            for header, data in module.type_definitions.items():
+                if header.name_hint == name:
+                    found = data.span
+                found = next((c.span for c in data.constructors if c.name_hint == name), found)
+        if found is not None:
+            return _at_name(found, token.text)
+    return None
+
+
+def _at_name(span: Span, name: str) -> Span:
+    """The name's own place in a definition."""
+    text = span.source.text
+    at = text.find(name, text.rfind("\n", 0, span.start) + 1)
+    return Span(SourceFile(span.source.name, text), at, at + len(name)) if 0 <= at <= span.end else span
+
+
+def path_of(span: Span) -> str | None:
+    """The file of a place in the library; None for definitions that are made when they are asked for."""
+    found = _STD.fullmatch(span.source.name)
+    if found is None:
+        return None
+    path = resources.files("relaylang") / "std" / f"{found[1]}.relay"
+    return str(path) if path.is_file() else None
+
+
+def type_of(scan: Scan, token: Token) -> str | None:
+    """The type of a function that the text takes from the library."""
+    if token.kind != "global" or _own(scan, token):
+        return None
+    for module in _imported(scan):
+        function = module[token.text[1:]] if token.text[1:] in module else None
+        if isinstance(function, Function) and function.checked_type is not None:
+            return type_text(function.checked_type)
+    return None
