@@ -338,7 +338,7 @@ class _FunctionCompiler:
         self.ends[id(block)] = finish
 
     def dies(self, slot: int, scope: _Scope, when: int) -> bool:
-        return self.home.get(slot) is scope and slot not in self.keep and self.last_use[slot] == when
+        return self.home.get(slot) is scope and slot not in self.keep and self.last_use.get(slot) == when
 
     def branches(
         self, scope: _Scope, block: Block, value: If | Match, into: int | None, join: Block | None, work: list[_Chain]

@@ -49,6 +49,7 @@ from relaylang.passes.instruments import (
     Verify,
     pass_instrument,
 )
+from relaylang.passes.lazy_gradient_init import lazy_gradient_init
 from relaylang.passes.legalize import legalize, register_legalize
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.mixed_precision import to_mixed_precision
@@ -63,6 +64,7 @@ from relaylang.passes.to_bbnf import to_bbnf
 from relaylang.passes.to_cps import function_to_cps, un_cps, un_cps_module
 from relaylang.passes.to_cps import to_cps as _to_cps
 from relaylang.passes.to_gnf import to_gnf
+from relaylang.prelude.library import add
 from relaylang.typing import check
 
 
@@ -310,6 +312,11 @@ def PartialEvaluate() -> Pass:
     return BuiltinPass("PartialEvaluate", lambda mod: partial_evaluate(mod, compute), 1)
 
 
+def LazyGradientInit() -> Pass:
+    """Tensors of zeros and ones are made when they are needed; sums and products with them often are not."""
+    return BuiltinPass("LazyGradientInit", lambda mod: lazy_gradient_init(mod, add), 1)
+
+
 def ToCPS() -> Pass:
     """Continuation passing style: every function takes what is to be done with its result, and calls it."""
     return BuiltinPass("ToCPS", _to_cps, 1)
@@ -389,6 +396,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "FirstOrderGradient": FirstOrderGradient,
     "Defunctionalization": Defunctionalization,
     "PartialEvaluate": PartialEvaluate,
+    "LazyGradientInit": LazyGradientInit,
     "ToCPS": ToCPS,
     "UnCPS": UnCPS,
     "Legalize": Legalize,

@@ -47,6 +47,7 @@ from relaylang.ir import (
     rebuild,
     rewrite,
 )
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 from relaylang.passes.blocks import Walk, free_name, map_pattern, map_type, type_of, walk
 from relaylang.passes.build import op_call
@@ -281,8 +282,8 @@ def gradient(func: Function, mod: IRModule | None = None) -> Function:
     """
     home = mod if mod is not None else IRModule()
     check(func, module=mod, fragment=True)
-    reverse = _Reverse(home)
-    made, more = _top(func, reverse)
+    with gc_paused():
+        made, more = _top(func, _Reverse(home))
     for gv, function in more.items():
         home[gv] = function
     return made

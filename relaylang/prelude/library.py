@@ -29,7 +29,7 @@ define_codes(
 )
 
 #: TVM's names of the files that a program may import, and ours.
-FILES = {"prelude.rly": "prelude", "nat.rly": "nat"}
+FILES = {"prelude.rly": "prelude", "nat.rly": "nat", "gradient.rly": "gradient"}
 _TENSOR_ARRAY = re.compile(rf"(?:tensor|ta_split)\w*_({'|'.join(DTYPES)})(?:_t)?")
 _IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 
@@ -52,7 +52,7 @@ def library(name: str) -> IRModule:
 
 def find(name: str) -> IRModule | None:
     """The library that defines a name."""
-    for known in ("prelude", "nat"):
+    for known in ("prelude", "nat", "gradient"):
         mod = library(known)
         if name in mod or name in mod._types:
             return mod

@@ -337,3 +337,9 @@ def test_memory_by_count(entry: str, n: int, megabytes: float) -> None:
         assert tracemalloc.get_traced_memory()[1] < megabytes * 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_call_behind_a_parameter_that_nothing_uses() -> None:
+    text = """def @f(%x: float32) -> float32 { add(%x, 1f) }
+    def @main(%p: float32, %x: float32) { let %y = @f(%x); add(%y, %x) }"""
+    assert float(run(text, np.float32(1), np.float32(2))) == 5
