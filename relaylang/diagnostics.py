@@ -91,9 +91,13 @@ def error(
 
 
 class RelayError(Exception):
-    """The program is wrong. Carries every diagnostic that was found, errors and the notes beside them."""
+    """The program is wrong. Carries every diagnostic that was found, errors and the notes beside them.
 
-    def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:
+    `partial` is the module of a text whose grammar is right: functions that the errors do not touch are as written.
+    """
+
+    def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], partial: object = None) -> None:
+        self.partial = partial
         self.diagnostics = [diagnostics] if isinstance(diagnostics, Diagnostic) else list(diagnostics)
         super().__init__(self.diagnostics)
 

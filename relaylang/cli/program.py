@@ -13,6 +13,7 @@ from relaylang.runtime.params import load_params
 from relaylang.runtime.text import read_text
 from relaylang.source import SourceFile, Span
 from relaylang.typing import infer
+from relaylang.typing.rest import check_rest
 
 
 @dataclass
@@ -50,7 +51,12 @@ def load(path: str | SourceFile, constants: str | None = None, *, header_note: b
 
 def load_checked(path: str | SourceFile) -> Program:
     """Read a program and find its types. Raises `RelayError` with everything that is wrong with it."""
-    program = load(path, header_note=True)
+    try:
+        program = load(path, header_note=True)
+    except RelayError as wrong:
+        if isinstance(wrong.partial, IRModule):
+            raise RelayError([*wrong.diagnostics, *check_rest(wrong.partial, wrong.diagnostics)]) from None
+        raise
     check(program)
     return program
 

@@ -6,10 +6,11 @@ from bisect import bisect_right
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.ir import Call, Expr, Function, Let, Match, Type, Var, pattern_vars, post_order, type_text
+from relaylang.ir import Call, Expr, Function, IRModule, Let, Match, Type, Var, pattern_vars, post_order, type_text
 from relaylang.lsp.scan import Scan, Symbol
 from relaylang.prelude.library import read
 from relaylang.typing import infer
+from relaylang.typing.rest import check_rest
 
 
 class Lines:
@@ -86,6 +87,8 @@ class Analysis:
             self.before = None
         except RelayError as wrong:
             self.diagnostics += wrong.diagnostics
+            if isinstance(wrong.partial, IRModule):
+                self.diagnostics += check_rest(wrong.partial, wrong.diagnostics)
 
     @staticmethod
     def _functions(module: object) -> list[Expr]:

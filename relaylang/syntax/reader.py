@@ -212,7 +212,11 @@ def read(
             with gc_paused():
                 value = _run(tab, tokens, builder, source, split)
             builder.finish()
-            builder.said.raise_errors()
+            try:
+                builder.said.raise_errors()
+            except RelayError as wrong:
+                wrong.partial = _module(builder, module) if value[0] else None
+                raise
             return builder, value, source
         except _Again:
             if blanked:
@@ -297,11 +301,16 @@ def parse(
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
     made = None
     if defines or expr is None:
-        made = IRModule(builder.functions, builder.types, module_attributes(builder.meta))
-        if module is not None:
-            made = IRModule({**module.functions, **builder.functions}, _replaced(module, builder), module.attrs)
+        made = _module(builder, module)
     free = [v for v in builder.free_vars]
     return ParseResult(made, expr, source, free, builder.bindings, builder.missing, notes)
+
+
+def _module(builder: Builder, known: IRModule | None) -> IRModule:
+    """What a text defines, with the definitions known from before."""
+    if known is None:
+        return IRModule(builder.functions, builder.types, module_attributes(builder.meta))
+    return IRModule({**known.functions, **builder.functions}, _replaced(known, builder), known.attrs)
 
 
 def _replaced(module: IRModule, builder: Builder) -> dict[AnyValue, AnyValue]:

@@ -18,6 +18,7 @@ from relaylang.ir import Expr, IRModule
 from relaylang.reports import as_json
 from relaylang.syntax import parse
 from relaylang.typing import infer
+from relaylang.typing.rest import check_rest
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, ROOT
 
 _PIECE = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*|[%@]?[\w.]+|\s+|->|=>|[^\w\s]', re.S)
@@ -77,7 +78,8 @@ def said(text: str) -> list[Diagnostic]:
     try:
         result = parse(text, "mutant")
     except RelayError as wrong:
-        return wrong.diagnostics
+        more = check_rest(wrong.partial, wrong.diagnostics) if isinstance(wrong.partial, IRModule) else []
+        return [*wrong.diagnostics, *more]
     node: IRModule | Expr = result.value
     return infer(node, fragment=not isinstance(node, IRModule))
 
