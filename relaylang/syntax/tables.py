@@ -196,7 +196,7 @@ class Tables:
         self.forget()
 
     def forget(self) -> None:
-        """Empty the table of known token texts, which would otherwise grow with everything ever read."""
+        """Empty the table of known token texts, which is to stay within a processor's cache."""
         self.kinds.clear()
         self.kinds.update(self._literals)
         self.kinds[""] = self.numbers["$END"]
@@ -219,7 +219,7 @@ class Tables:
             else:
                 kind = self.numbers["BAD"]
             if len(text) < 200:
-                if len(self.kinds) > 100_000:
+                if len(self.kinds) > 20_000:
                     self.forget()
                 self.kinds[text] = kind
         return kind

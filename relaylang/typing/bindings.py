@@ -26,6 +26,7 @@ class Bindings(Annotations):
         self.skipped = False
         self.given: Mapping[str, Type] = {}  # types of functions that are not looked at
         self.order: list[Expr] = []  # nodes that get a type, children first
+        self.found: list[Type] = []  # their types, in the same order, when nothing is unknown any more
         self.signatures: dict[int, FuncType] = {}  # of functions, before their bodies are seen
         self.declared: set[int] = set()  # variables that stand for a function inside its own body
         self.started: set[int] = set()  # functions of the module whose bodies are being looked at, or were

@@ -16,10 +16,12 @@ class Results(Branches):
 
     def store(self) -> None:
         """Write the types that were found into the nodes."""
-        for node in self.order:
-            ty = find(self.types[id(node)])
+        found = self.found if len(self.found) == len(self.order) else [self.types[id(node)] for node in self.order]
+        for node, ty in zip(self.order, found):
             if type(ty) is not TensorType:
-                ty = self.closed(ty)
+                ty = find(ty)
+                if type(ty) is not TensorType:
+                    ty = self.closed(ty)
             before = node.checked_type
             if before is None or before is not ty:
                 node.checked_type = ty
@@ -63,8 +65,12 @@ class Results(Branches):
         roots: dict[int, Unknown] = {}
         owners: dict[int, Var] = {}  # parameters must be known altogether
         seen: tuple[set[int], set[int]] = (set(), set())
-        for node in self.order:
-            ty = find(self.types[id(node)])
+        types = self.types
+        self.found = found = [types[id(node)] for node in self.order]  # so that `store` need not look again
+        for node, ty in zip(self.order, found):
+            if type(ty) is TensorType:
+                continue
+            ty = find(ty)
             strict = id(node) in self.parameters
             if type(ty) is TensorType or id(ty) in seen[strict]:
                 continue
