@@ -180,7 +180,7 @@ def _complete(cls: type) -> type:
     for field in cls.schema.values():  # type: ignore[attr-defined]
         if not field.required:
             body[field.name] = field.default
-    made = dataclass(kw_only=True)(type(cls.__name__, (), body))
+    made: type = dataclass(kw_only=True)(type(cls.__name__, (), body))
     for name in ("__init__", "__repr__", "__eq__", "__replace__", "__dataclass_params__", "__dataclass_fields__"):
         if name in vars(made):  # `copy.replace` came with Python 3.13
             setattr(cls, name, vars(made)[name])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.ir import Call, Expr, Function, GlobalVar, IncompleteType, IRModule, post_order
+from relaylang.ir import Call, Function, GlobalVar, IncompleteType, IRModule, post_order
 from relaylang.typing import infer
 
 
@@ -37,7 +37,7 @@ def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic
                 if node not in functions:
                     broken.setdefault(var, [])
                 users.setdefault(node, []).append(var)
-    kept: dict[GlobalVar, Expr] = dict(module.functions)
+    kept = dict(module.functions)
     away = list(broken)
     seen = set(away)
     while away:
