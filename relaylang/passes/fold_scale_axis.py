@@ -18,6 +18,7 @@ from relaylang.passes.build import op_call
 from relaylang.passes.rewriting import per_function, retype, static_shape, tensor_type
 
 _CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
+_PRODUCTS = _CONVS | {"nn.dense"}
 _RELUS = {"nn.relu", "nn.leaky_relu"}
 
 
@@ -94,9 +95,9 @@ def _conv_axes(call: Call, which: str) -> tuple[int, int] | None:
     return data_layout.index("C"), kernel_layout.index(which)
 
 
-def _users(expr: Expr) -> dict[int, int]:
+def _users(order: list[Expr]) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for node in post_order(expr):
+    for node in order:
         for child in children(node):
             counts[id(child)] = counts.get(id(child), 0) + 1
     return counts
@@ -177,7 +178,7 @@ def _backward(call: Call, users: dict[int, int]) -> Expr | None:
     if parts is None:
         return None
     x, s = parts
-    chain = _chain(x, users, _CONVS | {"nn.dense"})
+    chain = _chain(x, users, _PRODUCTS)
     if chain is None:
         return None
     product = chain[-1][0]
@@ -213,12 +214,15 @@ def _forward(product: Call, users: dict[int, int]) -> Expr | None:
 
 def _fold(func: Function, backward: bool) -> Expr:
     """Rebuild from the operands up. A chain is read in the new nodes, each of which is used as its old one was."""
-    old_users = _users(func)
+    order = list(post_order(func))
+    if not any(isinstance(n, Call) and _name(n) in _PRODUCTS for n in order):
+        return func
+    old_users = _users(order)
     users: dict[int, int] = {}
     done: dict[int, Expr] = {}
     kept: list[Expr] = []
-    wanted = {"multiply"} if backward else _CONVS | {"nn.dense"}
-    for node in post_order(func):
+    wanted = {"multiply"} if backward else _PRODUCTS
+    for node in order:
         new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
         if isinstance(new, Call) and _name(new) in wanted and tensor_type(new) is not None:
             made = _backward(new, users) if backward else _forward(new, users)
