@@ -98,6 +98,15 @@ def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     return TensorType(extents, attrs.dtype)
 
 
+def placed(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any type; the result has it. The attributes' devices are devices, not numbers."""
+    for name in attrs.schema:
+        given = getattr(attrs, name)
+        if name.endswith("device") and isinstance(given, (int, float, tuple)):
+            ctx.fail(f"{name} must be a device, not {list(given) if isinstance(given, tuple) else given}")
+    return types[0]
+
+
 def nothing(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes anything; the result is `()`."""
     return UNIT
@@ -135,8 +144,8 @@ def reshape_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 OPS = (
-    Op("on_device", ("body",), OnDeviceAttrs, identity, OPAQUE, 10, needs=()),
-    Op("device_copy", ("data",), DeviceCopyAttrs, identity, OPAQUE, 10, needs=()),
+    Op("on_device", ("body",), OnDeviceAttrs, placed, OPAQUE, 10, needs=()),
+    Op("device_copy", ("data",), DeviceCopyAttrs, placed, OPAQUE, 10, needs=()),
     Op("memory.alloc_storage", ("size", "shape", "alignment"), AllocStorageAttrs, alloc_storage, OPAQUE, 10),
     Op("memory.alloc_tensor", ("storage", "offset", "shape"), AllocTensorAttrs, alloc_tensor, OPAQUE, 10),
     Op("memory.kill", ("to_free",), None, nothing, OPAQUE, 10, needs=(), stateful=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from relaylang.ir import ANY, Call, Function, IRModule, TensorType, TupleType, Type, Var
+from relaylang.ir import ANY, Call, Function, IRModule, TensorType, TupleType, Type, Var, const
 from relaylang.ops import OPS, make_attrs
 from relaylang.ops.record import AttrError
 from relaylang.typing import infer
@@ -32,6 +32,9 @@ def shown(ty: Type | None) -> str:
 def answer(op: str, args: list[str], attrs: dict[str, Any]) -> str:
     """`= TYPE`, or `refused` and why."""
     record = OPS[op]
+    if op == "arange":
+        bounds = {n: attrs[n] if isinstance(attrs[n], (int, float)) else 1 for n in ("start", "stop", "step") if n in attrs}
+        attrs = {**attrs, **{n: const(number, attrs.get("dtype", "float32")) for n, number in bounds.items()}}
     try:
         if record.attrs is None and attrs:
             raise AttrError(next(iter(attrs)), "is not an attribute here")

@@ -1,7 +1,7 @@
 """Right calls of each operator, from which the generator makes others.
 
 seeds.txt has one a line: the operator, its arguments' types, its attributes as JSON. A type is written
-`float32[1,?,3]`, a tuple `(float32[2],float32[3])`.
+`float32[1,?,3]`, a tuple `(float32[2],float32[3])`. The bounds of `arange`, which are expressions, are written as numbers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ Seed = tuple[list[str], dict[str, Any]]
 #: Operators that no text can call by types and attributes alone, and why.
 LEFT_OUT = {
     "annotation.with_funcid": "its argument is a function, its attributes TVM's own",
-    "arange": "its bounds stand in the attributes as expressions; tests/ops has its relation",
     "call_lowered": "its callee is a lowered function of TVM's",
     "debug": "its attribute is a function of the host language",
     "device_copy": "its attributes are devices of TVM's",
     "memory.alloc_storage": "its attribute is a device of TVM's",
     "memory.alloc_tensor": "its storage is a type that only TVM's memory planner makes",
     "meta_schedule_layout_transform": "its attribute is an index map of TVM's schedules",
-    "on_device": "its attributes are devices of TVM's",
     "relay.op.annotation.simulated_quantize": "its attributes' class has the name of another operator's in TVM",
     "vm.invoke_tvm_op": "its callee is a lowered function of TVM's",
 }

@@ -59,6 +59,10 @@ def answer(op, key, args, attrs):
         given["indices_or_sections"] = tir.IntImm("int32", given["indices_or_sections"])
     if isinstance(given.get("score_threshold"), float) and op == "vision.get_valid_counts":
         given["score_threshold"] = tir.FloatImm("float32", given["score_threshold"])
+    for name in ("start", "stop", "step") if op == "arange" else ():
+        if name in given:
+            number = given[name] if isinstance(given[name], (int, float)) else 1
+            given[name] = relay.const(number, given.get("dtype", "float32"))
     made = tvm.ir.make_node(key, **given) if key else None
     if attrs and not key:
         raise ValueError("no attributes here")
