@@ -91,7 +91,8 @@ def module(prefix: str) -> str:
               else "from relaylang.op.build import Argument"]  # fmt: skip
     if not prefix:
         lines[-1] = (
-            "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper"
+            "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"
+            "from relaylang.ops import get as get"
         )
     return HEAD + "\n".join(lines) + "\n\n" + body + "\n"
 

@@ -8,6 +8,7 @@ from typing import Any
 from relaylang.ir import Call, Expr, Tuple
 from relaylang.op.build import Argument
 from relaylang.op.build import TupleWrapper as TupleWrapper
+from relaylang.ops import get as get
 
 def abs(data: Argument) -> Call: ...
 def acos(data: Argument) -> Call: ...

@@ -293,7 +293,8 @@ def parse(
     `name` is what diagnostics call the text. `module` and `variables` are known from before: their functions, types,
     constructors and variables may be used, and the resulting module holds the known definitions and the text's own, which
     replace those of the same name. `constants` gives values to constants that the text refers to and does not carry, by what
-    refers to them (`meta[relay.Constant][0]`). Raises `RelayError` with everything that is wrong.
+    refers to them (`meta[relay.Constant][0]`). A text that imports the library is read by `relaylang.parse`.
+    Raises `RelayError` with everything that is wrong.
     """
     builder, (defines, expr), source = read(text, name, module, variables, constants=constants)
     notes = _notes(builder, defines)
