@@ -44,7 +44,7 @@ def test_what_the_printer_writes_is_canonical() -> None:
 @needs_shared
 def test_programs_that_tvm_printed() -> None:
     with gzip.open(CORPUS / "tvm_passes.jsonl.gz", "rt") as lines:
-        texts = [json.loads(line)["out"] for line in lines][::9]
+        texts = list(dict.fromkeys(json.loads(line)["out"] for line in lines))[::3]
     done = 0
     for text in texts:
         try:
@@ -54,7 +54,7 @@ def test_programs_that_tvm_printed() -> None:
         assert formatted(text) is not None
         assert format_text(printed) == printed
         done += 1
-    assert done > 150
+    assert done > 200
 
 
 def test_examples_are_canonical_but_for_the_dialect() -> None:

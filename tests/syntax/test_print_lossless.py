@@ -90,16 +90,16 @@ def test_files() -> None:
 @needs_shared
 def test_programs_that_tvm_printed() -> None:
     with gzip.open(CORPUS / "tvm_passes.jsonl.gz", "rt") as lines:
-        texts = [json.loads(line)["out"] for line in lines]
-    done = 0
-    for text in texts[::5]:
+        texts = dict.fromkeys(text for line in lines for side, text in json.loads(line).items() if side in ("in", "out"))
+    left = 0
+    for text in texts:
         try:
             node = read(text)
-        except RelayError:  # an operator that is not known
+        except RelayError:  # an operator that not even TVM has
+            left += 1
             continue
         check(node)
-        done += 1
-    assert done > 250
+    assert len(texts) > 1_000 and left <= 4
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def test_scalars(value: object, dtype: str, shown: str) -> None:
 
 def test_every_float16_and_bfloat16() -> None:
     for kind in (np.float16, ml_dtypes.bfloat16):
-        bits = np.arange(0, 65536, 7, dtype=np.uint16).view(kind)
-        for value in bits[np.isfinite(bits.astype("float32"))]:
-            c = Constant(np.array(value))
-            text = astext(c, header=False)
-            found = parse(text).expr
-            assert found.data.tobytes() == c.data.tobytes(), text
+        bits = np.arange(65536, dtype=np.uint16).view(kind)
+        finite = bits[np.isfinite(bits.astype("float32"))]
+        text = astext(Tuple([Constant(np.array(value)) for value in finite]))
+        assert "meta[" not in text
+        found = np.array([c.data for c in parse(text).expr.fields])
+        assert found.dtype == bits.dtype and found.tobytes() == finite.tobytes()
 
 
 def test_a_nan_of_its_own_keeps_its_bits() -> None:
