@@ -264,9 +264,15 @@ def QnnCanonicalizeOps() -> Pass:
 def FakeQuantizationToInteger(
     hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: list[str] | None = None
 ) -> Pass:
-    """Float operators between qnn.dequantize and qnn.quantize become integer ones. The options say nothing here: parts
-    that have no integer form stay in floats."""
-    return BuiltinPass("FakeQuantizationToInteger", fake_quantization_to_integer, 0)
+    """Float operators between qnn.dequantize and qnn.quantize become integer ones.
+
+    `hard_fail`: what has no integer form is an error (R0516), else it stays in floats. `use_qat`: also what no quantize
+    follows. `optional_qnn_ops`: operators that are to become integer ones only if named (nn.softmax).
+    """
+    optional = list(optional_qnn_ops or ())
+    return BuiltinPass(
+        "FakeQuantizationToInteger", lambda mod: fake_quantization_to_integer(mod, hard_fail, use_qat, optional), 0
+    )
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:

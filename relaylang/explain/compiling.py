@@ -160,6 +160,17 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0516",
+        "an operator has no integer form",
+        """FakeQuantizationToInteger with `hard_fail` meets an operator between qnn.dequantize and qnn.quantize that it has no
+        rule for, or `optional_qnn_ops` names one. Without `hard_fail` such a part stays in floats.""",
+        _R + 'relay.transform.FakeQuantizationToInteger(optional_qnn_ops=["sinh"])(\n'
+        '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
+        _R + 'relay.transform.FakeQuantizationToInteger(optional_qnn_ops=["nn.softmax"])(\n'
+        '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
+        "python",
+    ),
+    Page(
         "R0520",
         "a pattern cannot be used",
         """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in
