@@ -60,8 +60,8 @@ def evaluation_error(
 ) -> RelayError:
     """An error at a place of the program, with the types of what the operator got and the calls (see `call_stack`)."""
     said = list(notes)
-    if types is not None:
-        said.append(f"the {'argument is' if len(types) == 1 else 'arguments are'} {', '.join(types) or 'none'}")
+    if types:
+        said.append(f"the {'argument is' if len(types) == 1 else 'arguments are'} {', '.join(types)}")
     return RelayError(error(code, message, span, notes=[*said, *frames]))
 
 

@@ -106,7 +106,14 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
         span, name, types = _place(block, steps, slots)
         frames = active_calls(block.code, span, stack)
         kind = problem.code if isinstance(problem, Fault) else "R0404"
+        if str(problem).startswith(_TOO_BIG):
+            title = f"there is not enough memory for {name}: more than any machine can address"
+            raise evaluation_error("R0408", title, span, types, frames) from None
         raise evaluation_error(kind, f"{name}: {problem}", span, types, frames) from problem
+
+
+#: What numpy says of an array whose bytes do not fit an address; a MemoryError is of one that only this machine lacks.
+_TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
 def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str] | None]:

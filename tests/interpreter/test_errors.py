@@ -174,6 +174,8 @@ PAIR = "%i: Tensor[(2), int32]"
         ("ref_read(%r)", ["%r: ref(int32)"], (RefValue(),), "ref_read: the reference has no value yet", "ref(int32)"),
         ('dyn.full(1f, %s, shape=None, dtype="float32")', ["%s: Tensor[(1), int64]"], (np.asarray([10**15]),),
          "there is not enough memory for dyn.full: ", "float32, Tensor[(1), int64]"),
+        (f"repeat(%x, repeats={2**60}, axis=0)", [MATRIX], (M,),
+         "there is not enough memory for repeat: more than any machine", "Tensor[(3, 4), float32]"),
     ],
 )  # fmt: skip
 def test_the_stack_and_the_types_are_shown(body: str, params: list[str], args: Any, title: str, note: str) -> None:
