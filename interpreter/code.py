@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from relaylang.interpreter.values import Value
-from relaylang.ir import Expr, Function
+from relaylang.ir import Expr, Function, Var
 
 if TYPE_CHECKING:
     from relaylang.interpreter.steps import Slots, Step
@@ -41,10 +41,12 @@ class Block:
 class Code:
     """A function ready to run. `template` is what follows the arguments and captured values in a frame."""
 
-    __slots__ = ("arity", "entry", "function", "name", "template")
+    __slots__ = ("arity", "captured", "entry", "function", "name", "template")
 
     def __init__(self, name: str, function: Function) -> None:
         self.name = name
+        #: the variables whose values a closure captures, in their order
+        self.captured: list[Var] = []
         self.function = function
         self.arity = len(function.params)
         self.entry: Block | None = None

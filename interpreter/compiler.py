@@ -152,7 +152,7 @@ class _FunctionCompiler:
         self.code = code
         self.parent = parent
         self.slots: dict[Var, int] = {p: i for i, p in enumerate(code.function.params)}
-        self.captured: list[Var] = []
+        self.captured: list[Var] = code.captured
         self.constants: dict[int, Value] = {}
         self.constant_slots: dict[int, tuple[object, int]] = {}
         self.count = code.arity

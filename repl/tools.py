@@ -176,7 +176,7 @@ def save(session: Session, argument: str, replace: bool = False) -> str:
     functions = sum(isinstance(f, Function) for f in session.module.functions.values())
     counts = ((functions, "function"), (len(session.module.type_definitions), "type"), (kept, "variable"))
     said = f"{argument}: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)
-    return said + (f"; not kept, being functions or references: {', '.join('%' + n for n in left_out)}" if left_out else "")
+    return said + (f"; not kept, as no text can hold them: {', '.join('%' + n for n in left_out)}" if left_out else "")
 
 
 def reload_files(session: Session, argument: str) -> str:

@@ -133,14 +133,26 @@ class Analysis:
         """The call whose operator's name begins at an offset."""
         return next((n for n in self.by_start.get(start, []) if isinstance(n, Call)), None)
 
+    @cached_property
+    def _places(self) -> tuple[list[int], list[Function]]:
+        """The functions of this text and where they begin, in order."""
+        found = [r for r in self._roots if isinstance(r, Function) and r.span is not None and r.span.source.name == self.name]
+        found.sort(key=lambda r: r.span.start if r.span is not None else 0)
+        return [r.span.start for r in found if r.span is not None], found
+
+    def _root_at(self, offset: int) -> Function | None:
+        """The function whose text holds an offset."""
+        starts, functions = self._places
+        i = bisect_right(starts, offset) - 1
+        root = functions[i] if i >= 0 else None
+        return root if root is not None and root.span is not None and offset <= root.span.end else None
+
     def symbol_type(self, symbol: Symbol) -> str | None:
         """The type of a name as text, where it is known; that of the last version that could be read, where not."""
         ty: Type | None = None
         if symbol.kind == "function" and self.good:
-            for root in self._roots:
-                if symbol.definition is not None and root.span is not None and root.checked_type is not None:
-                    if root.span.start <= symbol.definition.start <= root.span.end and isinstance(root, Function):
-                        ty = root.checked_type
+            root = self._root_at(symbol.definition.start) if symbol.definition is not None else None
+            ty = root.checked_type if root is not None else None
         elif symbol.definition is not None:
             ty = self.type_at(symbol.definition.start, (Var,))
             if ty is None and symbol.value_start >= 0:
