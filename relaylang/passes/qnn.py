@@ -1,7 +1,8 @@
 """qnn.CanonicalizeOps: operators of the qnn dialect as the plain integer operators that they stand for.
 
-What comes out is exact to the integer. Scales and zero points must be constants; a call whose are not stays. Operators
-of real functions (tanh, exp, ...) are dequantized, computed and quantized again.
+What comes out is exact to the integer. Scales and zero points must be constants, but for quantize, dequantize and the
+zero points of products; another call whose are not stays. Operators of real functions (tanh, exp, ...) are dequantized,
+computed and quantized again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,20 @@ def _spread(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
 def _less_zero(x: Expr, zero: np.ndarray, axis: int, rank: int) -> Expr:
     wide = op_call("cast", [x], dtype="int32")
     return op_call("subtract", [wide, _int(_spread(zero, axis, rank))]) if zero.any() else wide
+
+
+def _known_or_not(expr: Expr, axis: int, rank: int, dtype: str) -> Expr | None:
+    """A scale or zero point as it is applied to a tensor of so many dimensions, whether or not it is a constant."""
+    if isinstance(expr, Constant):
+        return Constant(_spread(expr.data, axis, rank).astype(dtype))
+    ty = tensor_type(expr)
+    if ty is None or len(ty.shape) > 1 or not all(isinstance(d, int) for d in ty.shape):
+        return None
+    made = expr if ty.dtype == dtype else op_call("cast", [expr], dtype=dtype)
+    if ty.shape:
+        shape = [ty.shape[0] if i == axis % rank else 1 for i in range(rank)] if ty.shape != (1,) else [1]
+        made = op_call("reshape", [made], newshape=shape)
+    return made
 
 
 def _round_away(x: np.ndarray) -> np.ndarray:
@@ -120,36 +135,43 @@ def _requantize(call: Call, ty: TensorType) -> Expr | None:
 
 
 def _quantize(call: Call, ty: TensorType) -> Expr | None:
-    scale, zero = _array(call.args[1]), _array(call.args[2])
+    rank, info = len(ty.shape), np.iinfo(call.attrs.out_dtype)
+    scale, zero = (_known_or_not(a, call.attrs.axis, rank, "float32") for a in call.args[1:3])
     if scale is None or zero is None:
         return None
-    rank, info = len(ty.shape), np.iinfo(call.attrs.out_dtype)
-    real = op_call("divide", [call.args[0], Constant(_spread(scale, call.attrs.axis, rank).astype("float32"))])
-    real = op_call("round", [real])
-    real = op_call("add", [real, Constant(_spread(zero, call.attrs.axis, rank).astype("float32"))])
+    real = op_call("round", [op_call("divide", [call.args[0], scale])])
+    real = op_call("add", [real, zero])
     top = float(np.float32(info.max)) if info.max < 2**24 else float(np.nextafter(np.float32(info.max), np.float32(0)))
     return op_call("cast", [op_call("clip", [real], a_min=float(info.min), a_max=top)], dtype=call.attrs.out_dtype)
 
 
 def _dequantize(call: Call, ty: TensorType) -> Expr | None:
-    scale, zero = _array(call.args[1]), _array(call.args[2])
-    dtype = call.attrs.out_dtype or "float32"
-    if scale is None or zero is None or dtype != "float32":
+    if (call.attrs.out_dtype or "float32") != "float32":
         return None
-    source = tensor_type(call.args[0]) or ty
-    rank = len(source.shape)
-    shifted = _less_zero(call.args[0], zero, call.attrs.axis, rank)
-    real = op_call("cast", [shifted], dtype="float32")
-    return op_call("multiply", [real, Constant(_spread(scale, call.attrs.axis, rank).astype("float32"))])
+    rank = len((tensor_type(call.args[0]) or ty).shape)
+    shifted = _shifted(call.args[0], call.args[2], call.attrs.axis, rank)
+    scale = _known_or_not(call.args[1], call.attrs.axis, rank, "float32")
+    if shifted is None or scale is None:
+        return None
+    return op_call("multiply", [op_call("cast", [shifted], dtype="float32"), scale])
+
+
+def _shifted(x: Expr, zero: Expr, axis: int, rank: int) -> Expr | None:
+    """An integer tensor less its zero point, as int32."""
+    if isinstance(zero, Constant):
+        return _less_zero(x, zero.data, axis, rank)
+    taken = _known_or_not(zero, axis, rank, "int32")
+    return None if taken is None else op_call("subtract", [op_call("cast", [x], dtype="int32"), taken])
+
+
+def _type(expr: Expr) -> TensorType | None:
+    return TensorType(expr.data.shape, expr.dtype) if isinstance(expr, Constant) else tensor_type(expr)
 
 
 def _product(name: str) -> Lower:
     """Convolutions and matrix products: the zero points are taken off, what is left are plain sums."""
 
     def lower(call: Call, ty: TensorType) -> Expr | None:
-        zeros = [_array(a) for a in call.args[2:4]]
-        if zeros[0] is None or zeros[1] is None:
-            return None
         attrs = call.attrs
         data_axis, weight_axis = 0, 0
         weight_rank = 2
@@ -161,11 +183,13 @@ def _product(name: str) -> Lower:
             if attrs.kernel_layout == "IOHW":
                 weight_axis = 1
         elif name == "nn.batch_matmul":
-            if zeros[0].size > 1 or zeros[1].size > 1:
+            if any(ty is None or ty.shape not in ((), (1,)) for ty in map(_type, call.args[2:4])):
                 return None
             weight_rank = 3
-        data = _less_zero(call.args[0], zeros[0], data_axis, len(ty.shape))
-        weight = _less_zero(call.args[1], zeros[1], weight_axis, weight_rank)
+        data = _shifted(call.args[0], call.args[2], data_axis, len(ty.shape))
+        weight = _shifted(call.args[1], call.args[3], weight_axis, weight_rank)
+        if data is None or weight is None:
+            return None
         op = OPS[name]
         assert op.attrs is not None
         kept = {k: getattr(attrs, k) for k in op.schema if hasattr(attrs, k)}
@@ -249,23 +273,90 @@ def _fields(parts: Expr) -> list[Expr] | None:
     return None
 
 
-def _through_floats(name: str) -> Lower:
+def _scalars(call: Call) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Scale and zero point of the operand and of the result, where all are known single numbers."""
+    values = [_array(a) for a in call.args[1:5]]
+    if any(v is None or v.size != 1 for v in values):
+        return None
+    in_scale, in_zero, scale, zero = (v.reshape(()) for v in values if v is not None)
+    return in_scale, in_zero, scale, zero
+
+
+def _through_floats(f: Callable[[Expr], Expr]) -> Lower:
     def lower(call: Call, ty: TensorType) -> Expr | None:
-        values = [_array(a) for a in call.args[1:5]]
-        if any(v is None or v.size != 1 for v in values) or name not in OPS:
+        known = _scalars(call)
+        if known is None:
             return None
-        in_scale, in_zero, scale, zero = (v for v in values if v is not None)
+        in_scale, in_zero, scale, zero = known
         real = op_call("multiply", [
             op_call("cast", [_less_zero(call.args[0], in_zero, -1, len(ty.shape))], dtype="float32"),
-            Constant(in_scale.reshape(()).astype("float32")),
+            Constant(in_scale.astype("float32")),
         ])  # fmt: skip
-        made = op_call(name, [real])
         info = np.iinfo(ty.dtype)
-        made = op_call("round", [op_call("divide", [made, Constant(scale.reshape(()).astype("float32"))])])
-        made = op_call("add", [made, Constant(zero.reshape(()).astype("float32"))])
+        made = op_call("round", [op_call("divide", [f(real), Constant(scale.astype("float32"))])])
+        made = op_call("add", [made, Constant(zero.astype("float32"))])
         return op_call("cast", [op_call("clip", [made], a_min=float(info.min), a_max=float(info.max))], dtype=ty.dtype)
 
     return lower
+
+
+def _real_function(name: str) -> Lower:
+    return _through_floats(lambda x: op_call(name, [x]))
+
+
+def _hardswish(x: Expr) -> Expr:
+    three, six = (Constant(np.asarray(v, "float32")) for v in (3, 6))
+    gate = op_call("clip", [op_call("add", [x, three])], a_min=0.0, a_max=6.0)
+    return op_call("divide", [op_call("multiply", [x, gate]), six])
+
+
+def _leaky_relu(call: Call, ty: TensorType) -> Expr | None:
+    known = _scalars(call)
+    if known is None:
+        return None
+    held = _at_output(call.args[0], known, -1, len(ty.shape))
+
+    def times(x: Expr, factor: float) -> Expr:
+        significand, shift = _fixed_point(np.asarray(factor))
+        return op_call("fixed_point_multiply", [x], multiplier=int(significand), shift=int(shift))
+
+    below = op_call("add", [times(held, call.attrs.alpha), times(_int(known[3]), 1 - call.attrs.alpha)])
+    negative = op_call("less", [op_call("cast", [call.args[0]], dtype="int32"), _int(known[1])])
+    return _saturated(op_call("where", [negative, below, held]), ty.dtype)
+
+
+def _avg_pool2d(call: Call, ty: TensorType) -> Expr | None:
+    known = _scalars(call)
+    if known is None:
+        return None
+    held = _at_output(call.args[0], known, -1, len(ty.shape))
+    attrs = {k: getattr(call.attrs, k) for k in OPS["nn.avg_pool2d"].schema}
+    return _saturated(op_call("nn.avg_pool2d", [held], **attrs), ty.dtype)
+
+
+def _softmax(call: Call, ty: TensorType) -> Expr | None:
+    """The integer-only softmax of arXiv 2207.01405: exponentials as powers of two by shifts, a quotient in 30 bits."""
+    known = _scalars(call)
+    if known is None or ty.dtype != "int8":
+        return None
+    in_scale, in_zero, scale, zero = known
+    rank, axis = len(ty.shape), [call.attrs.axis]
+    unit = _int(_round_away(np.asarray(np.float32(1) / np.float32(in_scale))))
+
+    def of(name: str, a: Expr, b: Expr) -> Expr:
+        return op_call(name, [a, b])
+
+    shifted = op_call("subtract", [op_call("cast", [call.args[0]], dtype="int32"), _int(in_zero)])
+    apart = of("subtract", shifted, op_call("max", [shifted], axis=axis, keepdims=True))
+    power = of("subtract", of("add", apart, of("right_shift", apart, _int(1))), of("right_shift", apart, _int(4)))
+    whole = of("floor_divide", op_call("negative", [power]), unit)
+    whole = op_call("clip", [whole], a_min=0.0, a_max=20.0)
+    rest = of("add", power, of("multiply", whole, unit))
+    most = op_call("max", [whole], axis=axis, keepdims=True)
+    exps = of("left_shift", of("add", of("right_shift", rest, _int(1)), unit), of("subtract", most, whole))
+    sums = op_call("sum", [exps], axis=axis, keepdims=True)
+    output = of("right_shift", of("multiply", of("floor_divide", _int(1 << 30), sums), exps), _int(30 - 7))
+    return _requantized(output, (np.asarray(1 / 128, "float32"), np.asarray(0), scale, zero), "int8", 0, rank)
 
 
 LOWER: dict[str, Lower] = {
@@ -280,7 +371,11 @@ LOWER: dict[str, Lower] = {
     "qnn.subtract": _sum("subtract"),
     "qnn.mul": _multiply,
     "qnn.concatenate": _concatenate,
-    **{f"qnn.{n}": _through_floats(n) for n in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
+    "qnn.leaky_relu": _leaky_relu,
+    "qnn.avg_pool2d": _avg_pool2d,
+    "qnn.softmax": _softmax,
+    "qnn.hardswish": _through_floats(_hardswish),
+    **{f"qnn.{n}": _real_function(n) for n in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
 }
 
 

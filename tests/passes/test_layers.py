@@ -205,6 +205,34 @@ def test_concatenation_and_real_functions() -> None:
             lowered([x], op_call(name, [x, const(0.03), const(1), const(0.02), const(-4)]))
 
 
+@pytest.mark.parametrize("scales", [(0.03, 1, 0.03, 1), (0.03, 1, 0.02, -4), (0.2, -7, 0.05, 0)])
+def test_activations_and_averages(scales: tuple[float, int, float, int]) -> None:
+    x, y = Var("x", TensorType((4, 7), "int8")), Var("y", TensorType((1, 2, 6, 6), "int8"))
+    z = Var("z", TensorType((1, 6, 6, 2), "uint8"))
+    known = [const(v) for v in scales]
+    lowered([x], op_call("qnn.leaky_relu", [x, *known], alpha=0.3))
+    lowered([x], op_call("qnn.hardswish", [x, *known]))
+    for axis in (0, 1, -1):
+        lowered([x], op_call("qnn.softmax", [x, known[0], known[1], const(1 / 128), const(-3)], axis=axis))
+    pool: dict[str, Any] = {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0, 1, 1]}
+    for counted in (True, False):
+        lowered([y], op_call("qnn.avg_pool2d", [y, *known], count_include_pad=counted, **pool))
+        lowered([z], op_call("qnn.avg_pool2d", [z, *known], layout="NHWC", count_include_pad=counted, **pool))
+
+
+@pytest.mark.parametrize("extents", [(), (3,)])
+def test_scales_that_are_operands(extents: tuple[int, ...]) -> None:
+    x, z = Var("x", TensorType((4, 3))), Var("z", TensorType(extents, "int8"))
+    zero = op_call("cast", [z], dtype="int32")
+    scale = op_call("add", [op_call("abs", [op_call("cast", [z], dtype="float32")]), const(0.25)])
+    lowered([x, z], op_call("qnn.quantize", [x, scale, zero], out_dtype="int8", axis=1))
+    y = Var("y", TensorType((4, 3), "int8"))
+    lowered([y, z], op_call("qnn.dequantize", [y, scale, zero], out_dtype="float32", axis=1))
+    if not extents:
+        args = [y, integers("int8", 5, 3), zero, const(1), const(0.1), const(0.2)]
+        lowered([y, z], op_call("qnn.dense", args, units=5, out_dtype="int32"))
+
+
 def test_calls_with_unknown_scales_stay() -> None:
     x, s = Var("x", TensorType((4, 3), "int32")), Var("s", TensorType((), "float32"))
     mod = IRModule.from_expr(Function([x, s], op_call("qnn.requantize", [x, s, const(0), const(1.0), const(0)], out_dtype="int8")))
