@@ -89,6 +89,7 @@ class Datum:
     """A constructor with its fields. `size`: how many constructors it is known to have inside."""
 
     __slots__ = ("constructor", "fields", "size")
+    size: int
 
     def __init__(self, constructor: Constructor, fields: Sequence[Value]) -> None:
         self.constructor = constructor
