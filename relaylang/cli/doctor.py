@@ -41,8 +41,7 @@ _EXTRAS = {
     "lsp": "relay lsp, for editors",
     "test": "relay test, and relaylang's own tests",
     "docs": "building the documentation",
-    "onnx": "reading ONNX networks",
-    "tflite": "reading TFLite networks",
+    "fuzz": "the reader's fuzz target",
 }
 _SKIPPED = frozenset({"all", "dev"})
 _TOOLS = {
@@ -137,6 +136,22 @@ def _package(kind: str, requirement: str, repair: str = "") -> Finding:
     return Finding(kind, name, "ok", version)
 
 
+def _applies(requirement: str) -> bool:
+    """Whether a requirement's marker, comparisons joined by `and`, holds for this Python on this machine."""
+    here = {
+        "python_version": ".".join(map(str, sys.version_info[:2])),
+        "sys_platform": sys.platform,
+        "platform_machine": platform.machine(),
+    }
+    for name, sign, value in re.findall(r"(\w+)\s*(==|>=|<)\s*['\"]([^'\"]*)['\"]", requirement.partition(";")[2]):
+        if name in here:
+            have, want = here[name], value
+            order = (_numbers(have) > _numbers(want)) - (_numbers(have) < _numbers(want))
+            if not {"==": have == want, ">=": order >= 0, "<": order < 0}[sign]:
+                return False
+    return True
+
+
 def _suits(version: str, wanted: str) -> bool:
     """Whether a version is one of `>=1.2` or `==1.2.3`. What else a requirement says is not looked at."""
     have = _numbers(version)
@@ -171,7 +186,7 @@ def _extras() -> Iterator[Finding]:
     for extra in sorted(set(extras) - _SKIPPED):
         own = [r for r in requirements if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
         repair = f"pip install 'relaylang[{extra}]'"
-        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang")]
+        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang") and _applies(r)]
         lacking = [f for f in found if f.state != "ok"]
         purpose = _EXTRAS.get(extra, "")
         says = ", ".join(f"{f.name} {f.says}" if f.state == "ok" else f"{f.name} is missing" for f in (lacking or found))

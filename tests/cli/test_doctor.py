@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib import metadata
 
 import pytest
@@ -76,3 +77,11 @@ def test_a_core_package_that_is_missing_is_a_fault(capsys: Caps, monkeypatch: py
 )
 def test_versions(version: str, wanted: str, suits: bool) -> None:
     assert doctor._suits(version, wanted) is suits
+
+
+def test_markers_of_requirements() -> None:
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert doctor._applies("lark>=1") and doctor._applies("x>=1; extra == 'fuzz'")
+    assert doctor._applies(f"x==1; (python_version == '{here}' and sys_platform == '{sys.platform}') and extra == \"fuzz\"")
+    assert doctor._applies("x==1; python_version >= '3.9' and python_version < '4.0'")
+    assert not doctor._applies("x==1; python_version < '3.10'") and not doctor._applies("x==1; sys_platform == 'none'")
