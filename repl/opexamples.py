@@ -90,6 +90,16 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(6, 6, 3, 4), float32]",
         "nn.contrib_conv2d_winograd_without_weight_transform(%x, %w, tile_size=4, channels=4, kernel_size=[3, 3])",
     ),
+    "nn.contrib_conv2d_NCHWc": (
+        "%x: Tensor[(1, 1, 8, 8, 4), float32], %w: Tensor[(2, 1, 3, 3, 4, 4), float32]",
+        "nn.contrib_conv2d_NCHWc(%x, %w, channels=8, kernel_size=[3, 3], "
+        'data_layout="NCHW4c", kernel_layout="OIHW4i4o", out_layout="NCHW4c")',
+    ),
+    "nn.contrib_depthwise_conv2d_NCHWc": (
+        "%x: Tensor[(1, 2, 8, 8, 4), float32], %w: Tensor[(2, 1, 3, 3, 1, 4), float32]",
+        "nn.contrib_depthwise_conv2d_NCHWc(%x, %w, groups=8, channels=8, kernel_size=[3, 3], "
+        'data_layout="NCHW4c", kernel_layout="OIHW1i4o", out_layout="NCHW4c")',
+    ),
     "nn.contrib_conv2d_gemm_without_weight_transform": (
         "%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(1, 7, 4, 4), float32]",
         "nn.contrib_conv2d_gemm_without_weight_transform("

@@ -7,6 +7,7 @@ which makes scalar programs fast; nothing depends on the promotion of Python num
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -134,20 +135,17 @@ def from_plain(x: np.ndarray, order: str, layout: str) -> np.ndarray:
     if layout == order:
         return x
     axes = layout_axes(layout)
-    factors = {letter.upper(): size for letter, size in axes if letter.islower()}
     shape: list[int] = []
-    place: dict[str, int] = {}
+    places: dict[str, list[int]] = {}
     for letter, extent in zip(order, x.shape):
-        place[letter] = len(shape)
-        factor = factors.get(letter)
-        if factor:
-            if extent % factor:
-                raise KernelError(f"axis {letter} of extent {extent} does not divide into blocks of {factor}")
-            place[letter.lower()] = len(shape) + 1
-            shape += [extent // factor, factor]
-        else:
-            shape.append(extent)
-    return np.ascontiguousarray(x.reshape(shape).transpose([place[letter] for letter, _ in axes]))
+        parts = [size for part, size in axes if part == letter.lower()]
+        factor = math.prod(parts)
+        if extent % factor:
+            raise KernelError(f"axis {letter} of extent {extent} does not divide into blocks of {factor}")
+        places[letter] = [len(shape)]
+        places[letter.lower()] = [len(shape) + 1 + i for i in range(len(parts))]
+        shape += [extent // factor, *parts]
+    return np.ascontiguousarray(x.reshape(shape).transpose([places[letter].pop(0) for letter, _ in axes]))
 
 
 # Windows: what convolutions and pools slide over their spatial axes, the last ones of the array.

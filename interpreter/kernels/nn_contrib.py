@@ -24,7 +24,7 @@ from relaylang.interpreter.kernels.common import (
     windows,
 )
 from relaylang.interpreter.kernels.image import bilinear
-from relaylang.interpreter.kernels.nn_conv import convolve, exact_matmul
+from relaylang.interpreter.kernels.nn_conv import conv, convolve, exact_matmul
 from relaylang.interpreter.kernels.qnn import less_zero
 
 _FEW = (0.0, -1.0, 1.0, 0.5)
@@ -206,6 +206,8 @@ KERNELS: dict[str, Kernel] = {
     "nn.contrib_conv3d_winograd_without_weight_transform": winograd_conv3d,
     "nn.contrib_conv2d_gemm_weight_transform": gemm_weight,
     "nn.contrib_conv2d_gemm_without_weight_transform": gemm_conv2d,
+    "nn.contrib_conv2d_NCHWc": conv,
+    "nn.contrib_depthwise_conv2d_NCHWc": conv,
     "nn.contrib_dense_pack": dense_pack,
     "qnn.contrib_dense_pack": qnn_dense_pack,
     "nn.correlation": correlation,

@@ -27,7 +27,11 @@ from relaylang.ops.record import AttrError
 Argument = Any
 
 #: Functions whose operator has another name.
-OTHER_NAME = {"reverse_reshape": "contrib_reverse_reshape"}
+OTHER_NAME = {
+    "reverse_reshape": "contrib_reverse_reshape",
+    "nn.contrib_conv2d_nchwc": "nn.contrib_conv2d_NCHWc",
+    "nn.contrib_depthwise_conv2d_nchwc": "nn.contrib_depthwise_conv2d_NCHWc",
+}
 
 #: Parameters that are attributes of another name.
 RENAMED: dict[str, dict[str, str]] = {
@@ -84,6 +88,8 @@ SPATIAL: dict[str, tuple[int, bool]] = {
     "nn.contrib_conv2d_winograd_without_weight_transform": (2, True),
     "nn.contrib_conv3d_winograd_without_weight_transform": (3, True),
     "nn.contrib_conv2d_gemm_without_weight_transform": (2, True),
+    "nn.contrib_conv2d_nchwc": (2, True),
+    "nn.contrib_depthwise_conv2d_nchwc": (2, True),
     "nn.conv2d_backward_weight": (2, True),
     "nn.deformable_conv2d": (2, True),
     "image.dilation2d": (2, False),

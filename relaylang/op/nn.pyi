@@ -157,6 +157,20 @@ def contrib_conv2d_gemm_without_weight_transform(
     out_layout: str = '',
     out_dtype: str | None = '',
 ) -> Call: ...
+def contrib_conv2d_nchwc(
+    data: Argument,
+    kernel: Argument,
+    strides: int | Sequence[int] = (1, 1),
+    padding: int | Sequence[int] = (0, 0),
+    dilation: int | Sequence[int] = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: int | Sequence[int] | None = None,
+    data_layout: str = 'NCHW8c',
+    kernel_layout: str = 'OIHW',
+    out_layout: str = '',
+    out_dtype: str | None = '',
+) -> Call: ...
 def contrib_conv2d_winograd_nnpack_weight_transform(
     weight: Argument,
     convolution_algorithm: int,
@@ -199,6 +213,20 @@ def contrib_dense_pack(
     weight: Argument,
     weight_layout: str = 'NC',
     units: int | None = None,
+    out_dtype: str | None = '',
+) -> Call: ...
+def contrib_depthwise_conv2d_nchwc(
+    data: Argument,
+    kernel: Argument,
+    strides: int | Sequence[int] = (1, 1),
+    padding: int | Sequence[int] = (0, 0),
+    dilation: int | Sequence[int] = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: int | Sequence[int] | None = None,
+    data_layout: str = 'NCHW8c',
+    kernel_layout: str = 'OIHW',
+    out_layout: str = '',
     out_dtype: str | None = '',
 ) -> Call: ...
 def conv1d(

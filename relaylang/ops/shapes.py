@@ -116,21 +116,25 @@ def need_scalar(types: Sequence[Type], arg: int, dtype: str | None, ctx: Relatio
 
 
 def split_layout(layout: str) -> list[tuple[str, int]]:
-    """The axes of a layout such as `NCHW4c`, in order: the letter, and a split part's extent (0 for a whole axis)."""
+    """The axes of a layout such as `NCHW4c`, in order: the letter, and a split part's extent (0 for a whole axis).
+
+    An axis may be split several times (`OIHW4i16o4i`); of its parts each one is inside those before it.
+    """
     axes: list[tuple[str, int]] = []
     number = ""
     for char in layout:
         if char.isdigit():
             number += char
         elif char.isalpha():
-            if char.isupper() == bool(number):
+            if char.isupper() == bool(number) or (number and not int(number)):
                 raise ValueError(layout)
             axes.append((char, int(number or 0)))
             number = ""
         else:
             raise ValueError(layout)
     letters = [a for a, _ in axes]
-    if number or len(set(letters)) != len(letters) or any(a.islower() and a.upper() not in letters for a in letters):
+    whole = [a for a in letters if a.isupper()]
+    if number or len(set(whole)) != len(whole) or any(a.islower() and a.upper() not in whole for a in letters):
         raise ValueError(layout)
     return axes
 
@@ -151,6 +155,8 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
     whole: dict[str, Dim] = {}
     for (letter, factor), extent in zip(have, shape):
         key = letter.upper()
+        if factor and isinstance(extent, int) and extent != factor:
+            ctx.fail(f"has blocks of {extent} along {letter}, but the layout `{source}` has blocks of {factor}", arg)
         whole[key] = mul_dim(whole.get(key, 1), factor or extent)
     factors: dict[str, int] = {}
     for letter, factor in want:

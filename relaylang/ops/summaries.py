@@ -139,6 +139,8 @@ SUMMARIES: dict[str, str] = {
     "nn.contrib_conv2d_winograd_without_weight_transform": "2-D convolution with a weight in Winograd form.",
     "nn.contrib_conv3d_winograd_weight_transform": "A 3-D convolution's weight in Winograd form.",
     "nn.contrib_conv3d_winograd_without_weight_transform": "3-D convolution with a weight in Winograd form.",
+    "nn.contrib_conv2d_NCHWc": "2-D convolution of channels in blocks.",
+    "nn.contrib_depthwise_conv2d_NCHWc": "2-D convolution of each channel by itself, of channels in blocks.",
     "nn.contrib_dense_pack": "Product with a weight in tiles.",
     "nn.conv2d_backward_weight": "The gradient of a 2-D convolution's weight.",
     "nn.correlation": "How much patches of two images agree, for each displacement.",

@@ -22,6 +22,8 @@ LEFT_OUT = {
     "memory.alloc_tensor": "its storage is a type that only TVM's memory planner makes",
     "meta_schedule_layout_transform": "its attribute is an index map of TVM's schedules",
     "relay.op.annotation.simulated_quantize": "its attributes' class has the name of another operator's in TVM",
+    "nn.contrib_conv2d_NCHWc": "TVM looks at no weight of it; here it is nn.conv2d of packed layouts",
+    "nn.contrib_depthwise_conv2d_NCHWc": "TVM looks at no weight of it; here it is nn.conv2d of packed layouts",
     "vm.invoke_tvm_op": "its callee is a lowered function of TVM's",
 }
 

@@ -63,6 +63,31 @@ def test_packed_quantized_product_is_the_plain_one() -> None:
     np.testing.assert_array_equal(made, run("qnn.dense", {"units": 6, "out_dtype": "int32"}, x, w, *scales))
 
 
+@pytest.mark.parametrize("weight", ["OIHW4i4o", "OIHW2i4o2i"])
+def test_convolution_in_blocks_is_the_plain_one(weight: str) -> None:
+    x, w = real(2, 8, 6, 5), real(12, 8, 3, 3)
+    geometry = {"channels": 12, "kernel_size": [3, 3], "padding": [1, 0], "strides": [2, 1]}
+    plain = run("nn.conv2d", geometry, x, w)
+    blocks = [run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
+              run("layout_transform", {"src_layout": "OIHW", "dst_layout": weight}, w)]  # fmt: skip
+    layouts = {"data_layout": "NCHW4c", "kernel_layout": weight, "out_layout": "NCHW6c"}
+    made = run("nn.contrib_conv2d_NCHWc", {**geometry, **layouts}, *blocks)
+    assert made.shape == (2, 2, *plain.shape[2:], 6)
+    back = run("layout_transform", {"src_layout": "NCHW6c", "dst_layout": "NCHW"}, made)
+    np.testing.assert_array_equal(back, plain)
+
+
+def test_depthwise_convolution_in_blocks_is_the_plain_one() -> None:
+    x, w = real(1, 8, 6, 5), real(8, 1, 3, 3)
+    geometry = {"channels": 8, "groups": 8, "kernel_size": [3, 3]}
+    blocks = [run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
+              run("layout_transform", {"src_layout": "OIHW", "dst_layout": "OIHW1i4o"}, w)]  # fmt: skip
+    layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW1i4o", "out_layout": "NCHW4c"}
+    made = run("nn.contrib_depthwise_conv2d_NCHWc", {**geometry, **layouts}, *blocks)
+    back = run("layout_transform", {"src_layout": "NCHW4c", "dst_layout": "NCHW"}, made)
+    np.testing.assert_array_equal(back, run("nn.conv2d", geometry, x, w))
+
+
 def test_padded_sparse_rows_add_nothing() -> None:
     dense, values = real(3, 5), real(6)
     indices, indptr = i32([1, 4, 0, 2, 3, 4]), i32([0, 2, 2, 5, 6])

@@ -28,6 +28,8 @@ UNSEEN = {
     "vm.reshape_tensor": "of the virtual machine's",
     "arange": "TVM's text cannot give its attributes",
     "meta_schedule_layout_transform": "its map is a Python function here, a piece of TVM's loop language there",
+    "nn.contrib_conv2d_NCHWc": "nn.conv2d between changes of layout (tests/interpreter/test_definitions.py)",
+    "nn.contrib_depthwise_conv2d_NCHWc": "nn.conv2d between changes of layout",
     "nn.contrib_conv2d_gemm_without_weight_transform": "TVM computes it on AArch64 only",
     "nn.contrib_conv2d_winograd_without_weight_transform": "TVM computes it on GPUs only",
     "nn.contrib_conv3d_winograd_without_weight_transform": "TVM computes it on GPUs only",

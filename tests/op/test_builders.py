@@ -31,8 +31,6 @@ ABSENT = {
     "op.vm.reshape_tensor": "made by a compiler's passes",
     "op.vm.shape_func": "of TVM's shape functions",
     "annotation.function_on_device": "attributes of TVM's devices",
-    "nn.contrib_conv2d_nchwc": "the weights' layout is TVM's own, of one target",
-    "nn.contrib_depthwise_conv2d_nchwc": "the weights' layout is TVM's own, of one target",
     "qnn.op.current_requantize_config": "TVM's global configuration",
     "qnn.op.requantize_config": "TVM's global configuration",
 }

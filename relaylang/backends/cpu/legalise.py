@@ -6,10 +6,10 @@ depends on bound weights alone is computed once. Integers come out the same to t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from relaylang.backends.cpu.blocks import CONVOLUTIONS, POOLS, convolution, layout_transform, pool
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ops.record import Op
 from relaylang.passes.build import op_call, scalar
@@ -201,35 +201,6 @@ def _batch_to_space(call: Call, args: list[Expr]) -> Expr | None:
     return _make("strided_slice", [whole], left, begin=[a for a, _ in crops], end=end, strides=[1])
 
 
-def _parts(layout: str) -> list[tuple[str, int]]:
-    """NCHW4c as N, C, H, W and (c, 4)."""
-    return [(letter, int(size or 0)) for size, letter in re.findall(r"(\d*)([A-Za-z])", layout)]
-
-
-def _layout_transform(call: Call, args: list[Expr]) -> Expr | None:
-    """Blocks are joined to their axes, the axes reordered, and cut into the new blocks."""
-    source, target = _parts(call.attrs.src_layout), _parts(call.attrs.dst_layout)
-    x = args[0]
-    order = [letter for letter, _ in source if letter.isupper()]
-    if sorted(order) != sorted(letter for letter, _ in target if letter.isupper()):
-        return None
-    where = [n for c in order for n, (letter, _) in enumerate(source) if letter.upper() == c]
-    if sorted(where) != list(range(len(source))):
-        return None
-    held = _known(x)
-    full = {c: math.prod(held[n] for n, (letter, _) in enumerate(source) if letter.upper() == c) for c in order}
-    x = reshape(transpose(x, where), [full[c] for c in order])
-    cut: list[tuple[str, int]] = []
-    for c in order:
-        blocks = [size for letter, size in target if letter == c.lower()]
-        if full[c] % math.prod(blocks):
-            return None
-        cut += [(c, full[c] // math.prod(blocks)), *[(c.lower(), size) for size in blocks]]
-    x = reshape(x, [n for _, n in cut])
-    letters = [c for c, _ in cut]
-    return transpose(x, [letters.index(letter) for letter, _ in target])
-
-
 def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
     data, buffer = args
     held, new = _known(buffer), _known(data)
@@ -331,7 +302,9 @@ REWRITES: dict[str, Rewrite] = {
     "qnn.hardswish": _qnn_hardswish,
     "nn.space_to_batch_nd": _space_to_batch,
     "nn.batch_to_space_nd": _batch_to_space,
-    "layout_transform": _layout_transform,
+    "layout_transform": layout_transform,
+    **dict.fromkeys(CONVOLUTIONS, convolution),
+    **dict.fromkeys(POOLS, pool),
     "nn.fifo_buffer": _fifo_buffer,
     "meshgrid": _meshgrid,
     "collapse_sum_like": _collapse_sum,

@@ -1,0 +1,122 @@
+"""Windowed operators of other layouts (channels in blocks, `CHWN`, another layout of the result) as those of NCHW
+between changes of layout."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from relaylang.ir import Call, Expr, TensorType
+from relaylang.ops import get, make_attrs
+from relaylang.ops.shapes import split_layout
+from relaylang.passes.build import op_call
+
+_SPACE = {1: "W", 2: "HW", 3: "DHW"}
+CONVOLUTIONS = {
+    "nn.contrib_conv2d_NCHWc": "nn.conv2d",
+    "nn.contrib_depthwise_conv2d_NCHWc": "nn.conv2d",
+    **{name: name for name in ("nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d")},
+}
+POOLS = [
+    *[f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)],
+    "nn.global_max_pool2d", "nn.global_avg_pool2d", "nn.upsampling", "nn.upsampling3d",
+]  # fmt: skip
+
+
+def _shape(x: Expr) -> tuple[int, ...]:
+    assert isinstance(x.checked_type, TensorType)
+    return x.checked_type.shape  # type: ignore[return-value]
+
+
+def _make(name: str, x: Expr, shape: list[int], **attrs: Any) -> Expr:
+    return op_call(name, [x], TensorType(shape, x.checked_type.dtype), **attrs)  # type: ignore[union-attr]
+
+
+def turned(x: Expr, source: str, target: str) -> Expr | None:
+    """A typed value in another layout: blocks are joined to their axes, these reordered, and cut into the new blocks.
+    None where the layouts have other axes, or an extent does not divide into blocks."""
+    if source == target:
+        return x
+    try:
+        have, want = split_layout(source), split_layout(target)
+    except ValueError:
+        return None
+    order = [letter for letter, _ in have if letter.isupper()]
+    held = _shape(x)
+    if sorted(order) != sorted(letter for letter, _ in want if letter.isupper()) or len(held) != len(have):
+        return None
+    where = [n for c in order for letter in (c, c.lower()) for n, (part, _) in enumerate(have) if part == letter]
+    full = {c: math.prod(held[n] for n, (letter, _) in enumerate(have) if letter.upper() == c) for c in order}
+    cut: list[tuple[str, int]] = []
+    for c in order:
+        blocks = [size for letter, size in want if letter == c.lower()]
+        if full[c] % math.prod(blocks):
+            return None
+        cut += [(c, full[c] // math.prod(blocks)), *[(c.lower(), size) for size in blocks]]
+    places: dict[str, list[int]] = {}
+    for n, (letter, _) in enumerate(cut):
+        places.setdefault(letter, []).append(n)
+    axes = [places[letter].pop(0) for letter, _ in want]
+    x = _make("transpose", x, [held[n] for n in where], axes=where)
+    x = _make("reshape", x, [n for _, n in cut], newshape=[n for _, n in cut])
+    return _make("transpose", x, [cut[a][1] for a in axes], axes=axes)
+
+
+def layout_transform(call: Call, args: list[Expr]) -> Expr | None:
+    return turned(args[0], call.attrs.src_layout, call.attrs.dst_layout)
+
+
+def _plain(layout: str) -> str:
+    """The layout with its batch first, its channels second (or last, where they are) and no blocks."""
+    axes = [letter for letter, _ in split_layout(layout)]
+    order = "".join(letter for letter in axes if letter.isupper())
+    space = _SPACE[len(order) - 2]
+    return f"N{space}C" if order == f"N{space}C" else f"NC{space}"
+
+
+def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: str, /, **changed: Any) -> Expr | None:
+    """The call in a plain layout, and its result in the one that it has."""
+    cls = type(call.attrs)
+    attrs = make_attrs(cls, {**{n: getattr(call.attrs, n) for n in cls.schema}, **changed})
+    back = turned(call, result, layout)
+    given = [a for a in args if a is not None]
+    if back is None or len(given) < len(args):
+        return None
+    made = Call(get(name), given, attrs, (), call.span)
+    made.checked_type = back.checked_type
+    return turned(made, layout, result)
+
+
+def convolution(call: Call, args: list[Expr]) -> Expr | None:
+    """A convolution of any layout; None where its layout is one that is compiled as it is."""
+    attrs = call.attrs
+    try:
+        layout = _plain(attrs.data_layout)
+        kernel = [letter for letter, _ in split_layout(attrs.kernel_layout)]
+    except (ValueError, KeyError):
+        return None
+    name = CONVOLUTIONS[call.op.name]  # type: ignore[union-attr]
+    result = attrs.out_layout or attrs.data_layout
+    blocked = any(letter.islower() for letter in kernel)
+    if name == call.op.name and attrs.data_layout == result == layout and not blocked:  # type: ignore[union-attr]
+        return None
+    own = attrs.kernel_layout
+    if blocked:
+        own = "OI" + _SPACE[len(layout) - 2]
+    given = [turned(args[0], attrs.data_layout, layout), turned(args[1], attrs.kernel_layout, own), *args[2:]]
+    return _again(call, name, given, layout, result, data_layout=layout, kernel_layout=own, out_layout="")
+
+
+def pool(call: Call, args: list[Expr]) -> Expr | None:
+    """A pool of any layout; None where its layout is one that is compiled as it is."""
+    attrs = call.attrs
+    try:
+        layout = _plain(attrs.layout)
+    except (ValueError, KeyError):
+        return None
+    result = getattr(attrs, "out_layout", "") or attrs.layout
+    if attrs.layout == result == layout:
+        return None
+    changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
+    given = [turned(args[0], attrs.layout, layout), *args[1:]]
+    return _again(call, call.op.name, given, layout, result, layout=layout, **changed)  # type: ignore[union-attr]
