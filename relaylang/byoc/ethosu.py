@@ -9,9 +9,10 @@ from relaylang.byoc import ethosu_layers as layers
 from relaylang.byoc import ethosu_pool as pools
 from relaylang.byoc.composite import Entry, Refusals, composite_name, composite_nodes, merge_composites
 from relaylang.byoc.fixed_point import Unsupported
+from relaylang.byoc.lets import effects_of, place_lets
 from relaylang.byoc.partition import partition_graph
 from relaylang.byoc.regions import Region, form_regions
-from relaylang.byoc.scope import inline_lets, scope_nodes, with_type_of
+from relaylang.byoc.scope import scope_nodes, with_type_of
 from relaylang.diagnostics import Diagnostic, define_codes, error
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, children, post_order, rebuild, substitute
 from relaylang.ops.record import Op
@@ -142,7 +143,7 @@ def partition_for_ethosu(
     `refuse` may turn a composite call away for a further reason (the compiler behind tried it and failed). The new
     module's types are to be found by the checker again.
     """
-    func: Function = inline_lets(mod[entry])
+    func: Function = place_lets(mod[entry], effects_of(mod))
     refusals = Refusals()
     merged = merge_composites(func, pattern_table(), refusals)
     reasons: dict[int, str] = {}

@@ -4,8 +4,8 @@
                       PartitionGraph()])(mod)
 
 Composites are chosen row by row in the table's order, as TVM does. Annotations are `compiler_begin` and `compiler_end`
-calls around what a target takes; what no target takes has none. A region never waits for itself: nodes get stages, by
-how often the way to them changes between targets, and only nodes of one stage that are connected are merged.
+calls around what a target takes; what no target takes has none. Lets without effects are put in place first, so that a
+program in A-normal form comes out as its graph form does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relaylang.byoc.annotated import Regions, mark_of, marked, merge_regions, read_regions, waits_for_itself
 from relaylang.byoc.composite import Entry, as_entries, composite_name
-from relaylang.byoc.scope import dependencies, scope_nodes
+from relaylang.byoc.lets import effects_of, inside_closed, place_lets
+from relaylang.diagnostics import RelayError
 from relaylang.ir import (
     Call,
     Constant,
@@ -23,7 +25,6 @@ from relaylang.ir import (
     Function,
     GlobalVar,
     IRModule,
-    Let,
     Tuple,
     TupleGetItem,
     TupleType,
@@ -33,7 +34,6 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.bulk import gc_paused
-from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import is_opaque, per_function, retype
 from relaylang.patterns import Graph, find_match
@@ -129,7 +129,14 @@ def merge_function(func: Function, entries: Sequence[Entry]) -> tuple[Function, 
 def merge_composite(mod: IRModule, pattern_table: Iterable[Entry | tuple]) -> IRModule:
     """A typed module with what the table's patterns match as calls of functions with a `Composite` attribute."""
     entries = as_entries(pattern_table)
-    return per_function(mod, lambda f: merge_function(f, entries)[0])
+    effects = effects_of(mod)
+
+    def merged(func: Function) -> Expr:
+        placed = place_lets(func, effects)
+        new, _ = merge_function(placed, entries)
+        return func if new is placed else new
+
+    return per_function(mod, merged)
 
 
 # ---- targets
@@ -149,203 +156,63 @@ def target_of(node: Expr, targets: Sequence[str]) -> str | None:
     return None
 
 
-def _marked(expr: Expr, which: str, target: str) -> Expr:
-    op = get(f"annotation.{which}")
-    made = Call(op, [expr], make_attrs(op.attrs, {"compiler": target}) if op.attrs is not None else None)
-    return retype(made, expr)
-
-
-def _mark(node: Expr) -> tuple[str, str] | None:
-    """("compiler_begin" or "compiler_end", target) of an annotation."""
-    if isinstance(node, Call) and isinstance(node.op, Op):
-        kind = node.op.name.rpartition(".")[2]
-        if kind in ("compiler_begin", "compiler_end"):
-            return kind, node.attrs.compiler
-    return None
-
-
 def annotate_target(mod: IRModule, targets: str | Sequence[str], include_non_call_ops: bool = True) -> IRModule:
     """A typed module in which each call that a target takes stands between `compiler_begin` and `compiler_end`.
 
-    The first of several targets that takes a call has it. With `include_non_call_ops` a tuple or a field of one whose
-    operands all belong to one target belongs to it, too. Constants are operands like others.
+    The first of several targets that takes a call has it; what another run has annotated stays so. With
+    `include_non_call_ops` a tuple or a field of one whose operands all belong to one target belongs to it, too.
+    Constants are operands like others. Lets without effects are put in place, where anything is annotated.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
+    effects = effects_of(mod)
 
     def annotate(func: Function) -> Expr:
+        order = list(post_order(func))
+        placed = place_lets(func, effects, order)
+        if placed is not func:
+            order = list(post_order(placed))
         done: dict[int, Expr] = {}
         owner: dict[int, str] = {}
-        closed = _inside_partitions(Graph(func))
-        for node in post_order(func):
+        closed = inside_closed(order)
+        for node in order:
             new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             if id(node) not in closed:
                 new = _annotated(node, new, owner, names, include_non_call_ops)
             done[id(node)] = new
-        return done[id(func)]
+        return done[id(placed)] if owner else func
 
     return per_function(mod, annotate)
 
 
 def _annotated(node: Expr, new: Expr, owner: dict[int, str], names: list[str], tuples: bool) -> Expr:
-    target = target_of(node, names) if _mark(node) is None else None
+    inner = children(node)
+    if mark_of(node) is not None or (inner and mark_of(inner[0]) is not None and not _free(inner[0])):
+        return new  # an annotation, or what another run has annotated
+    target = target_of(node, names)
     if target is None and tuples and isinstance(node, (Tuple, TupleGetItem)):
-        owners = {owner.get(id(c)) for c in children(node)}
+        owners = {owner.get(id(c)) for c in inner}
         target = owners.pop() if len(owners) == 1 else None
     if target is None:
         return new
     owner[id(node)] = target
-    inner = [c if isinstance(c, (Op, Function)) and isinstance(node, Call) and c is children(new)[-1]
-             else _marked(c, "compiler_begin", target) for c in children(new)]  # fmt: skip
-    return _marked(retype(rebuild(new, tuple(inner)), node), "compiler_end", target)
+    begun = [c if isinstance(c, (Op, Function)) and isinstance(node, Call) and c is children(new)[-1]
+             else marked(c, "compiler_begin", target) for c in children(new)]  # fmt: skip
+    return marked(retype(rebuild(new, tuple(begun)), node), "compiler_end", target)
+
+
+def _free(mark: Expr) -> bool:
+    """Whether what stands behind an annotation may still be annotated: it is another region's result."""
+    found = mark_of(mark)
+    return found is not None and found[0] == "compiler_end"
 
 
 # ---- regions
 
 
-def _plain(expr: Expr) -> Expr:
-    while _mark(expr) is not None:
-        assert isinstance(expr, Call)
-        expr = expr.args[0]
-    return expr
-
-
-@dataclass
-class Regions:
-    """A function's own dataflow without annotations: each owned node's target, and the region that it is in."""
-
-    body: Expr
-    order: list[Expr]
-    target: dict[int, str]
-    leader: dict[int, int]
-    kept: dict[int, Expr] = field(default_factory=dict)  # nodes are told by their ids: they must stay alive
-
-    def find(self, key: int) -> int:
-        while self.leader[key] != key:
-            self.leader[key] = self.leader[self.leader[key]]
-            key = self.leader[key]
-        return key
-
-
-def _read_regions(body: Expr) -> Regions:
-    """The regions that annotations draw: owned nodes connected without an annotation between them."""
-    new: dict[int, Expr] = {}
-    target: dict[int, str] = {}
-    joined: list[tuple[int, int]] = []
-    inside: dict[int, str] = {}
-    order = list(post_order(body))
-    for node in reversed(order):
-        mark = _mark(node)
-        if mark is not None and mark[0] == "compiler_end":
-            assert isinstance(node, Call)
-            inside[id(node.args[0])] = mark[1]
-        elif id(node) in inside and mark is None and not isinstance(node, (Var, Constant, Op, GlobalVar)):
-            for child in children(node):
-                if _mark(child) is None and not isinstance(child, (Var, Constant, Op, GlobalVar, Function)):
-                    inside.setdefault(id(child), inside[id(node)])
-    for node in order:
-        if _mark(node) is not None:
-            assert isinstance(node, Call)
-            new[id(node)] = new[id(node.args[0])]
-            continue
-        made = retype(rebuild(node, tuple([new[id(c)] for c in children(node)])), node)
-        new[id(node)] = made
-        owner = inside.get(id(node))
-        if owner is not None and not isinstance(made, (Var, Constant, Op, GlobalVar)):
-            target[id(made)] = owner
-            joined += [
-                (id(made), id(new[id(c)])) for c in children(node) if _mark(c) is None and inside.get(id(c)) == owner
-            ]
-    plain = new[id(body)]
-    regions = Regions(plain, scope_nodes(plain), target, {key: key for key in target})
-    for a, b in joined:
-        if b in regions.leader:
-            regions.leader[regions.find(b)] = regions.find(a)
-    regions.kept = new
-    return regions
-
-
 def merge_compiler_regions(mod: IRModule) -> IRModule:
     """A typed, annotated module with neighbouring regions of one target merged, where that makes no circle."""
-    return per_function(mod, _merge_regions)
-
-
-def _merge_regions(func: Function) -> Expr:
-    regions = _read_regions(func.body)
-    if not regions.target:
-        return func
-    here = {id(n) for n in regions.order}
-    stage = _stages(regions, here)
-    lets = any(isinstance(n, Let) for n in regions.order)  # a variable's scope may not hold a whole region
-    for node in regions.order:
-        if id(node) not in regions.target or lets:
-            continue
-        for child in dependencies(node, here):
-            if id(child) in regions.target and stage.get(id(child)) == stage[id(node)]:
-                if regions.target[id(child)] == regions.target[id(node)]:
-                    regions.leader[regions.find(id(child))] = regions.find(id(node))
-    body = _annotate_regions(regions)
-    return retype(Function(func.params, body, func.ret_type, func.type_params, func.attrs, func.span), func)
-
-
-def _stages(regions: Regions, here: set[int]) -> dict[int, int]:
-    """A stage for each node: never below that of what it waits for, and above it where the target changes. Nodes that
-    could wait do so until a node of their own target needs them, so that more of them meet."""
-    leaves = (Constant, Var, Op, GlobalVar)
-    stage: dict[int, int] = {}
-    users: dict[int, list[Expr]] = {}
-    for node in regions.order:
-        mine = regions.target.get(id(node))
-        least = 0
-        for child in dependencies(node, here):
-            if isinstance(child, leaves) or id(child) not in here:
-                continue
-            users.setdefault(id(child), []).append(node)
-            below = stage.get(id(child), 0)
-            least = max(least, below if regions.target.get(id(child)) == mine else below + 1)
-        if not isinstance(node, leaves):
-            stage[id(node)] = least
-    for node in reversed(regions.order):
-        mine = regions.target.get(id(node))
-        used = users.get(id(node))
-        if mine is None or not used:
-            continue
-        latest = min(stage[id(u)] - (regions.target.get(id(u)) != mine) for u in used)
-        meets = any(stage[id(u)] == latest and regions.target.get(id(u)) == mine for u in used)
-        if meets and latest > stage[id(node)]:
-            stage[id(node)] = latest
-    return stage
-
-
-def _annotate_regions(regions: Regions) -> Expr:
-    """The body with annotations around each region."""
-    done: dict[int, Expr] = {}
-    ended: dict[int, Expr] = {}
-    begun: dict[tuple[int, int], Expr] = {}
-    for node in post_order(regions.body):
-        mine = regions.target.get(id(node))
-        inner = []
-        for child in children(node):
-            if mine is not None and isinstance(node, Call) and child is node.op:
-                inner.append(child)
-                continue
-            same = mine is not None and id(child) in regions.target and (
-                regions.find(id(child)) == regions.find(id(node))
-            )
-            if same:
-                inner.append(done[id(child)])
-                continue
-            new = ended.get(id(child), done[id(child)])
-            if mine is not None:
-                key = (regions.find(id(node)), id(child))
-                if key not in begun:
-                    begun[key] = _marked(new, "compiler_begin", mine)
-                new = begun[key]
-            inner.append(new)
-        made = retype(rebuild(node, tuple(inner)), node)
-        done[id(node)] = made
-        if mine is not None:
-            ended[id(node)] = _marked(made, "compiler_end", mine)
-    return ended.get(id(regions.body), done[id(regions.body)])
+    effects = effects_of(mod)
+    return per_function(mod, lambda func: merge_regions(func, effects))
 
 
 # ---- partitioning
@@ -360,10 +227,12 @@ def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bo
     functions: dict[GlobalVar, Function] = {}
     new: dict[GlobalVar, Function] = {}
     taken = {gv.name_hint for gv in mod.functions}
+    effects = effects_of(mod)
     with gc_paused():
         for gv, func in mod.functions.items():
-            made = func if is_opaque(func) else _partition(gv.name_hint, func, mod_name, bind_constants, functions, taken)
-            new[gv] = made
+            new[gv] = func
+            if not is_opaque(func):
+                new[gv] = _partition(gv.name_hint, func, mod_name, bind_constants, functions, taken, effects)
     if not functions:
         return mod if all(new[gv] is f for gv, f in mod.functions.items()) else mod.with_functions(new)
     result = mod.with_functions({**new, **functions})
@@ -372,12 +241,20 @@ def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bo
 
 
 def _partition(
-    entry: str, func: Function, mod_name: str, bind: bool, functions: dict[GlobalVar, Function], taken: set[str]
+    entry: str,
+    func: Function,
+    mod_name: str,
+    bind: bool,
+    functions: dict[GlobalVar, Function],
+    taken: set[str],
+    effects: Callable[[Expr], set[int]],
 ) -> Function:
-    regions = _read_regions(func.body)
+    regions = read_regions(func, effects)
     if not regions.target:
         return func
-    order = [n for n in post_order(regions.body)]
+    order = regions.order
+    body = regions.func.body
+    _tuples_outside(regions)
     members: dict[int, list[Expr]] = {}
     used_outside: set[int] = set()
     for node in order:
@@ -387,7 +264,7 @@ def _partition(
         for child in children(node):
             if id(child) in regions.target and regions.find(id(child)) != own:
                 used_outside.add(id(child))
-    used_outside.add(id(regions.body))
+    used_outside.add(id(body))
     inputs: dict[int, list[Expr]] = {}
     for key, nodes in members.items():
         inside = {id(n) for n in nodes}
@@ -399,9 +276,9 @@ def _partition(
                     found[id(child)] = child
         inputs[key] = list(found.values())
     done: dict[int, Expr] = {}
-    calls: dict[int, tuple[Call, list[Expr]]] = {}
+    calls: dict[int, Call] = {}
     seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(regions.body, False)]
+    stack: list[tuple[Expr, bool]] = [(body, False)]
     numbers: dict[int, int] = {}
     while stack:
         node, ready = stack.pop()
@@ -417,21 +294,51 @@ def _partition(
             done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             continue
         if region not in calls:
+            late = next((n for n in inputs[region] if id(n) not in done), None)
+            if late is not None:
+                raise RelayError(waits_for_itself(regions, [node, late]))
             numbers[region] = len(numbers)
-            outputs = [n for n in members[region] if id(n) in used_outside]
+            outputs = _outputs(members[region], used_outside)
             target = regions.target[id(node)]
-            calls[region] = _region_call(
+            call = _region_call(
                 members[region], inputs[region], outputs, target, entry, numbers[region], mod_name, bind, functions, taken, done
             )
-        call, outputs = calls[region]
-        if len(outputs) == 1:
-            done[id(node)] = call
-        else:
-            index = next(i for i, o in enumerate(outputs) if o is node)
-            done[id(node)] = retype(TupleGetItem(call, index, node.span), node)
-    new = Function(func.params, done[id(regions.body)], func.ret_type, func.type_params, func.attrs, func.span)
+            calls[region] = call
+            for i, out in enumerate(outputs):
+                done[id(out)] = call if len(outputs) == 1 else retype(TupleGetItem(call, i, out.span), out)
+        if id(node) not in done:  # a tuple that leaves the region is put together outside
+            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+    new = Function(func.params, done[id(body)], func.ret_type, func.type_params, func.attrs, func.span)
     retype(new, func)
     return new
+
+
+def _tuples_outside(regions: Regions) -> None:
+    """Tuples that nothing in their region uses are put together outside, as TVM does: no function returns one for them."""
+    used: set[int] = set()
+    for node in reversed(regions.order):
+        mine = regions.target.get(id(node))
+        if mine is None:
+            continue
+        if isinstance(node, Tuple) and id(node) not in used:
+            del regions.target[id(node)]
+            continue
+        region = regions.find(id(node))
+        used.update([id(c) for c in children(node) if id(c) in regions.target and regions.find(id(c)) == region])
+
+
+def _outputs(nodes: list[Expr], used_outside: set[int]) -> list[Expr]:
+    """What a region returns: its nodes that are used outside. Of a tuple it returns the fields, as TVM does."""
+    inside = {id(n) for n in nodes}
+    found: dict[int, Expr] = {}
+    wanted = [n for n in nodes if id(n) in used_outside]
+    while wanted:
+        node = wanted.pop()
+        if isinstance(node, Tuple):
+            wanted += [f for f in node.fields if id(f) in inside]
+        else:
+            found[id(node)] = node
+    return [n for n in nodes if id(n) in found]
 
 
 def _constant(expr: Expr) -> bool:
@@ -452,7 +359,7 @@ def _region_call(
     functions: dict[GlobalVar, Function],
     taken: set[str],
     done: dict[int, Expr],
-) -> tuple[Call, list[Expr]]:
+) -> Call:
     new: dict[int, Expr] = {}
     params: list[Var] = []
     args: list[Expr] = []
@@ -484,4 +391,4 @@ def _region_call(
     functions[gv] = func
     call = Call(gv, args, None, (), outputs[-1].span)
     call.checked_type = ty
-    return call, outputs
+    return call

@@ -14,13 +14,8 @@ from relaylang.ir import (
     If,
     Let,
     Match,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Var,
     children,
     post_order,
-    rewrite,
 )
 from relaylang.ops.record import Op
 
@@ -106,38 +101,8 @@ def user_map(body: Expr) -> dict[int, list[Expr]]:
     return users
 
 
-def is_pure(body: Expr) -> bool:
-    """Whether nothing inside reads or writes references or draws on hidden state."""
-    for node in post_order(body):
-        if isinstance(node, (RefCreate, RefRead, RefWrite)):
-            return False
-        if isinstance(node, Op) and node.stateful:
-            return False
-    return True
-
-
 def with_type_of(new: _E, old: Expr) -> _E:
     """A node that stands for another and has that one's type. Types that the checker has found stay."""
     if new.checked_type is None and not isinstance(new, Op):
         new.checked_type = old.checked_type
     return new
-
-
-def inline_lets(func: Function) -> Function:
-    """The function with the lets at its outermost level put in place, where that cannot change an order of effects.
-
-    A let whose value is a function stays, with everything behind it: the function may call itself.
-    """
-    if not isinstance(func.body, Let) or not is_pure(func.body):
-        return func
-    mapping: dict[Expr, Expr] = {}
-
-    def place(old: Expr, new: Expr) -> Expr:
-        return mapping.get(old, with_type_of(new, old)) if isinstance(old, Var) else with_type_of(new, old)
-
-    body: Expr = func.body
-    while isinstance(body, Let) and not isinstance(body.value, Function):
-        mapping[body.variable] = rewrite(body.value, place)
-        body = body.body
-    body = rewrite(body, place)
-    return Function(func.params, body, func.ret_type, func.type_params, func.attrs, func.span)

@@ -7,6 +7,12 @@ from relaylang.explain.page import Page
 _R = "import relaylang as relay\n"
 _MOD = 'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(nn.relu(%x)) }")\n'
 _PATTERN = "import relaylang as relay\nfrom relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard\n"
+_CIRCLE = '''import relaylang as relay
+from relaylang.transform import PartitionGraph, Sequential
+
+program = """{program}"""
+Sequential([PartitionGraph()])(relay.parse(program))
+'''
 _CALLBACK = """
 class Twice(DFPatternCallback):
     def __init__(self):
@@ -168,6 +174,39 @@ PAGES = (
         '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
         _R + 'relay.transform.FakeQuantizationToInteger(optional_qnn_ops=["nn.softmax"])(\n'
         '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
+        "python",
+    ),
+    Page(
+        "R0517",
+        "a quantized operator cannot be lowered",
+        """QnnCanonicalizeOps makes plain integer operators of those of the qnn dialect, also where scales and zero points are no
+        constants. What means nothing is left: an output scale of 0, a rounding or a compute_dtype that does not exist, an
+        input scale above 1 of qnn.softmax.""",
+        _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
+        '  qnn.requantize(%x, 0.5f, 0, 0f, 0, out_dtype="int8")\n}"""))',
+        _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
+        '  qnn.requantize(%x, 0.5f, 0, 0.25f, 0, out_dtype="int8")\n}"""))',
+        "python",
+    ),
+    Page(
+        "R0518",
+        "a region waits for its own result",
+        """In an annotated program a value leaves a region, something outside takes it, and what that gives goes into the same
+        region again. A region is one call, so this cannot run. AnnotateTarget and MergeCompilerRegions draw no such region; where
+        annotations come from elsewhere, end the region before the call outside and begin another behind it.""",
+        _CIRCLE.format(program='''def @main(%x: float32) {
+  %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
+  %1 = exp(annotation.compiler_end(%0, compiler="npu"));
+  %2 = multiply(%0, annotation.compiler_begin(%1, compiler="npu"));
+  annotation.compiler_end(%2, compiler="npu")
+}'''),
+        _CIRCLE.format(program='''def @main(%x: float32) {
+  %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
+  %1 = annotation.compiler_end(%0, compiler="npu");
+  %2 = exp(%1);
+  %3 = multiply(annotation.compiler_begin(%1, compiler="npu"), annotation.compiler_begin(%2, compiler="npu"));
+  annotation.compiler_end(%3, compiler="npu")
+}'''),
         "python",
     ),
     Page(

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from relaylang.byoc import Refusals, composite_name, form_regions, merge_composites, partition_graph
+from relaylang.byoc.lets import effects_of, place_lets
 from relaylang.byoc.partition import regions_of
 from relaylang.byoc.schedule import make_schedule
-from relaylang.byoc.scope import inline_lets, scope_nodes
+from relaylang.byoc.scope import scope_nodes
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, Var
 from relaylang.ops import get
@@ -37,7 +38,7 @@ def supported(node: object) -> bool:
 
 
 def partition(mod: IRModule) -> tuple[IRModule, int]:
-    main = merge_composites(inline_lets(mod["main"]), TABLE)
+    main = merge_composites(place_lets(mod["main"], effects_of(mod)), TABLE)
     regions = form_regions(main, supported)
     merged = mod.with_functions({**mod.functions, mod.get_global_var("main"): main})
     done = partition_graph(merged, "main", regions, "toy")
@@ -122,13 +123,6 @@ def test_check_refuses_with_a_reason() -> None:
 def test_merge_composite_is_a_pass() -> None:
     mod = MergeComposite(TABLE)(program("def @main(%x: Tensor[(2, 3), float32]) { tanh(nn.relu(%x)) }"))
     assert composite_name(mod["main"].body) == "toy.relu_tanh"
-
-
-def test_references_are_left_alone() -> None:
-    body = "let %r = ref(%x); let %a = tanh(%x); let %_ = ref_write(%r, %a); %a"
-    text = f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}"
-    main = program(text)["main"]
-    assert inline_lets(main) is main
 
 
 def test_long_chain_in_linear_time() -> None:
