@@ -258,7 +258,7 @@ def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
 
 def QnnCanonicalizeOps() -> Pass:
     """Operators of the qnn dialect as the plain integer operators that they stand for (TVM: qnn.transform)."""
-    return BuiltinPass("qnn.CanonicalizeOps", canonicalize_qnn, 1)
+    return BuiltinPass("qnn.CanonicalizeOps", lambda mod: canonicalize_qnn(mod, compute), 1)
 
 
 def FakeQuantizationToInteger(

@@ -44,7 +44,7 @@ def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def multiply_to_nearest(x: Any, significand: Any, shift: Any) -> Any:
     """`multiply_fixed` with halves away from zero."""
-    left, total = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0) + 31
+    left, total = np.clip(shift, 0, 63), np.minimum(np.maximum(-np.asarray(shift), 0) + 31, 63)
     product = np.left_shift(np.asarray(x).astype(np.int64), left) * np.asarray(significand, np.int64)
     half = np.left_shift(np.int64(1), total - 1)
     return ((product + np.where(product >= 0, half, half - 1)) >> total).astype(np.int32)
@@ -166,26 +166,32 @@ def upcast(x: Any, scale: Any, zero: Any, out_scale: Any, out_zero: Any, axis: i
     return requantize_to(x, scale, zero, out_scale, out_zero, _INT32, axis)
 
 
+def _channels(axis: int, x: Any) -> int:
+    """The axis of the channels; a vector has only one."""
+    return axis if x.ndim > 1 else 0
+
+
 def add(attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any) -> Any:
-    left = upcast(a, a_scale, a_zero, scale, zero, attrs.lhs_axis)
-    right = upcast(b, b_scale, b_zero, scale, zero, attrs.rhs_axis)
+    left = upcast(a, a_scale, a_zero, scale, zero, _channels(attrs.lhs_axis, a))
+    right = upcast(b, b_scale, b_zero, scale, zero, _channels(attrs.rhs_axis, b))
     return saturate(left + right - zero, a.dtype)
 
 
 def subtract(
     attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
 ) -> Any:
-    left = upcast(a, a_scale, a_zero, scale, zero, attrs.lhs_axis)
-    right = upcast(b, b_scale, b_zero, scale, zero, attrs.rhs_axis)
+    left = upcast(a, a_scale, a_zero, scale, zero, _channels(attrs.lhs_axis, a))
+    right = upcast(b, b_scale, b_zero, scale, zero, _channels(attrs.rhs_axis, b))
     return saturate(left - right + zero, a.dtype)
 
 
 def multiply(
     attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
 ) -> Any:
-    product = less_zero(a, a_zero, attrs.lhs_axis) * less_zero(b, b_zero, attrs.rhs_axis)
-    both = np.asarray(a_scale) * np.asarray(b_scale)
-    return requantize_to(product, both, _INT32.type(0), scale, zero, a.dtype, attrs.lhs_axis)
+    left, right = _channels(attrs.lhs_axis, a), _channels(attrs.rhs_axis, b)
+    product = less_zero(a, a_zero, left) * less_zero(b, b_zero, right)
+    both = along(a_scale, left, a.ndim) * along(b_scale, right, b.ndim)
+    return requantize_to(product, both, _INT32.type(0), scale, zero, a.dtype)
 
 
 def concatenate(attrs: Any, parts: Any, scales: Any, zeros: Any, scale: Any, zero: Any) -> Any:
@@ -252,14 +258,16 @@ def simulated_quantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> 
     if info is None:
         return x
     held = np.iinfo(info)
-    shifted = round_away(x / _every(scale, attrs.axis, x)) + _every(zero, attrs.axis, x).astype(x.dtype)
+    zero, scale = (_every(v, attrs.axis, x).astype(x.dtype) for v in (zero, scale))
+    shifted = round_away(x / scale) + zero
     return np.clip(shifted, x.dtype.type(held.min), x.dtype.type(held.max)).astype(x.dtype)
 
 
 def simulated_dequantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> Any:
     if int(np.reshape(code, -1)[0]) not in _SIMULATED:
         return x
-    return ((x - _every(zero, attrs.axis, x)) * _every(scale, attrs.axis, x)).astype(x.dtype)
+    zero, scale = (_every(v, attrs.axis, x).astype(x.dtype) for v in (zero, scale))
+    return (x - zero) * scale
 
 
 _UNARY = ("abs", "erf", "exp", "log", "rsqrt", "sigmoid", "sqrt", "tanh")

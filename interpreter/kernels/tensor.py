@@ -190,8 +190,8 @@ def full_like(attrs: Any, x: Any, value: Any) -> Any:
 
 def multiply_fixed(x: Any, multiplier: Any, shift: Any) -> Any:
     """`x * multiplier * 2**(shift - 31)` in int64, halves upwards, as int32; `multiplier` and `shift` may be arrays."""
-    left, right = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0)
-    total = (right + 31).astype(np.int64)
+    left, right = np.clip(shift, 0, 63), np.maximum(-np.asarray(shift), 0)
+    total = np.minimum(right + 31, 63).astype(np.int64)  # beyond that nothing is left
     product = np.left_shift(np.asarray(x).astype(np.int64), left.astype(np.int64)) * np.asarray(multiplier, np.int64)
     return ((product + np.left_shift(np.int64(1), total - np.int64(1))) >> total).astype(np.int32)
 

@@ -43,26 +43,30 @@ def legalize(mod: IRModule, attr_name: str = "FTVMLegalize") -> IRModule:
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(old, Call) or not isinstance(new, Call) or not isinstance(new.op, Op):
             return new
-        name = new.op.name
-        rule = rules.get(name)
-        if rule is None:
-            return new
-        try:
-            made = rule(new.attrs, new.args, [*[a.checked_type for a in old.args], old.checked_type])
-        except RelayError:
-            raise
-        except Exception as problem:
-            raise RelayError(raised_in(f"{attr_name} of {name}", problem, "the rule")) from problem
-        if made is None:
-            return new
-        if not isinstance(made, Expr):
-            said = f"the rule {attr_name} of {name} returned a {type(made).__name__}, not an expression"
-            raise RelayError(error("R0503", said, old.span))
-        found = infer(made, fragment=True, module=mod)
-        wrong = [d for d in found if d.severity == "error"]
-        if wrong or made.checked_type != old.checked_type:
-            title = f"the rule {attr_name} of {name} made `{made.checked_type!r}` of `{old.checked_type!r}`"
-            raise RelayError([error("R0504", title, old.span), *wrong])
-        return made
+        rule = rules.get(new.op.name)
+        made = apply_rule(rule, attr_name, old, new, mod) if rule is not None else None
+        return new if made is None else made
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
+
+
+def apply_rule(rule: Rule, attr_name: str, old: Call, new: Call, mod: IRModule) -> Expr | None:
+    """What a rule makes of a call whose operands are done already, typed; None where it leaves it. Raises `RelayError`."""
+    name = new.op.name if isinstance(new.op, Op) else ""
+    try:
+        made = rule(new.attrs, new.args, [*[a.checked_type for a in old.args], old.checked_type])
+    except RelayError:
+        raise
+    except Exception as problem:
+        raise RelayError(raised_in(f"{attr_name} of {name}", problem, "the rule")) from problem
+    if made is None:
+        return None
+    if not isinstance(made, Expr):
+        said = f"the rule {attr_name} of {name} returned a {type(made).__name__}, not an expression"
+        raise RelayError(error("R0503", said, old.span))
+    found = infer(made, fragment=True, module=mod)
+    wrong = [d for d in found if d.severity == "error"]
+    if wrong or made.checked_type != old.checked_type:
+        title = f"the rule {attr_name} of {name} made `{made.checked_type!r}` of `{old.checked_type!r}`"
+        raise RelayError([error("R0504", title, old.span), *wrong])
+    return made
