@@ -7,10 +7,9 @@ let that has to stay) is looked at by itself; a node that opens one waits for al
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relaylang.byoc.lets import find_scopes, is_closed, place_lets
+from relaylang.byoc.lets import Effects, find_scopes, is_closed, place_lets
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
 from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Var, children, post_order, rebuild
 from relaylang.ops import get, make_attrs
@@ -68,7 +67,7 @@ class Regions:
             self.leader[self.find(id(b))] = self.find(id(a))
 
 
-def read_regions(func: Function, effects: Callable[[Expr], set[int]]) -> Regions:
+def read_regions(func: Function, effects: Effects) -> Regions:
     """The regions that annotations draw: owned nodes connected without an annotation between them.
 
     Lets without effects are put in place.
@@ -111,13 +110,13 @@ def read_regions(func: Function, effects: Callable[[Expr], set[int]]) -> Regions
     scopes, openers, _ = find_scopes(plain, plain_order, open_lets=True)
     regions = Regions(plain, plain_order, scopes, openers, target, {key: key for key in target}, kept=new)
     if target:
-        regions.pinned = effects(plain)
+        regions.pinned = effects(plain, plain_order)
     for a, b in joined:
         regions.join(a, b)
     return regions
 
 
-def merge_regions(func: Function, effects: Callable[[Expr], set[int]]) -> Function:
+def merge_regions(func: Function, effects: Effects) -> Function:
     """A typed, annotated function with neighbouring regions of one target merged, where that makes no circle."""
     regions = read_regions(func, effects)
     if not regions.target:

@@ -2,13 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relaylang.byoc.scope import scope_nodes, user_map, with_type_of
+from relaylang.diagnostics import Label, RelayError, define_codes, error
 from relaylang.ir import Call, Constant, Expr, Function, TupleGetItem, Var, children, post_order, rebuild
 from relaylang.ir import Tuple as TupleExpr
 from relaylang.ops.record import Op
+from relaylang.passes.manager import raised_in
 from relaylang.patterns import DFPattern, Match, find_match
+
+define_codes({"R0519": "a pattern table is not well made"})
 
 #: Says whether the accelerator takes a matched subgraph: True or None for yes; False or a reason for no.
 Check = Callable[[Match], "bool | str | None"]
@@ -39,25 +43,84 @@ class Refusals:
 
 
 def as_entries(table: Iterable[Entry | tuple]) -> list[Entry]:
-    """Rows as TVM writes them, `(name, pattern)` or `(name, pattern, check)`, or entries."""
+    """Rows as TVM writes them, `(name, pattern)` or `(name, pattern, check)`, or entries.
+
+    Raises `RelayError` (R0519) for what is no such row.
+    """
+    if not isinstance(table, Iterable) or isinstance(table, (str, bytes)):
+        raise RelayError(error("R0519", f"a pattern table is a list of rows, not {_what(table)}"))
     entries = []
-    for row in table:
+    wrong = []
+    for number, row in enumerate(table, 1):
         if isinstance(row, Entry):
             entries.append(row)
             continue
+        said = _row_problem(row)
+        if said is not None:
+            notes = ['a row is ("accelerator.composite", pattern) or ("accelerator.composite", pattern, check)']
+            wrong.append(error("R0519", f"row {number} of the pattern table {said}", notes=notes))
+            continue
         name, pattern, *rest = row
         entries.append(Entry(name, pattern, _checks_root(rest[0]) if rest and rest[0] is not None else None))
+    if wrong:
+        raise RelayError(wrong)
     return entries
+
+
+def _what(value: object) -> str:
+    return "nothing (None)" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _row_problem(row: object) -> str | None:
+    if not isinstance(row, (tuple, list)):
+        return f"is {_what(row)}"
+    if len(row) not in (2, 3):
+        return f"has {len(row)} parts"
+    name, pattern, *rest = row
+    if not isinstance(name, str):
+        return f"has {_what(name)} for its name"
+    if not isinstance(pattern, DFPattern):
+        return f"({name}) has {_what(pattern)} for its pattern"
+    if rest and rest[0] is not None and not callable(rest[0]):
+        return f"({name}) has {_what(rest[0])} for its check"
+    return None
 
 
 def _checks_root(check: Callable[[Expr], bool | str | None]) -> Check:
     """A check of the matched root, as TVM's tables have it; it may also say why not."""
+    name = getattr(check, "__name__", "<lambda>")
 
     def asks(match: Match) -> bool | str | None:
-        return check(match.root)
+        verdict = check(match.root)
+        if verdict is None:
+            return f"{'its check' if name == '<lambda>' else name} returned nothing (None), which is no yes"
+        return verdict
 
-    asks.__name__ = getattr(check, "__name__", "its check")
+    asks.__name__ = name
     return asks
+
+
+def refusal(entry: Entry, found: Match) -> str | None:
+    """Why a row does not take what its pattern matched; None where it does. Raises `RelayError` where its check fails."""
+    if entry.check is None:
+        return None
+    try:
+        verdict = entry.check(found)
+        taken = verdict is None or (not isinstance(verdict, str) and bool(verdict))
+    except RelayError:
+        raise
+    except (KeyboardInterrupt, MemoryError, SystemExit):
+        raise
+    except Exception as problem:
+        said = raised_in(entry.name, problem, "the check of")
+        place = found.root.span
+        if place is not None:
+            said = replace(said, labels=(*said.labels, Label(place, "it was asked about this", not said.labels)))
+        raise RelayError(said) from problem
+    if taken:
+        return None
+    name = getattr(entry.check, "__name__", "<lambda>")
+    return verdict if isinstance(verdict, str) else f"{entry.name if name == '<lambda>' else name} does not take it"
 
 
 def merge_composites(
@@ -82,9 +145,8 @@ def merge_composites(
             found = find_match(entry.pattern, node)
             if found is None or not _separable(found, here, claimed, users):
                 continue
-            verdict = entry.check(found) if entry.check is not None else None
-            if verdict is False or isinstance(verdict, str):
-                reason = verdict if isinstance(verdict, str) else f"{entry.name} does not take it"
+            reason = refusal(entry, found)
+            if reason is not None:
                 if refusals is not None:
                     refusals.add(node, reason)
                 continue

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from relaylang.ir import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
@@ -19,6 +20,9 @@ from relaylang.ir import (
     IRModule,
     Let,
     Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
     Var,
     children,
     post_order,
@@ -29,6 +33,9 @@ from relaylang.passes.bindings import ATOMS, Scope, _common
 from relaylang.passes.effects import may_have_effects, pure_functions
 from relaylang.passes.rewriting import retype
 from relaylang.passes.to_gnf import _recursive
+
+#: A function and its post-order -> the nodes, by id, that may have effects or hold such a node.
+Effects = Callable[[Expr, "list[Expr]"], "set[int]"]
 
 
 def is_closed(node: Expr) -> bool:
@@ -90,17 +97,34 @@ def find_scopes(
     return scopes, openers, used
 
 
-def effects_of(mod: IRModule) -> Callable[[Expr], set[int]]:
+_REFERENCES = (RefCreate, RefRead, RefWrite)
+
+
+def is_simple(order: list[Expr]) -> bool:
+    """Whether nodes cannot have effects: calls of operators without a state, of constructors and of composites."""
+    for node in order:
+        if type(node) is Call:
+            op = node.op
+            if not (isinstance(op, Constructor) or (isinstance(op, Op) and not op.stateful) or is_closed(op)):
+                return False
+        elif isinstance(node, _REFERENCES):
+            return False
+    return True
+
+
+def effects_of(mod: IRModule) -> Effects:
     """What says which nodes (by id) of a function of a module may have effects, or hold such a node: references,
-    functions that are not known to have none, and operators with a state."""
+    functions that are not known to have none, and operators with a state. It is given the function's post-order."""
     pure: list[frozenset[GlobalVar]] = []
 
-    def effects(expr: Expr) -> set[int]:
+    def effects(expr: Expr, order: list[Expr]) -> set[int]:
+        if is_simple(order):
+            return set()
         if not pure:
             pure.append(pure_functions(mod))
         found = may_have_effects(expr, pure[0])
         stateful = False
-        for node in post_order(expr):
+        for node in order:
             if isinstance(node, Call) and isinstance(node.op, Op) and node.op.stateful:
                 found.add(id(node))
                 stateful = True
@@ -111,31 +135,35 @@ def effects_of(mod: IRModule) -> Callable[[Expr], set[int]]:
     return effects
 
 
-def place_lets(func: Function, effects: Callable[[Expr], set[int]], order: list[Expr] | None = None) -> Function:
+def place_lets(func: Function, effects: Effects, order: list[Expr] | None = None) -> Function:
     """The function with its lets without effects put in place; itself where there are none. `order` is its post-order.
 
     Linear, and without recursion. Types stay.
     """
     order = list(post_order(func)) if order is None else order
-    if not any([type(node) is Let for node in order]):
+    lets = [node for node in order if type(node) is Let]
+    if not lets:
         return func
-    scopes, _, used = find_scopes(func, order, open_lets=False)
-    impure, recursive = effects(func), _recursive(func)
+    impure = effects(func, order)
+    recursive = _recursive(func) if any([isinstance(node.value, Function) for node in lets]) else ()
+    scopes: dict[int, Scope] = {}
+    used: dict[Var, Scope] = {}
+    if any([isinstance(node, (If, Match)) or (type(node) is Function and node is not func) for node in order]):
+        scopes, _, used = find_scopes(func, order, open_lets=False)
     gone: set[int] = set()
-    for node in order:
-        if isinstance(node, Let) and id(node) in scopes:
-            where = used.get(node.variable)
-            moves = where is not None and where is not scopes[id(node)]
-            if not moves and id(node.value) not in impure and node.variable not in recursive:
-                gone.add(id(node))
+    for node in lets:
+        where = used.get(node.variable)
+        moves = where is not None and where is not scopes.get(id(node))
+        if not moves and id(node.value) not in impure and node.variable not in recursive:
+            gone.add(id(node))
     if not gone:
         return func
-    new = _placed(func, gone, scopes)
+    new = _placed(func, gone)
     assert isinstance(new, Function)
     return new
 
 
-def _placed(func: Function, gone: set[int], scopes: dict[int, Scope]) -> Expr:
+def _placed(func: Function, gone: set[int]) -> Expr:
     done: dict[int, Expr] = {}
     values: dict[Var, Expr] = {}
 
@@ -149,7 +177,7 @@ def _placed(func: Function, gone: set[int], scopes: dict[int, Scope]) -> Expr:
         node, step = stack.pop()
         if type(node) in ATOMS or (step == 0 and id(node) in done):
             continue
-        if id(node) not in scopes or is_closed(node):
+        if type(node) is Function and is_closed(node):
             done[id(node)] = node
         elif isinstance(node, Let) and step < 2:
             # The value before the body, in which the variable may stand for it.
@@ -170,4 +198,4 @@ def _placed(func: Function, gone: set[int], scopes: dict[int, Scope]) -> Expr:
     return copy(func)
 
 
-__all__ = ["effects_of", "find_scopes", "inside_closed", "is_closed", "place_lets"]
+__all__ = ["Effects", "effects_of", "find_scopes", "inside_closed", "is_closed", "place_lets"]

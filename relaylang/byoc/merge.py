@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaylang.byoc.annotated import Regions, mark_of, marked, merge_regions, read_regions, waits_for_itself
-from relaylang.byoc.composite import Entry, as_entries, composite_name
-from relaylang.byoc.lets import effects_of, inside_closed, place_lets
+from relaylang.byoc.composite import Entry, as_entries, composite_name, refusal
+from relaylang.byoc.lets import Effects, effects_of, inside_closed, place_lets
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
     Call,
@@ -38,7 +38,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.rewriting import is_opaque, per_function, retype
 from relaylang.patterns import Graph, find_match
 from relaylang.patterns.groups import Group, _inside_partitions, _make_group, replace_with
-from relaylang.patterns.language import root_operators
+from relaylang.patterns.language import LetPattern, all_parts, root_operators
 from relaylang.patterns.matcher import Matcher
 from relaylang.typing import check
 
@@ -65,9 +65,12 @@ class Chosen:
     refusals: list[Refusal] = field(default_factory=list)
 
 
-def choose(func: Function, entries: Sequence[Entry]) -> Chosen:
-    """The composites of a typed function: for each row, in order, what it matches and no earlier row has taken."""
-    graph = Graph(func)
+def choose(func: Function, entries: Sequence[Entry], order: list[Expr] | None = None) -> Chosen:
+    """The composites of a typed function: for each row, in order, what it matches and no earlier row has taken.
+
+    `order` is its post-order, where it is known.
+    """
+    graph = Graph(func, order)
     closed = _inside_partitions(graph)
     calls: dict[str, list[Expr]] = {}
     for node in reversed(graph.order):
@@ -105,16 +108,15 @@ def _refused(entry: Entry, root: Expr, graph: Graph) -> str | None:
         return None
     found = find_match(entry.pattern, root, graph)
     assert found is not None
-    verdict = entry.check(found)
-    if verdict is None or verdict is True:
-        return None
-    return verdict if isinstance(verdict, str) else f"{getattr(entry.check, '__name__', 'its check')} does not take it"
+    return refusal(entry, found)
 
 
-def merge_function(func: Function, entries: Sequence[Entry]) -> tuple[Function, Chosen]:
+def merge_function(
+    func: Function, entries: Sequence[Entry], order: list[Expr] | None = None
+) -> tuple[Function, Chosen]:
     """A typed function with its composites made, and what was chosen."""
     with gc_paused():
-        chosen = choose(func, entries)
+        chosen = choose(func, entries, order)
         if not chosen.groups:
             return func, chosen
         made = {
@@ -131,9 +133,17 @@ def merge_composite(mod: IRModule, pattern_table: Iterable[Entry | tuple]) -> IR
     entries = as_entries(pattern_table)
     effects = effects_of(mod)
 
+    names = [root_operators(entry.pattern) for entry in entries]
+    roots = None if None in names else frozenset[str]().union(*names)  # type: ignore[arg-type]
+    of_lets = any([isinstance(p, LetPattern) for entry in entries for p in all_parts(entry.pattern)])
+
     def merged(func: Function) -> Expr:
-        placed = place_lets(func, effects)
-        new, _ = merge_function(placed, entries)
+        order: list[Expr] | None = list(post_order(func))
+        assert order is not None
+        if roots is not None and not any([type(n) is Op and n.name in roots for n in order]):
+            return func
+        placed = func if of_lets else place_lets(func, effects, order)
+        new, _ = merge_function(placed, entries, order if placed is func else None)
         return func if new is placed else new
 
     return per_function(mod, merged)
@@ -247,7 +257,7 @@ def _partition(
     bind: bool,
     functions: dict[GlobalVar, Function],
     taken: set[str],
-    effects: Callable[[Expr], set[int]],
+    effects: Effects,
 ) -> Function:
     regions = read_regions(func, effects)
     if not regions.target:

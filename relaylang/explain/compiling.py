@@ -210,6 +210,18 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0519",
+        "a pattern table is not well made",
+        """A row of a pattern table is `(name, pattern)` or `(name, pattern, check)`: a text, a dataflow pattern, and a function
+        that is asked about each match.""",
+        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        'relay.transform.MergeComposite([("npu.exp", "exp")])(relay.parse("def @main(%x: float32) { exp(%x) }"))',
+        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        'relay.transform.MergeComposite([("npu.exp", is_op("exp")(wildcard()))])(\n'
+        '    relay.parse("def @main(%x: float32) { exp(%x) }"))',
+        "python",
+    ),
+    Page(
         "R0520",
         "a pattern cannot be used",
         """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in

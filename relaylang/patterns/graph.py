@@ -8,9 +8,9 @@ from relaylang.ir import Expr, children, post_order
 class Graph:
     """The data flow of an expression. `order` has every node once, operands first; users are found when asked for."""
 
-    def __init__(self, root: Expr) -> None:
+    def __init__(self, root: Expr, order: list[Expr] | None = None) -> None:
         self.root = root
-        self.order = list(post_order(root))
+        self.order = list(post_order(root)) if order is None else order
         self._users: dict[int, list[Expr]] | None = None
         self._tree: dict[int, tuple[int, int]] | None = None
 

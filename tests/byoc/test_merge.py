@@ -26,6 +26,7 @@ from relaylang.partitioning import (
 )
 from relaylang.passes.build import op_call
 from relaylang.patterns import is_constant, is_op, wildcard
+from relaylang.syntax import astext
 from relaylang.transform import (
     AnnotateTarget,
     InferType,
@@ -248,3 +249,52 @@ def test_partitioning_is_linear() -> None:
 
     assert_linear(prepare)
     prepare(5_000)()
+
+
+# ---- tables and checks that are wrong
+
+
+def said_by(mod: IRModule, table: Any) -> list[Any]:
+    text = astext(mod)
+    with pytest.raises(RelayError) as wrong:
+        MergeComposite(table)(mod)
+    assert astext(mod) == text
+    return wrong.value.diagnostics
+
+
+EXP = is_op("exp")(wildcard())
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        (None, "a pattern table is a list of rows, not nothing (None)"),
+        ("toy.exp", "a pattern table is a list of rows, not a value of type str"),
+        ([EXP], "row 1 of the pattern table is a value of type CallPattern"),
+        ([("toy.exp",)], "row 1 of the pattern table has 1 parts"),
+        ([("toy.exp", EXP), (EXP, "toy.exp")], "row 2 of the pattern table has a value of type CallPattern for its name"),
+        ([("toy.exp", "exp")], "row 1 of the pattern table (toy.exp) has a value of type str for its pattern"),
+        ([("toy.exp", EXP, True)], "row 1 of the pattern table (toy.exp) has a value of type bool for its check"),
+    ],
+)
+def test_a_table_of_wrong_rows_is_told(table: Any, says: str) -> None:
+    (said,) = said_by(main("exp(%x)"), table)
+    assert said.code == "R0519" and said.title == says
+
+
+def test_a_check_that_raises_is_told_with_its_line_and_the_place() -> None:
+    def check_exp(root: Expr) -> bool:
+        return root.attrs.axis == 1  # type: ignore[attr-defined]
+
+    (said,) = said_by(main("exp(%x)"), [("toy.exp", EXP, check_exp)])
+    assert said.code == "R0502" and said.title.startswith("the check of toy.exp raised AttributeError")
+    assert "return root.attrs.axis" in said.labels[0].span.source.line(said.labels[0].span.line)
+    assert said.labels[1].text == "it was asked about this"
+
+
+def test_answers_of_checks() -> None:
+    """What is true takes, what is false does not; nothing at all is no yes."""
+    mod = main("exp(%x)")
+    for answer, taken in [(True, 1), (np.True_, 1), (1, 1), (False, 0), (np.False_, 0), (None, 0), ("no", 0)]:
+        done = MergeComposite([("toy.exp", EXP, lambda root, answer=answer: answer)])(mod)
+        assert sum(isinstance(n, Function) for n in post_order(done["main"].body)) == taken, answer
