@@ -17,6 +17,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
 from relaylang.ir import Call, Expr, Function, IRModule
 from relaylang.ops.record import Op
+from relaylang.passes.alter_op_layout import alter_op_layout
 from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
 from relaylang.passes.combine_parallel import (
     combine_parallel_batch_matmul,
@@ -50,11 +51,20 @@ from relaylang.passes.instruments import (
     pass_instrument,
 )
 from relaylang.passes.lazy_gradient_init import lazy_gradient_init
+from relaylang.passes.layouts.registry import (
+    LayoutConfig,
+    TempOpAttr,
+    register_alter_op_layout,
+    register_convert_op_layout,
+    register_infer_correct_layout,
+)
+from relaylang.passes.layouts.rule import InferCorrectLayoutOutput
 from relaylang.passes.legalize import legalize, register_legalize
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.mixed_precision import to_mixed_precision
 from relaylang.passes.partial_evaluate import partial_evaluate
 from relaylang.passes.qnn import canonicalize_qnn
+from relaylang.passes.qnn_tables import table_rules
 from relaylang.passes.simplify_expr import simplify_expr
 from relaylang.passes.simplify_inference import simplify_inference
 from relaylang.passes.spec import parse_passes as _parse_passes
@@ -286,8 +296,14 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
     return BuiltinPass("ToMixedPrecision", run, 0)
 
 
+def AlterOpLayout() -> Pass:
+    """Operators in the layouts that `register_alter_op_layout` gives them, and their neighbours with them; without it,
+    2-D convolutions with their channels in blocks."""
+    return BuiltinPass("AlterOpLayout", alter_op_layout, 3)
+
+
 def ConvertLayout(desired_layouts: dict[str, list[str]]) -> Pass:
-    """2-D convolutions and pools in other layouts: {"nn.conv2d": ["NHWC", "default"]}."""
+    """Operators in other layouts, their neighbours with them: {"nn.conv2d": ["NHWC", "default"]}."""
     return BuiltinPass("ConvertLayout", lambda mod: convert_layout(mod, desired_layouts), 3)
 
 
@@ -339,8 +355,15 @@ def to_cps(func: Function, mod: IRModule | None = None) -> Function:
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
-    """Operators that a target does not have become others, by the rules of `register_legalize`."""
-    return BuiltinPass("Legalize", lambda mod: legalize(mod, legalize_map_attr_name), 1)
+    """Operators that a target does not have become others, by the rules of `register_legalize`.
+
+    The map "FTVMQnnLegalize" also makes tables of the functions of the qnn dialect; "FTVMQnnCanonicalize" is
+    `QnnCanonicalizeOps`.
+    """
+    if legalize_map_attr_name == "FTVMQnnCanonicalize":
+        return QnnCanonicalizeOps()
+    more = table_rules(compute) if legalize_map_attr_name == "FTVMQnnLegalize" else {}
+    return BuiltinPass("Legalize", lambda mod: legalize(mod, legalize_map_attr_name, more), 1)
 
 
 def MergeComposite(pattern_table: Any) -> Pass:
@@ -398,6 +421,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "QnnCanonicalizeOps": QnnCanonicalizeOps,
     "FakeQuantizationToInteger": FakeQuantizationToInteger,
     "ToMixedPrecision": ToMixedPrecision,
+    "AlterOpLayout": AlterOpLayout,
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
     "Defunctionalization": Defunctionalization,
@@ -422,6 +446,8 @@ __all__ = [
     "PASSES", "FoldConstantExpr", "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
     "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
-    "function_pass", "module_pass", "parse_passes", "pass_instrument", "register_legalize", "to_cps",
+    "InferCorrectLayoutOutput", "LayoutConfig", "TempOpAttr", "function_pass", "module_pass", "parse_passes",
+    "pass_instrument", "register_alter_op_layout", "register_convert_op_layout", "register_infer_correct_layout",
+    "register_legalize", "to_cps",
     "un_cps", *PASSES,
 ]  # fmt: skip

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError, error
@@ -33,10 +33,10 @@ def register_legalize(op_name: str, rule: Rule | None = None, attr_name: str = "
     return add(rule) if rule is not None else add
 
 
-def legalize(mod: IRModule, attr_name: str = "FTVMLegalize") -> IRModule:
-    """A typed module with a map's rules used on every call that they are for. Raises `RelayError` for a rule that raises,
-    returns no expression, or one of another type."""
-    rules = MAPS.get(attr_name, {})
+def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, Rule] | None = None) -> IRModule:
+    """A typed module with a map's rules used on every call that they are for; `more` are rules for operators for which the
+    map has none. Raises `RelayError` for a rule that raises, returns no expression, or one of another type."""
+    rules = {**(more or {}), **MAPS.get(attr_name, {})}
     if not rules:
         return mod
 

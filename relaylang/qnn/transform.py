@@ -12,5 +12,5 @@ def CanonicalizeOps() -> Pass:
 
 
 def Legalize() -> Pass:
-    """Rules registered under "FTVMQnnLegalize" for operators that a target does not have."""
+    """Functions of 8-bit tensors as tables, and rules registered under "FTVMQnnLegalize" for what a target does not have."""
     return _Legalize("FTVMQnnLegalize")

@@ -16,6 +16,7 @@ from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var,
 from relaylang.ops import OPS
 from relaylang.passes.build import op_call
 from relaylang.passes.qnn import LOWER
+from relaylang.passes.qnn_tables import FUNCTIONS
 from relaylang.qnn import transform as qnn_transform
 from relaylang.transform import InferType, QnnCanonicalizeOps, register_legalize
 from tests.growth import assert_linear
@@ -323,6 +324,25 @@ def test_the_pass_stands_under_both_names() -> None:
     body = op_call("qnn.dequantize", [x, const(0.5), const(3)], out_dtype="float32")
     mod = InferType()(IRModule.from_expr(Function([x], body)))
     assert not any(name.startswith("qnn.") for name in ops(qnn_transform.CanonicalizeOps()(mod)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_as_tables(dtype: str, name: str) -> None:
+    x = Var("x", T(dtype, 256))
+    for numbers in FOUR:
+        mod = IRModule.from_expr(Function([x], op_call(f"qnn.{name}", [x, *[const(array(v)) for v in numbers]])))
+        new = InferType()(qnn_transform.Legalize()(InferType()(mod)))
+        assert set(ops(new)) <= {"reinterpret", "take"} and len(ops(new)) == 1 + (dtype == "int8")
+        every = np.arange(256, dtype="uint8").view(dtype)
+        np.testing.assert_array_equal(evaluate(new, every), evaluate(mod, every))
+
+
+def test_functions_of_unknown_scales_have_no_table() -> None:
+    x, s = Var("x", T("int8", 4)), Var("s", T("float32"))
+    body = op_call("qnn.tanh", [x, s, const(0), s, const(0)])
+    mod = InferType()(IRModule.from_expr(Function([x, s], body)))
+    assert ops(qnn_transform.Legalize()(mod)) == ["qnn.tanh"]
 
 
 def test_linear() -> None:
