@@ -50,7 +50,6 @@ from relaylang.passes.instruments import (
     Verify,
     pass_instrument,
 )
-from relaylang.passes.lazy_gradient_init import lazy_gradient_init
 from relaylang.passes.layouts.registry import (
     LayoutConfig,
     TempOpAttr,
@@ -59,6 +58,7 @@ from relaylang.passes.layouts.registry import (
     register_infer_correct_layout,
 )
 from relaylang.passes.layouts.rule import InferCorrectLayoutOutput
+from relaylang.passes.lazy_gradient_init import lazy_gradient_init
 from relaylang.passes.legalize import legalize, register_legalize
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.mixed_precision import to_mixed_precision

@@ -161,6 +161,27 @@ class Attributes:
     def __init__(self, **values: AnyValue) -> None:
         _complete(type(self)).__init__(self, **values)  # type: ignore[misc]
 
+    def keys(self) -> list[str]:
+        """The names of the attributes, so that `dict(attrs)` and `**attrs` hold them all."""
+        return list(type(self).schema)  # type: ignore[attr-defined]
+
+    def __getitem__(self, name: str) -> AnyValue:
+        if name not in type(self).schema:  # type: ignore[attr-defined]
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def get_int(self, name: str) -> int | None:
+        """An attribute that is a whole number."""
+        return None if self[name] is None else int(self[name])
+
+    def get_int_tuple(self, name: str) -> tuple[int, ...]:
+        """An attribute that is a list of whole numbers."""
+        return tuple([int(n) for n in self[name]])
+
+    def get_str(self, name: str) -> str:
+        """An attribute that is a text."""
+        return str(self[name])
+
     def __repr__(self) -> str:
         _complete(type(self))
         return repr(self)

@@ -44,7 +44,8 @@ def test_a_network_is_turned_at_its_ends_only() -> None:
     node = op_call("nn.batch_flatten", [op_call("nn.global_avg_pool2d", [conv(node, 5, 11)])])
     mod = converted(node, X, NHWC)
     data = [n for n in post_order(mod["main"]) if isinstance(n, Call) and getattr(n.op, "name", "") == "layout_transform"]
-    assert sum(n.attrs.src_layout == "NCHW" for n in data) == 1
+    assert [n.attrs.dst_layout for n in data if isinstance(n.args[0], Var)] == ["NHWC"]
+    assert sum(n.attrs.src_layout == "NCHW" for n in data) == 2  # the input and a bias
     assert sum(n.attrs.src_layout == "NHWC" for n in data) == 1
     assert all(n.attrs.data_layout == "NHWC" for n in post_order(mod["main"])
                if isinstance(n, Call) and getattr(n.op, "name", "") == "nn.conv2d")  # fmt: skip

@@ -1,0 +1,61 @@
+"""What a rule says of an operator: which layouts its operands have, and which its results have then.
+
+A rule `(attrs, new, old, types)` is asked twice. First `new` is None: `old` has the layouts in which the operands were
+in the program (None where that is not known), and the answer is how the operator looks at them. Then `new` has the
+layouts in which the operands are now, and the answer is which ones the operator takes instead, with other attributes
+where it needs them. `types` are those of the operands in the program. None says that the layouts stay what they were.
+
+The answers are right if the operator with the new attributes makes, of operands brought from the first answer's
+layouts into the second's, its old results brought from the first answer's into the second's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ops.record import make_attrs
+
+Layouts = Sequence["str | None"]
+
+#: Instead of an operand's layout: as the program had it.
+PLAIN: Final = "<plain>"
+#: Instead of an operand's layout: whichever it has.
+KEEP: Final = "<any>"
+
+
+class InferCorrectLayoutOutput:
+    """A rule's answer: the operands' layouts, the results' layouts, and the attributes."""
+
+    __slots__ = ("input_layouts", "new_attrs", "output_layouts")
+
+    def __init__(self, input_layouts: Layouts, output_layouts: Layouts, new_attrs: Any) -> None:
+        self.input_layouts = list(input_layouts)
+        self.output_layouts = list(output_layouts)
+        self.new_attrs = new_attrs
+
+
+Rule = Callable[[Any, "Layouts | None", Layouts, Sequence["Type | None"]], "InferCorrectLayoutOutput | None"]
+
+
+def changed(attrs: Any, **values: Any) -> Any:
+    """The attributes with other values."""
+    cls = type(attrs)
+    return make_attrs(cls, {**{name: getattr(attrs, name) for name in cls.schema}, **values})
+
+
+def shape_at(types: Sequence[Type | None], arg: int) -> tuple[Any, ...] | None:
+    """The extents of an operand that is a tensor."""
+    ty = types[arg]
+    return tuple(ty.shape) if isinstance(ty, TensorType) else None
+
+
+def field_types(types: Sequence[Type | None], arg: int) -> list[Type]:
+    """The types of a tuple's fields."""
+    ty = types[arg]
+    return list(ty.fields) if isinstance(ty, TupleType) else []
+
+
+def is_scalar(ty: Type | None) -> bool:
+    return isinstance(ty, TensorType) and not ty.shape
