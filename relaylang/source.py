@@ -13,6 +13,9 @@ from bisect import bisect_right
 class SourceFile:
     """A named text. Positions are character offsets, counted from 0."""
 
+    #: Where the text begins in the one that it is a piece of; places count from the piece's own beginning.
+    base = 0
+
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text

@@ -6,9 +6,12 @@ from bisect import bisect_right
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.ir import Call, Expr, Function, IRModule, Let, Match, Type, Var, pattern_vars, post_order, type_text
+from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
+from relaylang.lsp.document import Document, NotByParts
+from relaylang.lsp.nodes import by_start
 from relaylang.lsp.scan import Scan, Symbol
 from relaylang.prelude.library import read
+from relaylang.source import Span
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 
@@ -53,105 +56,102 @@ class Lines:
         return at
 
 
-class Analysis:
-    """What there is to know about one version of a text."""
+class Whole:
+    """A text that is read as a whole."""
 
-    good: bool
-
-    def __init__(self, text: str, name: str, unit: str = "utf-16", before: Analysis | None = None) -> None:
-        self.text = text
-        self.name = name
-        self.lines = Lines(text, unit)
+    def __init__(self, text: str, name: str) -> None:
         self.diagnostics: list[Diagnostic] = []
-        self.nodes: list[Expr] = []
-        #: the last version that could be read
-        self.before: Analysis | None = before if before is None or before.good else before.before
-        self.good = False
-        if not text.strip():
-            return
+        self.sound = False
+        self._roots: list[Expr] = []
         try:
             result = read(text, name)
             self.diagnostics += result.notes
             node = result.module if result.module is not None else result.value
             if result.module is not None and result.expr is not None:
                 self.diagnostics += infer(result.module)
-                self._roots: list[Expr] = [*self._functions(result.module), result.expr]
+                self._roots = [*_functions(result.module), result.expr]
                 self.diagnostics += infer(result.expr, fragment=True, module=result.module)
             elif isinstance(node, Expr):
                 self._roots = [node]
                 self.diagnostics += infer(node, fragment=True)
             else:
-                self._roots = self._functions(node)
+                self._roots = _functions(node)
                 self.diagnostics += infer(node)
-            self.good = True
-            self.before = None
+            self.sound = True
         except RelayError as wrong:
             self.diagnostics += wrong.diagnostics
             if isinstance(wrong.partial, IRModule):
                 self.diagnostics += check_rest(wrong.partial, wrong.diagnostics)
-
-    @staticmethod
-    def _functions(module: object) -> list[Expr]:
-        return [f for f in module.functions.values() if isinstance(f, Function)]  # type: ignore[attr-defined]
+        self._roots = [r for r in self._roots if r.span is None or r.span.source.name == name]
 
     @cached_property
-    def scan(self) -> Scan:
-        """The text's tokens and names."""
-        return Scan(self.text)
+    def _nodes(self) -> dict[int, list[Expr]]:
+        return by_start(self._roots)
 
-    @cached_property
-    def by_start(self) -> dict[int, list[Expr]]:
-        """The nodes of this text by where they begin; binders too."""
-        out: dict[int, list[Expr]] = {}
-        if not self.good:
-            return out
-        seen: set[int] = set()
-        for root in self._roots:
-            for node in post_order(root):
-                extra: list[Var] = []
-                if isinstance(node, Function):
-                    extra = list(node.params)
-                elif isinstance(node, Let):
-                    extra = [node.variable]
-                elif isinstance(node, Match):
-                    extra = [v for c in node.clauses for v in pattern_vars(c.lhs)]
-                for one in (node, *extra):
-                    if id(one) in seen or one.span is None or one.span.source.name != self.name:
-                        continue
-                    seen.add(id(one))
-                    out.setdefault(one.span.start, []).append(one)
-        return out
-
-    def type_at(self, start: int, kinds: tuple[type, ...] = (Expr,)) -> Type | None:
-        """The type of what begins at an offset; of several that do, of the last, which holds the others."""
-        for node in reversed(self.by_start.get(start, [])):
-            if isinstance(node, kinds) and node.checked_type is not None:
-                return node.checked_type
-        return None
-
-    def call_at(self, start: int) -> Call | None:
-        """The call whose operator's name begins at an offset."""
-        return next((n for n in self.by_start.get(start, []) if isinstance(n, Call)), None)
+    def nodes_at(self, start: int) -> list[Expr]:
+        """The nodes that begin at an offset."""
+        return self._nodes.get(start, [])
 
     @cached_property
     def _places(self) -> tuple[list[int], list[Function]]:
-        """The functions of this text and where they begin, in order."""
-        found = [r for r in self._roots if isinstance(r, Function) and r.span is not None and r.span.source.name == self.name]
-        found.sort(key=lambda r: r.span.start if r.span is not None else 0)
-        return [r.span.start for r in found if r.span is not None], found
+        """The functions and where they begin, in order."""
+        found = [(r.span.start, r) for r in self._roots if isinstance(r, Function) and r.span is not None]
+        found.sort(key=lambda place: place[0])
+        return [start for start, _ in found], [function for _, function in found]
 
-    def _root_at(self, offset: int) -> Function | None:
+    def function_at(self, offset: int) -> Function | None:
         """The function whose text holds an offset."""
         starts, functions = self._places
         i = bisect_right(starts, offset) - 1
         root = functions[i] if i >= 0 else None
         return root if root is not None and root.span is not None and offset <= root.span.end else None
 
+
+def _functions(module: IRModule) -> list[Expr]:
+    return [f for f in module.functions.values() if isinstance(f, Function)]
+
+
+class Analysis:
+    """What there is to know about one version of a text. `before` is the version in front of it."""
+
+    def __init__(self, text: str, name: str, unit: str = "utf-16", before: Analysis | None = None) -> None:
+        self.text = text
+        self.name = name
+        self.lines = Lines(text, unit)
+        self.reading: Document | Whole | None = _read(text, name, before.reading if before is not None else None)
+        self.diagnostics = self.reading.diagnostics if self.reading is not None else []
+        self.good = self.reading is not None and self.reading.sound
+        #: the last version that could be read
+        self.before: Analysis | None = None
+        if before is not None and not self.good:
+            self.before = before if before.good else before.before
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The text's tokens and names."""
+        return Scan(self.text)
+
+    def range_of(self, span: Span) -> tuple[int, int]:
+        """Where a span begins and ends in the text."""
+        return span.source.base + span.start, span.source.base + span.end
+
+    def type_at(self, start: int, kinds: tuple[type, ...] = (Expr,)) -> Type | None:
+        """The type of what begins at an offset; of several that do, of the last, which holds the others."""
+        for node in reversed(self.reading.nodes_at(start) if self.reading is not None else []):
+            if isinstance(node, kinds) and node.checked_type is not None:
+                return node.checked_type
+        return None
+
+    def call_at(self, start: int) -> Call | None:
+        """The call whose operator's name begins at an offset."""
+        found = self.reading.nodes_at(start) if self.reading is not None else []
+        return next((n for n in found if isinstance(n, Call)), None)
+
     def symbol_type(self, symbol: Symbol) -> str | None:
         """The type of a name as text, where it is known; that of the last version that could be read, where not."""
         ty: Type | None = None
-        if symbol.kind == "function" and self.good:
-            root = self._root_at(symbol.definition.start) if symbol.definition is not None else None
+        if symbol.kind == "function" and self.reading is not None:
+            root = self.reading.function_at(symbol.definition.start) if symbol.definition is not None else None
             ty = root.checked_type if root is not None else None
         elif symbol.definition is not None:
             ty = self.type_at(symbol.definition.start, (Var,))
@@ -161,14 +161,32 @@ class Analysis:
             ty = self.type_at(symbol.uses[0].start, (Var,))
         if ty is not None:
             return type_text(ty)
-        return self.before.known_types.get((symbol.kind, symbol.name)) if self.before is not None else None
+        return self.before.known_type(symbol.kind, symbol.name) if self.before is not None else None
 
     @cached_property
-    def known_types(self) -> dict[tuple[str, str], str]:
-        """The types of all names, for the versions that cannot be read."""
-        out = {}
+    def _by_name(self) -> dict[tuple[str, str], list[Symbol]]:
+        out: dict[tuple[str, str], list[Symbol]] = {}
         for symbol in self.scan.symbols:
+            out.setdefault((symbol.kind, symbol.name), []).append(symbol)
+        return out
+
+    def known_type(self, kind: str, name: str) -> str | None:
+        """The type of the last name of that kind whose type is known, for versions that cannot be read."""
+        for symbol in reversed(self._by_name.get((kind, name), [])):
             says = self.symbol_type(symbol)
             if says is not None:
-                out[symbol.kind, symbol.name] = says
-        return out
+                return says
+        return None
+
+
+def _read(text: str, name: str, before: Document | Whole | None) -> Document | Whole | None:
+    """Read a text, by parts where that is possible. None where there is nothing in it."""
+    if not text.strip():
+        return None
+    try:
+        return before.changed(text) if isinstance(before, Document) else Document(text, name)
+    except NotByParts:
+        return Whole(text, name)
+
+
+__all__ = ["Analysis", "Lines", "Whole"]

@@ -291,8 +291,8 @@ def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
     for d in analysis.diagnostics:
         if d.fix is None or d.span is None or d.span.source.name != analysis.name:
             continue
-        places = [d.span, d.fix.span]
-        if any(p.start <= last and first <= p.end for p in places):
+        places = [analysis.range_of(d.span), analysis.range_of(d.fix.span)]
+        if any(start <= last and first <= end for start, end in places):
             replaced = d.fix.replacement
             out.append(Action(d.fix.title or (f"write `{replaced}`" if replaced else "remove it"), d.fix, d))
     return out

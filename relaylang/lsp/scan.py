@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
 
 _TOKEN = re.compile(
@@ -29,6 +30,17 @@ _CONSTANTS = frozenset({"True", "False", "None"})
 _DTYPE = re.compile(r"(?:u?int|float|bfloat)\d+|bool|Tensor")
 
 
+_DIVIDES = re.compile(r"[.\-:/]")
+
+
+def _kind_of_name(text: str) -> str:
+    if text in _KEYWORDS:
+        return "keyword"
+    if text in _CONSTANTS:
+        return "constant"
+    return "type" if _DTYPE.fullmatch(text) else "name"
+
+
 def _known_part(text: str, long: set[str]) -> str:
     """The longest beginning of a name with dots and dashes that is bound, else what stands in front of the first."""
     ends = [i for i, c in enumerate(text) if c in ".-:/"]
@@ -38,7 +50,7 @@ def _known_part(text: str, long: set[str]) -> str:
     return text[: ends[0]] if ends else text
 
 
-@dataclass
+@dataclass(slots=True)
 class Token:
     """`kind`: local, global, string, number, name, keyword, type, comment, header, mark, arrow."""
 
@@ -51,7 +63,7 @@ class Token:
         return self.start + len(self.text)
 
 
-@dataclass
+@dataclass(slots=True)
 class Symbol:
     """Something that has a name. `kind`: parameter, variable, function, type, constructor, operator."""
 
@@ -69,7 +81,7 @@ class Symbol:
         return [*([self.definition] if self.definition is not None else []), *self.uses]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Scope:
     names: dict[str, Symbol] = field(default_factory=dict)
     kind: str = "block"
@@ -91,28 +103,28 @@ class Scan:
         self.at: dict[int, tuple[Token, Symbol]] = {}
         #: names in front of `=` inside calls
         self.attributes: set[int] = set()
-        self._cut()
-        self._definitions()
-        self._names()
+        with gc_paused():
+            self._cut()
+            self._definitions()
+            self._names()
 
     def _cut(self) -> None:
         long = {m[1] or m[2] for m in _BOUND.finditer(self.text)}
-        find, at = _TOKEN.search, 0
-        while (found := find(self.text, at)) is not None:
-            kind = found.lastgroup or "mark"
-            text = found.group()
-            if kind == "local" and text not in long and not text.startswith('%"'):
-                text = _known_part(text, long)
-            at = found.start() + len(text)
-            if kind == "name":
-                if text in _KEYWORDS:
-                    kind = "keyword"
-                elif text in _CONSTANTS:
-                    kind = "constant"
-                elif _DTYPE.fullmatch(text):
-                    kind = "type"
-            self.tokens.append(Token(kind, text, found.start()))
-        self.code = [t for t in self.tokens if t.kind not in ("comment", "header", "meta")]
+        kinds: dict[str, str] = {}  # of names
+        out, at = self.tokens, 0
+        while at >= 0:
+            begin, at = at, -1
+            for found in _TOKEN.finditer(self.text, begin):
+                kind, text, start = found.lastgroup or "mark", found.group(), found.start()
+                if kind == "name":
+                    kind = kinds.get(text) or kinds.setdefault(text, _kind_of_name(text))
+                elif kind == "local" and text[1:2] != '"' and text not in long and _DIVIDES.search(text):
+                    text = _known_part(text, long)
+                    at = start + len(text)  # the rest is something else
+                out.append(Token(kind, text, start))
+                if at >= 0:
+                    break
+        self.code = [t for t in out if t.kind not in ("comment", "header", "meta")]
 
     def _definitions(self) -> None:
         """Functions, types and constructors, which may be used in front of their definition."""

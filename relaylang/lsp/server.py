@@ -71,7 +71,8 @@ def _token_range(analysis: Analysis, token: Token) -> lsp.Range:
 
 
 def _span_range(analysis: Analysis, span: Span) -> lsp.Range:
-    return _range(analysis, span.start, max(span.end, span.start + 1))
+    start, end = analysis.range_of(span)
+    return _range(analysis, start, max(end, start + 1))
 
 
 def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
@@ -250,7 +251,7 @@ def make_server() -> RelayServer:
         last = analysis.lines.offset(params.range.end.line, params.range.end.character)
         out = []
         for a in features.actions(analysis, first, last):
-            edit = lsp.TextEdit(_range(analysis, a.fix.span.start, a.fix.span.end), a.fix.replacement)
+            edit = lsp.TextEdit(_range(analysis, *analysis.range_of(a.fix.span)), a.fix.replacement)
             out.append(
                 lsp.CodeAction(
                     a.title,

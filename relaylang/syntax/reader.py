@@ -6,10 +6,11 @@ gone through once more by Lark's interactive parser (see `recover`), which finds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
+from typing import TypeVar
 
 import numpy as np
 
@@ -55,6 +56,9 @@ class ParseResult:
 
 #: What is put in front of a type to read it alone.
 _TYPE_LEAD = ("free_var", "%type", ":")
+
+
+AnyReader = TypeVar("AnyReader", bound="Reader")
 
 
 class SyntaxStop(Exception):
@@ -197,17 +201,26 @@ def read(
     variables: Mapping[str, Expr] | None = None,
     lead: Sequence[str] = (),
     constants: Mapping[str, np.ndarray] | None = None,
-) -> tuple[Builder, AnyValue, TokenSource]:
+) -> tuple[Reader, AnyValue, TokenSource]:
     """Read a text. Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`."""
-    tab = tables()
-    source = TokenSource(name, text, tab, lead)
+    source = TokenSource(name, text, tables(), lead)
     meta = _meta(source)
     if constants:
         meta = with_constants(meta, constants)
+    return read_source(source, lambda tokens: Reader(source, tokens, module, variables, meta))
+
+
+def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -> tuple[AnyReader, AnyValue, TokenSource]:
+    """Read a source with what `reader` makes for its tokens; it is asked for another one where the tokens are cut anew.
+
+    Returns the reader with all that it found, the text's value, and the source. Raises `RelayError`, whose `partial` is the
+    module where nothing but names and values is wrong.
+    """
+    tab = source.tables
     tokens = source.tokens()
     blanked = split = False
     while True:
-        builder = _Reader(source, tokens, module, variables, meta)
+        builder = reader(tokens)
         try:
             with gc_paused():
                 value = _run(tab, tokens, builder, source, split)
@@ -215,7 +228,7 @@ def read(
             try:
                 builder.said.raise_errors()
             except RelayError as wrong:
-                wrong.partial = _module(builder, module) if value[0] else None
+                wrong.partial = _module(builder, builder.module) if value[0] else None
                 raise
             return builder, value, source
         except _Again:
@@ -231,21 +244,21 @@ def read(
             from relaylang.syntax.recover import syntax_errors
 
             def again(kept: list[str], left_out: Mapping[str, int], split: bool = split) -> list[Diagnostic]:
-                reader = _Reader(source, kept, module, variables, meta)
+                rest = reader(kept)
                 for name, at in left_out.items():
-                    known = reader.defined_globals if name[:1] == "@" else reader.defined_types
+                    known = rest.defined_globals if name[:1] == "@" else rest.defined_types
                     known[string(name[1:]) if name[1:2] == '"' else name.removeprefix("@")] = at
                 try:
-                    _run(tab, kept, reader, source, split)
-                    reader.finish()
+                    _run(tab, kept, rest, source, split)
+                    rest.finish()
                 except (SyntaxStop, _Again):
                     return []
-                return reader.said.items
+                return rest.said.items
 
             raise RelayError(syntax_errors(tab, tokens, source, stop.at, builder.said, again)) from None
 
 
-class _Reader(Builder):
+class Reader(Builder):
     """The builder with what needs the reader itself."""
 
     def comment_type(self, comment: str) -> Type | None:
@@ -297,7 +310,7 @@ def parse(
     Raises `RelayError` with everything that is wrong.
     """
     builder, (defines, expr), source = read(text, name, module, variables, constants=constants)
-    notes = _notes(builder, defines)
+    notes = notes_of(builder, defines)
     if not defines and expr is None and not builder.versioned:
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
     made = None
@@ -320,7 +333,8 @@ def _replaced(module: IRModule, builder: Builder) -> dict[AnyValue, AnyValue]:
     return {**kept, **builder.types}
 
 
-def _notes(builder: Builder, defines: bool) -> list[Diagnostic]:
+def notes_of(builder: Builder, defines: bool) -> list[Diagnostic]:
+    """What is worth knowing of a text that has been read."""
     notes = []
     if builder.missing:
         what = builder.missing
@@ -375,7 +389,7 @@ def is_complete(text: str) -> bool:
     split = False
     while True:
         try:
-            _run(tab, tokens, _Reader(source, tokens), source, split)
+            _run(tab, tokens, Reader(source, tokens), source, split)
             return True
         except _Again:
             if source.scanned is not source.text:

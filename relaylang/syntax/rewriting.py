@@ -14,13 +14,13 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Var
 from relaylang.ir.module import IRModule
 from relaylang.syntax.build import Builder
-from relaylang.syntax.reader import _Again, _Reader, _run
+from relaylang.syntax.reader import Reader, _Again, _run
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
 
 
-class Rewritings(_Reader):
+class Rewritings(Reader):
     """A builder that notes what is to be changed. Positions are those of tokens.
 
     `texts` gives tokens other texts (none: the token goes), `behind` what is to be put behind a token, `before` in front of

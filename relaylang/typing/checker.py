@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from relaylang.diagnostics import Diagnostic
+from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Constructor, Function, GlobalVar, TypeData
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import FuncType, GlobalTypeVar, IncompleteType, Type, type_children
@@ -48,8 +49,17 @@ class Checker:
         """All that there is to say about the module as it is, in the order of its functions."""
         return [*self._definitions_said, *(d for name in self._functions for d in self._said.get(name, ()))]
 
-    def update(self, changes: Mapping[str | GlobalVar, Function | None] | None = None) -> list[Diagnostic]:
+    @property
+    def said(self) -> Mapping[str, list[Diagnostic]]:
+        """What there is to say by the function that it was found with."""
+        return self._said
+
+    def update(
+        self, changes: Mapping[str | GlobalVar, Function | None] | None = None, again: Iterable[str] = ()
+    ) -> list[Diagnostic]:
         """Put changed functions into the module (None takes one out) and check what that concerns.
+
+        The functions named in `again` are checked whatever changed.
 
         Changes that were made in the module itself, to functions or type definitions, are found by looking for
         functions that are other objects than before. Returns `diagnostics`.
@@ -60,9 +70,11 @@ class Checker:
             elif key in self.module:
                 del self.module[key]
         dirty = self._look()
+        dirty.update(n for n in again if n in self._functions)
         dirty.update(n for name in list(dirty) for n in self._together.get(name, ()) if n in self._functions)
         self.looked_at = []
-        self._check(dirty)
+        with gc_paused():
+            self._check(dirty)
         return self.diagnostics
 
     # --- what changed ---
@@ -79,6 +91,8 @@ class Checker:
         for name in [*gone, *changed]:
             for used in self._uses.pop(name, ()):
                 self._users[used].pop(name, None)
+                if self._takes_open(used):
+                    dirty.add(used)  # it may have known its types by this use
             self._names.pop(name, None)
         for name in gone:
             self._types.pop(name, None)

@@ -45,14 +45,21 @@ def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic
         function = functions[var]
         del kept[var]
         if _declared(function, broken.get(var, ())):
-            call = Call(var, list(function.params))
-            kept[var] = Function(function.params, call, function.ret_type, function.type_params, function.attrs)
+            kept[var] = known_by_header(var, function)
             continue
         for user in users.get(var, ()):
             if user not in seen:
                 seen.add(user)
                 away.append(user)
-    return [d for d in infer(IRModule(kept, module.type_definitions, module.attrs)) if d.severity != "note"]
+    # a type that is not known may have been said where something is wrong
+    said = infer(IRModule(kept, module.type_definitions, module.attrs))
+    return [d for d in said if d.severity != "note" and d.code != "R0304"]
+
+
+def known_by_header(var: GlobalVar, function: Function) -> Function:
+    """A function of the same type that says nothing else."""
+    call = Call(var, list(function.params))
+    return Function(function.params, call, function.ret_type, function.type_params, function.attrs)
 
 
 def _place(diagnostic: Diagnostic) -> int:
@@ -60,10 +67,15 @@ def _place(diagnostic: Diagnostic) -> int:
     return next((label.span.start for label in diagnostic.labels if label.primary), -1)
 
 
+def declares_its_type(function: Function) -> bool:
+    """Whether a function's header says its type."""
+    types = [p.type_annotation for p in function.params] + [function.ret_type]
+    return not any(t is None or isinstance(t, IncompleteType) for t in types)
+
+
 def _declared(function: Function, wrong: Sequence[int]) -> bool:
     """A function's header says its type, and nothing is wrong in it."""
-    types = [p.type_annotation for p in function.params] + [function.ret_type]
-    if any(t is None or isinstance(t, IncompleteType) for t in types):
+    if not declares_its_type(function):
         return False
     body = function.body.span if function.body is not None else None
     return not wrong or (body is not None and min(wrong) >= body.start)

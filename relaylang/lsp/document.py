@@ -1,0 +1,278 @@
+"""A module's text that is read and checked again after every keystroke: only what changed, and whom that concerns.
+
+A function is read again when its own text changes, or when a name of a function that it mentions comes or goes; it is
+checked again when the type of a function that it calls changes (see `relaylang.typing.Checker`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+
+from relaylang.diagnostics import Diagnostic, error
+from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
+from relaylang.lsp.parts import TYPES, Known, Part, cut
+from relaylang.typing import Checker
+from relaylang.typing.rest import declares_its_type, known_by_header
+
+_IMPORT = re.compile(r"^[ \t]*import\b", re.M)
+
+
+class NotByParts(Exception):
+    """The text must be read as a whole."""
+
+
+class Document:
+    """A module's text, and all that there is to say of it.
+
+    `Document(text, name)` reads everything; `changed(text)` what another text has that this one has not, and leaves this
+    document with its text and its parts, no more. Both raise `NotByParts` for texts that are no modules, that have a metadata
+    section or imports, or in whose type definitions something is wrong.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        _refuse(text)
+        self.text = text
+        self.parts, self.closed = cut(text, name)
+        if len(self.parts) == 1:
+            raise NotByParts
+        self.known = Known(name)
+        self._place()
+        self._read_types()
+        self.known.functions = {name: GlobalVar(name) for name in self.first}
+        self._read(range(len(self.parts)))
+        wanted = self._wanted()
+        functions = {self.known.functions[name]: function for name, function in wanted.items()}
+        self.checker = Checker(IRModule(functions, self.known.types.type_definitions))
+        self._say()
+
+    # -- one text after another
+
+    def changed(self, text: str) -> Document:
+        """The document of another text."""
+        _refuse(text)
+        begin, end = _difference(self.text, text)
+        first = max(0, bisect_right(self.starts, begin) - 1)
+        if first and self.starts[first] == begin:
+            first -= 1  # what stands in front of a word may become a part of it
+        last = bisect_right(self.starts, end) - 1
+        grown = len(text) - len(self.text)
+        while True:
+            stop = self.starts[last + 1] if last + 1 < len(self.parts) else len(self.text)
+            new, closed = cut(text[self.starts[first] : stop + grown], self.known.name)
+            if not closed and last + 1 < len(self.parts):
+                last = len(self.parts) - 1
+            elif first and new[0].text:
+                first -= 1  # a definition lost its first word
+            else:
+                break
+        if first:
+            del new[0]  # what stands in front of a text's first definition, and is nothing here
+        old = self.parts[first : last + 1]
+        if any(part.word in TYPES for part in (*old, *new)):
+            return Document(text, self.known.name)
+        kept = {part.text: part for part in old}
+        new = [kept.pop(part.text, part) for part in new]
+        made: Document = object.__new__(Document)
+        made.text = text
+        made.known, made.checker = self.known, self.checker
+        made.closed = closed if last + 1 == len(self.parts) else self.closed
+        made.parts = [*self.parts[:first], *new, *self.parts[last + 1 :]]
+        made._place()
+        unread = [first + i for i, part in enumerate(new) if part not in old]
+        made._update(unread, first + len(new))
+        return made
+
+    def _update(self, unread: list[int], behind: int) -> None:
+        """Read what has to be read of this text, of which other parts are known already."""
+        names = self.known.functions
+        come = self.first.keys() - names.keys()
+        gone = names.keys() - self.first.keys()
+        for name in come:
+            names[name] = GlobalVar(name)
+        for name in gone:
+            del names[name]
+        again = set(unread)
+        if come or gone:
+            other = come | gone
+            again |= {i for i, p in enumerate(self.parts) if not other.isdisjoint(p.mentions) or _misses(p)}
+        again |= {i - 1 for i in (*again, behind) if 0 < i <= len(self.parts) and self.parts[i - 1].broken}
+        for i in again:
+            self.parts[i] = self.parts[i].fresh()
+        self._place()
+        self._read(sorted(again))
+        wanted = self._wanted()
+        module = self.checker.module
+        changes: dict[str | GlobalVar, Function | None] = {
+            var: None for var in module.functions if var.name_hint not in wanted or names[var.name_hint] is not var
+        }
+        for name, function in wanted.items():
+            if module.functions.get(names[name]) is not function:
+                changes[names[name]] = function
+        if changes:
+            self.checker.update(changes)
+            if stale := self._stale():
+                self.checker.update(again=stale)
+        self._say()
+
+    def _stale(self) -> list[str]:
+        """The functions of which something is said that points into a text that is gone."""
+        said = {name: found for name, found in self.checker.said.items() if found}
+        if not said:
+            return []
+        there = {id(source) for part in self.parts for source in part.sources()}
+        return [
+            name for name, found in said.items() if any(id(label.span.source) not in there for d in found for label in d.labels)
+        ]
+
+    def _place(self) -> None:
+        """Where the parts begin, and which is the first to define a function's name."""
+        self.starts: list[int] = []
+        self.first: dict[str, Part] = {}
+        at = 0
+        for part in self.parts:
+            self.starts.append(at)
+            part.move(at)
+            at += len(part.text)
+            if part.word == "def":
+                self.first.setdefault(part.name, part)
+
+    # -- reading
+
+    def _read_types(self) -> None:
+        parts = [part for part in self.parts if part.word in TYPES]
+        self.known.type_vars = {part.name: GlobalTypeVar(part.name) for part in parts}
+        for part in parts:
+            part.read(self.known, "")
+        constructors = [name for part in parts for name in part.constructors]
+        if (
+            not all(part.sound and not part.has_expression and part.definitions for part in parts)
+            or len(self.known.type_vars) != len(parts)
+            or len(set(constructors)) != len(constructors)
+        ):
+            raise NotByParts
+        definitions = {var: data for part in parts for var, data in part.definitions.items()}
+        self.known.types = IRModule({}, definitions)
+
+    def _read(self, numbers: range | list[int]) -> None:
+        for i in numbers:
+            part = self.parts[i]
+            if part.word in TYPES or (not part.word and not part.text.strip()):
+                continue
+            part.read(self.known, self.parts[i + 1].text if i + 1 < len(self.parts) else "")
+            if part.has_expression and not part.broken:
+                raise NotByParts
+
+    # -- checking
+
+    def _wanted(self) -> dict[str, Function]:
+        """The functions to check. Of one in which something is wrong, and of one that uses such a one, what its header
+        says; nothing where that does not say its type."""
+        wanted = {}
+        away = []
+        for name, part in self.first.items():
+            if part.function is not None:
+                wanted[name] = part.function
+            else:
+                away.append(name)
+        if not away:
+            return wanted
+        users: dict[str, list[str]] = {}
+        for name, part in self.first.items():
+            for used in part.mentions:
+                users.setdefault(used, []).append(name)
+        seen = set(away)
+        while away:
+            name = away.pop()
+            part = self.first[name]
+            if part.function is not None:
+                del wanted[name]
+                if part.header is None and declares_its_type(part.function):
+                    part.header = part.function
+            if part.header is not None:
+                if part.known_by_header is None:
+                    part.known_by_header = known_by_header(self.known.functions[name], part.header)
+                wanted[name] = part.known_by_header
+                continue
+            for user in users.get(name, ()):
+                if user not in seen:
+                    seen.add(user)
+                    away.append(user)
+        return wanted
+
+    def _unheard(self) -> set[str]:
+        """The functions that are used where something is wrong: they may know their types by that use."""
+        found: set[str] = set()
+        todo = [part for part in self.parts if not part.sound]
+        while todo:
+            new = [name for name in todo.pop().mentions if name not in found and name in self.first]
+            found.update(new)
+            todo += [self.first[name] for name in new]
+        return found
+
+    def _say(self) -> None:
+        said = [d for part in self.parts for d in part.said]
+        counts = Counter(part.name for part in self.parts if part.word == "def")
+        if len(counts) != counts.total():
+            for part in self.parts:
+                first = self.first.get(part.name)
+                if part.word == "def" and first is not None and first is not part and part.name_place is not None:
+                    also = [(first.name_place, "first here")]
+                    said.append(error("R0205", f"function `@{part.name}` is defined twice", part.name_place, "here again", also=also))
+        unheard = self._unheard()
+        said += [d for d in self.checker.diagnostics if d.code != "R0304" or self.part_at(start_of(d)).name not in unheard]
+        self.diagnostics: list[Diagnostic] = sorted(said, key=lambda d: start_of(d) if d.span is not None else 0)
+
+    # -- what is known
+
+    @property
+    def sound(self) -> bool:
+        return not any(d.severity == "error" for d in self.diagnostics)
+
+    def part_at(self, offset: int) -> Part:
+        """The part that an offset stands in."""
+        return self.parts[max(0, bisect_right(self.starts, offset) - 1)]
+
+    def nodes_at(self, start: int) -> list[Expr]:
+        """The nodes that begin at an offset."""
+        part = self.part_at(start)
+        return part.nodes.get(start - part.base, [])
+
+    def function_at(self, offset: int) -> Function | None:
+        """The function whose text holds an offset."""
+        return self.part_at(offset).function
+
+
+def start_of(diagnostic: Diagnostic) -> int:
+    span = diagnostic.span
+    return span.source.base + span.start if span is not None else 0
+
+
+def _misses(part: Part) -> bool:
+    """Whether an unknown name is told, beside which a known one that is like it may stand."""
+    return any(d.code in ("R0202", "R0206") for d in part.said)
+
+
+def _refuse(text: str) -> None:
+    if "#[metadata]" in text or ("import" in text and _IMPORT.search(text)):
+        raise NotByParts
+
+
+def _difference(old: str, new: str) -> tuple[int, int]:
+    """Where two texts begin to differ, and where in the old one they are the same again."""
+
+    def same(most: int, holds: Callable[[int], bool]) -> int:
+        low = 0
+        while low < most:
+            middle = (low + most + 1) // 2
+            low, most = (middle, most) if holds(middle) else (low, middle - 1)
+        return low
+
+    begin = same(min(len(old), len(new)), lambda n: old[:n] == new[:n])
+    rest = min(len(old), len(new)) - begin
+    return begin, len(old) - same(rest, lambda n: n == 0 or old[-n:] == new[-n:])
+
+
+__all__ = ["Document", "NotByParts", "start_of"]

@@ -1,0 +1,209 @@
+"""The parts of a module's text: each definition with what follows it up to the next one.
+
+A word that begins a definition stands nowhere else, so a text can be cut in front of each. A part counts places from its
+own beginning: a change in front of it moves it and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
+from relaylang.lsp.nodes import by_start
+from relaylang.source import SourceFile, Span
+from relaylang.syntax.reader import Reader, notes_of, read_source, tables
+from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.values import string
+from relaylang.typing.rest import declares_its_type
+
+TYPES = frozenset({"type", "data", "extern"})
+_BEGINS = TYPES | {"def"}
+
+
+class Part:
+    """One part. `word` is what it begins with; the first part of a text begins with nothing."""
+
+    def __init__(self, text: str, word: str = "", name: str = "", mentions: frozenset[str] = frozenset()) -> None:
+        self.text = text
+        self.word = word
+        self.name = name
+        #: the names of functions in it
+        self.mentions = mentions
+        self.base = 0
+        #: what reading it gave to say
+        self.said: list[Diagnostic] = []
+        #: something is wrong in its syntax; what is said of that depends on what follows it
+        self.broken = False
+        self.function: Function | None = None
+        self.definitions: dict[GlobalTypeVar, TypeData] = {}
+        self.constructors: list[str] = []
+        #: an expression follows the definition
+        self.has_expression = False
+        self.name_place: Span | None = None
+        #: a function of the type that its header says
+        self.header: Function | None = None
+        #: what stands for it where its body is not looked at
+        self.known_by_header: Function | None = None
+        self._sources: list[TokenSource] = []
+
+    def fresh(self) -> Part:
+        """The same text, not read yet."""
+        return Part(self.text, self.word, self.name, self.mentions)
+
+    def _source(self, name: str, text: str) -> TokenSource:
+        made = TokenSource(name, text, tables())
+        made.base = made.plain.base = self.base
+        self._sources.append(made)
+        return made
+
+    def sources(self) -> Iterator[SourceFile]:
+        """The sources that what is said of it may point into."""
+        for source in self._sources:
+            yield source
+            yield source.plain
+
+    def move(self, base: int) -> None:
+        """The part begins there from now on."""
+        if base != self.base:
+            self.base = base
+            for source in self.sources():
+                source.base = base
+
+    @property
+    def sound(self) -> bool:
+        return not any(d.severity == "error" for d in self.said)
+
+    @cached_property
+    def nodes(self) -> dict[int, list[Expr]]:
+        """Its nodes by where they begin in it."""
+        return by_start([self.function] if self.function is not None else ())
+
+    def read(self, known: Known, following: str) -> None:
+        """Read it. `following` is the next part's text: errors of syntax may show there only."""
+        try:
+            self._read(known, self.text)
+        except RelayError as wrong:
+            self.said = wrong.diagnostics
+            self.broken = wrong.partial is None
+        if following and (self.broken or self.has_expression):
+            self.broken = True
+            try:
+                self._read(known, self.text + following)
+            except RelayError as wrong:
+                here = [d for d in wrong.diagnostics if d.span is None or d.span.start <= len(self.text)]
+                self.said = here or self.said
+        if self.sound:
+            return
+        self.function = None
+        if self.word == "def":
+            self._read_header(known)
+
+    def _read(self, known: Known, text: str) -> None:
+        source = self._source(known.name, text)
+        reader, (_, expr), _ = read_source(source, lambda tokens: PartReader(source, tokens, known))
+        self.said = notes_of(reader, True)
+        self.function = next(iter(reader.functions.values()), None)
+        self.definitions = dict(reader.types)
+        self.constructors = list(reader.defined_ctors)
+        self.has_expression = expr is not None
+        at = reader.own_name
+        self.name_place = reader.place(at) if at is not None else None
+
+    def _read_header(self, known: Known) -> None:
+        """The function's type, where its header says it and is right."""
+        for found in tables().tokens.finditer(self.text):
+            if found[1] == "{":
+                break
+        else:
+            return
+        source = self._source(known.name, self.text[: found.start(1)] + "{ () }")
+        try:
+            reader = read_source(source, lambda tokens: PartReader(source, tokens, known))[0]
+        except RelayError:
+            return
+        function = next(iter(reader.functions.values()), None)
+        if function is not None and declares_its_type(function):
+            self.header = function
+
+
+class Known:
+    """What the parts of a text know of one another: the names of its functions and types, and the types' definitions."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: dict[str, GlobalVar] = {}
+        self.type_vars: dict[str, GlobalTypeVar] = {}
+        self.types = IRModule()
+
+
+class PartReader(Reader):
+    """Reads one part."""
+
+    def __init__(self, source: TokenSource, tokens: list[str], known: Known) -> None:
+        super().__init__(source, tokens, known.types)
+        self.known = known
+        self.globals = _over(known.functions)
+        self.versioned = True
+        self.own_name: int | None = None
+
+    def global_type(self, name: str, at: int, define: bool = False) -> GlobalTypeVar:
+        var = self.known.type_vars.get(name)
+        if var is None:
+            return super().global_type(name, at, define)
+        self.used_types.setdefault(name, at)
+        return var
+
+    def finish(self) -> None:
+        self.own_name = next(iter(self.defined_globals.values()), None)
+        self.defined_globals = _over(self.known.functions, self.defined_globals)
+        self.defined_types = _over(self.known.type_vars, self.defined_types)
+        super().finish()
+
+
+def _over(below: Mapping, above: dict | None = None) -> dict:
+    """A table in front of another one, of which it takes no copy."""
+    return ChainMap({} if above is None else above, below)  # type: ignore[arg-type,return-value]
+
+
+def cut(text: str, name: str) -> tuple[list[Part], bool]:
+    """The parts of a text, and whether its comments and strings end."""
+    source = TokenSource(name, text, tables())
+    if (open_at := source.blank_comments()) is not None:
+        source = TokenSource(name, text[:open_at], tables())
+        source.blank_comments()
+    starts: list[int] = []
+    heads: list[list[str]] = []  # the first word of each part and its name
+    mentions: list[set[str]] = [set()]
+    before = ""
+    for found in tables().tokens.finditer(source.scanned, source.begin):
+        token = found[1]
+        if not token or token[:2] in ("//", "/*"):
+            continue
+        if token in _BEGINS and before != "extern":
+            starts.append(found.start(1))
+            heads.append([token])
+            mentions.append(set())
+        elif heads and len(heads[-1]) == 1 and token != "type":
+            heads[-1].append(_name(token) if token[:1] == "@" else token.rstrip("([{"))
+        if token[:1] == "@":
+            mentions[-1].add(_name(token))
+        before = token
+    numbers = tables().numbers
+    closed = open_at is None and not (before[:1] == '"' and tables().kind_of(before) == numbers["BAD"])
+    begins = [0, *starts, len(text)]
+    parts = [Part(text[: begins[1]], mentions=frozenset(mentions[0]))]
+    for i, head in enumerate(heads):
+        called = head[1] if len(head) > 1 else ""
+        parts.append(Part(text[begins[i + 1] : begins[i + 2]], head[0], called, frozenset(mentions[i + 1])))
+    return parts, closed
+
+
+def _name(token: str) -> str:
+    token = token[1:].rstrip("(")
+    return string(token) if token[:1] == '"' else token
+
+
+__all__ = ["TYPES", "Known", "Part", "PartReader", "cut"]

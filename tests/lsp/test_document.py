@@ -1,0 +1,162 @@
+"""A text that is read by parts: the same is said of it as if it had been read anew."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from relaylang.diagnostics import Diagnostic
+from relaylang.lsp.analysis import Analysis, Whole
+from relaylang.lsp.document import Document, NotByParts, start_of
+from relaylang.lsp.parts import Part
+
+TEXT = """\
+#[version = "0.0.5"]
+// `def` in a comment begins nothing
+type Tree { Leaf(int32), Fork(Tree, Tree), }
+def @sum(%t: Tree) -> int32 {
+  match (%t) { Leaf(%n) => %n, Fork(%l, %r) => add(@sum(%l), @sum(%r)) }
+}
+/* def @no() { } */
+def @twice[A](%x: A, %"odd name": int32) -> (A, A) { let %f = fn (%y) { (%y, %x) }; %f(%x) }
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
+  let %y = nn.dense(%x, %w, units=4); // the end } "
+  %0 = nn.relu(%y);
+  %1 = @open(%0, meta[relay.Constant][0] /* ty=int32 */);
+  add(%0, %1)
+}
+def @open(%a, %b) { %a }
+def @last() -> int32 { @sum(Leaf(3)) }
+"""
+PIECES = [
+    *("{", "}", "(", ")", ";", ",", "%", "@", '"', "#", "//", "/*", "*/", "\n", "=>", "3", "x", "  "),
+    *("def ", "def @open() { 1 }\n", "let %z = 1;", "@sum", "@main", "nn.relu(%x)", "type T { A, B(T) }\n", "-> int32"),
+    *("%x", "match", 'import "prelude.rly"\n', "extern type Q\n"),
+]
+
+
+def edited(text: str, chance: random.Random) -> str:
+    at = chance.randrange(len(text))
+    if chance.random() < 0.5:
+        return text[:at] + chance.choice(PIECES) + text[at:]
+    count = chance.choice((1, 1, 2, 5, 20, 100))
+    if chance.random() < 0.6:
+        return text[:at] + text[at + count :]
+    other = chance.randrange(len(text))
+    return text[:at] + text[other : other + count] + text[at:]
+
+
+def told(found: list[Diagnostic]) -> list[object]:
+    """Diagnostics with the places that they have in the text."""
+    return sorted(
+        (
+            d.code, start_of(d), d.title, d.notes,
+            [(label.span.source.base + label.span.start, label.span.source.base + label.span.end, label.text) for label in d.labels],
+            (d.fix.span.source.base + d.fix.span.start, d.fix.replacement) if d.fix is not None else None,
+        )
+        for d in found
+    )  # fmt: skip
+
+
+def is_sound(found: list[Diagnostic]) -> bool:
+    return not any(d.severity == "error" for d in found)
+
+
+def opened(text: str) -> Document | None:
+    try:
+        return Document(text, "net.relay")
+    except NotByParts:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edits_say_what_reading_anew_says(seed: int) -> None:
+    chance = random.Random(seed)
+    texts = [TEXT]
+    document = opened(TEXT)
+    for _ in range(12):
+        back = len(texts) > 1 and chance.random() < 0.3
+        texts.append(texts[-2] if back else edited(texts[-1], chance))
+        anew = opened(texts[-1])
+        try:
+            document = document.changed(texts[-1]) if document is not None else anew
+        except NotByParts:
+            document = None
+        assert (document is None) == (anew is None)
+        if document is not None and anew is not None:
+            assert told(document.diagnostics) == told(anew.diagnostics)
+            assert is_sound(document.diagnostics) == is_sound(Whole(texts[-1], "net.relay").diagnostics)
+
+
+def functions(count: int) -> str:
+    lines = ["def @f0(%n: int32) -> int32 { %n }"]
+    lines += [f"def @f{i}(%n: int32) -> int32 {{\n  let %m = @f{i - 1}(%n);\n  add(%m, {i})\n}}" for i in range(1, count)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def parts_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the parts that are read."""
+    names: list[str] = []
+    read = Part.read
+
+    def counted(self: Part, *args: object) -> None:
+        names.append(self.name)
+        read(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Part, "read", counted)
+    return names
+
+
+def test_a_keystroke_concerns_one_function(parts_read: list[str]) -> None:
+    text = functions(300)
+    document = Document(text, "net.relay")
+    steps = {
+        "let %m = @f149(%n);": "let %m = @f149(%n, 1);",  # a wrong type
+        "@f149(%n, 1);": "@f149(%n, ;",  # wrong syntax
+        "@f149(%n, ;": "@g149(%n);",  # an unknown name
+        "@g149(%n);": "@f149(%n) ;",
+    }
+    for old, new in steps.items():
+        text = text.replace(old, new)
+        del parts_read[:], document.checker.looked_at[:]
+        document = document.changed(text)
+        assert is_sound(document.diagnostics) == (new == "@f149(%n) ;")
+        assert parts_read == ["f150"]
+        assert set(document.checker.looked_at) <= {"f150"}
+
+
+def test_a_name_that_goes_and_comes_concerns_those_that_mention_it(parts_read: list[str]) -> None:
+    text = functions(300)
+    document = Document(text, "net.relay")
+    for new, wrong in (("@other(%n: int32)", ["R0206"]), ("@f150(%n: int32)", []), ("@f150(%n: bool)", ["R0302", "R0302"])):
+        old = "@other(%n: int32)" if new.startswith("@f150(%n: int") else "@f150(%n: int32)"
+        text = text.replace(f"def {old}", f"def {new}")
+        del parts_read[:]
+        document = document.changed(text)
+        assert [d.code for d in document.diagnostics] == wrong or len(document.diagnostics) == len(wrong)
+        assert len(parts_read) <= 2
+    assert told(document.diagnostics) == told(Document(text, "net.relay").diagnostics)
+
+
+def test_types_of_sound_functions_are_known_beside_a_broken_one() -> None:
+    text = TEXT.replace("add(%0, %1)", "add(%0, ")
+    analysis = Analysis(text, "net.relay", before=Analysis(TEXT, "net.relay"))
+    types = {s.name: analysis.symbol_type(s) for s in analysis.scan.symbols if s.kind in ("variable", "function")}
+    assert not analysis.good
+    assert types["%n"] == "int32" and types["@sum"] == "fn (Tree[]) -> int32"
+    assert types["%y"] == "Tensor[(2, 4), float32]"  # as it was
+
+
+@pytest.mark.parametrize("text", ["%x", "add(%x, 1)", 'import "prelude.rly"\ndef @f() { 1 }', "def @f() { 1 }\n@f()", ""])
+def test_other_texts_are_read_as_a_whole(text: str) -> None:
+    with pytest.raises(NotByParts):
+        Document(text, "net.relay")
+    assert is_sound(Analysis(text, "net.relay").diagnostics)
+
+
+def test_a_function_that_is_defined_twice() -> None:
+    document = Document("def @f() { 1 }\ndef @g() { @f() }\n", "net.relay").changed("def @f() { 1 }\ndef @f() { @f() }\n")
+    (found,) = document.diagnostics
+    assert found.code == "R0205" and start_of(found) == 19
