@@ -58,6 +58,7 @@ from relaylang.ir.visit import (
     post_order,
     post_order_visit,
     rebuild,
+    rebuilt,
     rewrite,
     substitute,
 )
@@ -68,7 +69,7 @@ __all__ = [
     "PatternConstructor", "PatternTuple", "PatternVar", "PatternWildcard", "RawAttrs", "RefCreate", "RefRead",
     "RefType", "RefWrite", "TensorType", "Tuple", "TupleGetItem", "TupleType", "Type", "TypeCall", "TypeData",
     "TypeVar", "Var", "all_vars", "assert_structural_equal", "bound_vars", "children", "const", "free_vars",
-    "is_incomplete", "node_count", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rewrite",
+    "is_incomplete", "node_count", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rebuilt", "rewrite",
     "scalar_type", "structural_diff", "structural_equal", "structural_hash", "substitute", "type_text",
     "types_equal", "var",
 ]  # fmt: skip

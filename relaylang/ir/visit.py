@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from relaylang.ir.expr import (
     Call,
@@ -44,26 +45,36 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     return lister(expr) if lister is not None else ()
 
 
+#: On a stack of nodes: the one below it has had its children visited.
+_READY: Any = object()
+
+
 def post_order(expr: Expr) -> Iterator[Expr]:
     """Every node once, children before their parents, from left to right; variables and operators included."""
     done: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    stack: list[Expr] = [expr]
     listers = _CHILDREN
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
+        node = stack.pop()
+        if node is _READY:
+            yield stack.pop()
             continue
         key = id(node)
         if key in done:
             continue
         done.add(key)
+        if type(node) is Call:  # most nodes of most programs
+            stack += (node, _READY)
+            if id(node.op) not in done:
+                stack.append(node.op)
+            stack += node.args[::-1]
+            continue
         lister = listers.get(type(node))
         if lister is None:
             yield node
             continue
-        stack.append((node, True))
-        stack.extend([(child, False) for child in reversed(lister(node))])
+        stack += (node, _READY)
+        stack += lister(node)[::-1]
 
 
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], None]) -> None:
@@ -77,12 +88,14 @@ def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
 
     A rebuilt node keeps its span; its type is left for the checker.
     """
-    old = children(node)
-    if len(old) == len(new) and all(a is b for a, b in zip(old, new)):
+    # Expressions are equal where they are the same one.
+    if type(node) is Call:
+        if new[-1] is node.op and new[:-1] == node.args:
+            return node
+        return Call(new[-1], new[:-1], node.attrs, node.type_args, node.span)
+    if children(node) == new:
         return node
     match node:
-        case Call():
-            return Call(new[-1], new[:-1], node.attrs, node.type_args, node.span)
         case Tuple():
             return Tuple(new, node.span)
         case TupleGetItem():
@@ -105,6 +118,17 @@ def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
     raise AssertionError(f"{type(node).__name__} has no children")
 
 
+def rebuilt(node: Expr, done: Mapping[int, Expr]) -> Expr:
+    """The node with what stands in `done`, by its id, for each child; itself where that is the same."""
+    if type(node) is Call:
+        args, op = tuple([done[id(a)] for a in node.args]), done[id(node.op)]
+        if op is node.op and args == node.args:
+            return node
+        return Call(op, args, node.attrs, node.type_args, node.span)
+    inner = children(node)
+    return rebuild(node, tuple([done[id(c)] for c in inner])) if inner else node
+
+
 def rewrite(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     """Rebuild an expression bottom-up: `f(old, new)` gets each node and its copy with rewritten children.
 
@@ -113,8 +137,7 @@ def rewrite(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     """
     done: dict[int, Expr] = {}
     for node in post_order(expr):
-        new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
-        done[id(node)] = f(node, new)
+        done[id(node)] = f(node, rebuilt(node, done))
     return done[id(expr)]
 
 
