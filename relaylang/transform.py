@@ -235,8 +235,13 @@ def AnnotateSpans() -> Pass:
 
 
 def FoldScaleAxis() -> Pass:
-    """Factors of channels behind and in front of convolutions and matrix products move into their weights."""
-    return BuiltinPass("FoldScaleAxis", fold_scale_axis, 3)
+    """Factors of channels behind and in front of convolutions and matrix products move into their weights, which are
+    computed where they are constants."""
+    return BuiltinPass("FoldScaleAxis", lambda mod: _folded(mod, fold_scale_axis(mod)), 3)
+
+
+def _folded(old: IRModule, new: IRModule) -> IRModule:
+    return fold_constant(new, compute) if new is not old else new
 
 
 def BackwardFoldScaleAxis() -> Pass:

@@ -1,6 +1,6 @@
 """DeadCodeElimination: lets whose variables nothing needs are dropped; RemoveUnusedFunctions: so are functions.
 
-What may have an effect (making, reading or writing references, calls of unknown functions) stays, unless
+What may have an effect (reading or writing references, calls of unknown functions) stays, unless
 `ignore_impurity` says otherwise. A recursive function that only calls itself is not needed.
 """
 
@@ -21,7 +21,7 @@ def eliminate_dead_code(program: _P, inline_once: bool = False, ignore_impurity:
     """A module or expression without lets that nothing needs. `inline_once`: a variable that stands in one place has
     its value put there, unless that would move the value's computation into a function."""
     if isinstance(program, IRModule):
-        pure = frozenset() if ignore_impurity else pure_functions(program)
+        pure = frozenset() if ignore_impurity else pure_functions(program, making=False)
         return per_function(program, lambda f: _eliminate(f, inline_once, ignore_impurity, pure))  # type: ignore[return-value]
     return _eliminate(program, inline_once, ignore_impurity, frozenset())
 
@@ -31,7 +31,7 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
     lets = [node for node in order if isinstance(node, Let)]
     if not lets:
         return expr
-    impure = set() if ignore_impurity else may_have_effects(expr, pure)
+    impure = set() if ignore_impurity else may_have_effects(expr, pure, making=False)
     value_of = {let.variable: let.value for let in lets}
     needed: set[Var] = set()
     live: set[int] = set()
@@ -55,7 +55,7 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
                 stack.append(node.value)
         else:
             stack.extend(children(node))
-    once = _inlined(order, value_of, uses, impure) if inline_once else set()
+    once = _inlined(expr, live, value_of, uses, impure) if inline_once else set()
     done: dict[int, Expr] = {}
     for node in order:
         if isinstance(node, Var):
@@ -67,14 +67,14 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
     return done[id(expr)]
 
 
-def _inlined(order: list[Expr], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]) -> set[Var]:
-    """The variables that stand in one place, in the same function as their let, with values free of effects."""
+def _inlined(
+    expr: Expr, live: set[int], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]
+) -> set[Var]:
+    """The variables that stand in one place, in the same function as their let, with values free of effects: what reads no
+    reference may be computed later, or not at all."""
     once = {v for v, n in uses.items() if n == 1 and v in value_of and id(value_of[v]) not in impure}
-    if impure:
-        # Moving a value behind an effect that it does not see is right only where it reads nothing.
-        once = {v for v in once if isinstance(value_of[v], (Function, Var))}
     home: dict[Var, set[int]] = {}
-    stack: list[tuple[Expr, int]] = [(order[-1], 0)]
+    stack: list[tuple[Expr, int]] = [(expr, 0)]
     seen: set[tuple[int, int]] = set()
     while stack:
         node, function = stack.pop()
@@ -82,23 +82,18 @@ def _inlined(order: list[Expr], value_of: dict[Var, Expr], uses: dict[Var, int],
             if node in once:
                 home.setdefault(node, set()).add(function)
             continue
-        if (id(node), function) in seen:
+        if id(node) not in live or (id(node), function) in seen:
             continue
         seen.add((id(node), function))
         if isinstance(node, Let) and node.variable in once:
             home.setdefault(node.variable, set()).add(function)
         inside = id(node) if isinstance(node, Function) else function
         stack.extend([(c, inside) for c in children(node)])
-    return {
-        v
-        for v in once
-        if len(home.get(v, ())) == 1 or (isinstance(value_of[v], Function) and not _recursive(v, value_of[v]))
-        if not (isinstance(value_of[v], Function) and _recursive(v, value_of[v]))
-    }
+    return {v for v in once if len(home.get(v, ())) == 1 and not _recursive(v, value_of[v])}
 
 
 def _recursive(var: Var, value: Expr) -> bool:
-    return any(node is var for node in post_order(value))
+    return isinstance(value, Function) and any(node is var for node in post_order(value))
 
 
 def remove_unused_functions(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:

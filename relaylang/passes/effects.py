@@ -33,14 +33,15 @@ def has_references(expr: Expr) -> bool:
     return False
 
 
-def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset()) -> set[int]:
+def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset(), making: bool = True) -> set[int]:
     """The nodes (by id) whose evaluation may make, read or write a reference, or that hold such a node.
 
+    Without `making`, to make one is no effect: so it is where nobody needs the reference.
+
     A call counts if its function is not known: operators, constructors and the functions in `pure` have no effects; a
-    function that is called where it stands, or by the name that a let gave it before, has its body's. A function that
-    is only made has none.
+    function that is called where it stands, or by the name that a let gave it before, has its body's, and where it
+    calls itself, what else it does. A function that is only made has none.
     """
-    found: set[int] = set()
     order = list(post_order(expr))
     bound: dict[Var, Expr] = {}
     # Uses stand before the lets around them in this order: from the outermost in, another name is resolved at once.
@@ -48,9 +49,32 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset()) -> se
         if isinstance(node, Let):
             value = node.value
             bound[node.variable] = bound.get(value, value) if isinstance(value, Var) else value
+    # Functions that call themselves are taken for pure, until they turn out not to be; who is wrong is asked again.
+    wrong: set[int] = set()
+    for _ in range(_ROUNDS):
+        found, itself = _effects(order, bound, pure, making, wrong)
+        more = {at for at, body in itself.items() if body in found and at not in wrong}
+        if not more:
+            return found
+        wrong |= more
+    return _effects(order, bound, pure, making, None)[0]
+
+
+#: How often functions that call themselves, inside one another, are looked at before they all count as unknown.
+_ROUNDS = 4
+
+
+def _effects(
+    order: list[Expr], bound: dict[Var, Expr], pure: frozenset[GlobalVar], making: bool, wrong: set[int] | None
+) -> tuple[set[int], dict[int, int]]:
+    """The nodes with effects, and the functions that call themselves, each with its body. Those in `wrong` (all, where
+    it is None) are unknown to themselves."""
+    found: set[int] = set()
+    itself: dict[int, int] = {}
     seen: set[int] = set()
+    effects = _REFERENCES if making else _REFERENCES[1:]
     for node in order:
-        if isinstance(node, _REFERENCES):
+        if isinstance(node, effects):
             found.add(id(node))
         elif isinstance(node, Function):
             seen.add(id(node))
@@ -58,30 +82,32 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset()) -> se
             op = bound.get(node.op, node.op) if isinstance(node.op, Var) else node.op
             known = isinstance(op, (Op, Constructor)) or (isinstance(op, GlobalVar) and op in pure)
             if isinstance(op, Function) and op.body is not None:
-                known = id(op) in seen and id(op.body) not in found
+                if id(op) in seen:
+                    known = id(op.body) not in found
+                else:
+                    itself[id(op)] = id(op.body)
+                    known = wrong is not None and id(op) not in wrong
             if not known or any([id(a) in found for a in node.args]):
                 found.add(id(node))
         elif any([id(c) in found for c in children(node)]):
             found.add(id(node))
-    return found
+    return found, itself
 
 
-def pure_functions(module: IRModule) -> frozenset[GlobalVar]:
-    """The module's functions that have no effects, as far as can be told: they use no references, call no function
-    values, and call only functions of which the same is true."""
+def pure_functions(module: IRModule, making: bool = True) -> frozenset[GlobalVar]:
+    """The module's functions that have no effects, as far as can be told: they use no references (without `making`,
+    they may make some), call no functions that are not known, and mention only functions of which the same is true."""
     calls: dict[GlobalVar, set[GlobalVar]] = {}
     impure: list[GlobalVar] = []
+    all_of_them = frozenset(module.functions)
     for name, function in module.functions.items():
         called = calls[name] = set()
         if function.body is None:
             impure.append(name)
             continue
-        for node in post_order(function):
-            if isinstance(node, GlobalVar):
-                called.add(node)
-            elif isinstance(node, _REFERENCES) or (isinstance(node, Call) and isinstance(node.op, Var)):
-                impure.append(name)
-                break
+        called.update([n for n in post_order(function) if isinstance(n, GlobalVar)])
+        if id(function.body) in may_have_effects(function.body, all_of_them, making):
+            impure.append(name)
     callers: dict[GlobalVar, list[GlobalVar]] = {}
     for name, called in calls.items():
         for callee in called:

@@ -3,7 +3,7 @@
 Backward: `multiply(conv(x, w), s)` is `conv(x, w * s)` with the factors along the weight's outputs. Forward:
 `conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels
 (which are scaled, too) and, where all factors are known to be positive, relu and leaky_relu. Values that are used
-elsewhere stay as they are. FoldConstant computes the new weights.
+elsewhere stay as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _flat(expr: Expr, extent: int) -> Expr:
     assert ty is not None
     if ty.shape == (extent,):
         return expr
-    return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
+    others = [i for i, d in enumerate(ty.shape) if d != extent]
+    return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
 
 
 def _factors(factor: Expr, shape: tuple[int, ...], axis: int) -> _Factors | None:
@@ -76,7 +77,7 @@ def _weight_times(weight: Expr, factors: _Factors, axis: int) -> Expr:
     factor = factors.vector
     if behind:
         wide = TensorType((factors.extent, *[1] * behind), ty.dtype)
-        factor = op_call("reshape", [factor], wide, newshape=[factors.extent, *[1] * behind])
+        factor = op_call("expand_dims", [factor], wide, axis=1, num_newaxis=behind)
     return op_call("multiply", [weight, factor], ty)
 
 
@@ -91,7 +92,12 @@ def _conv_axes(call: Call, which: str) -> tuple[int, int] | None:
     if any(c.islower() for c in data_layout + kernel_layout) or which not in kernel_layout:
         return None
     if attrs.groups != 1 and which == "I":
-        return None
+        weight = static_shape(call.args[1].checked_type)
+        if weight is None or "O" not in kernel_layout:
+            return None
+        if (weight[kernel_layout.index("O")], weight[kernel_layout.index("I")]) != (attrs.groups, 1):
+            return None
+        which = "O"  # a kernel for each channel: inputs are outputs
     return data_layout.index("C"), kernel_layout.index(which)
 
 

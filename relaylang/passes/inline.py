@@ -16,7 +16,7 @@ _P = TypeVar("_P", IRModule, Expr)
 def inline(mod: IRModule) -> IRModule:
     """A typed module without the functions marked `Inline`, whose calls have their bodies in place.
 
-    Recursive ones, and those whose names are used other than in calls, stay. A function of another compiler is put in
+    Recursive ones, those that nobody calls, and those whose names are used other than in calls, stay. A function of another compiler is put in
     place as it is and called there.
     """
     recursive = recursive_functions(mod)
@@ -35,7 +35,8 @@ def inline(mod: IRModule) -> IRModule:
             func = mod.functions[gv]
             opaque = is_opaque(func) and gv not in marked
             done[gv] = func if opaque else _inlined(func, by_name, done)
-    kept = {gv: done[gv] for gv in mod.functions if gv not in marked or gv.name_hint == "main"}
+    called = {callee.name_hint for calls in graph.values() for callee in calls}
+    kept = {gv: done[gv] for gv in mod.functions if gv not in marked or gv.name_hint not in called}
     used = {n.name_hint for f in kept.values() if f.body is not None for n in post_order(f) if isinstance(n, GlobalVar)}
     kept.update({gv: done[gv] for gv in marked if gv.name_hint in used})
     return mod.with_functions({gv: kept[gv] for gv in mod.functions if gv in kept})

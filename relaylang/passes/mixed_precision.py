@@ -1,8 +1,8 @@
 """ToMixedPrecision: products in 16 bits, what would lose too much in 32, and the rest as its operands are.
 
 Operators are of three kinds: those that always take 16 bits (convolutions, matrix products), those that never do
-(exponentials, sums of many numbers), and those that follow: in 16 bits if some operand is and no other one would have
-to be computed in 32. Constants and parameters are cast where they are used. Results of functions that others call keep their type.
+(exponentials, sums of many numbers), and those that follow: in 16 bits if all their operands are, or can be cast for
+nothing: constants and variables are cast where they are used. Results of functions that others call keep their type.
 """
 
 from __future__ import annotations
@@ -38,21 +38,34 @@ ALWAYS = frozenset({
     "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
     "nn.dense", "nn.batch_matmul", "nn.matmul",
 })  # fmt: skip
+NEVER = frozenset({
+    "exp", "power", "erf", "nn.cross_entropy", "nn.cross_entropy_with_logits", "nn.softmax", "nn.l2_normalize", "arange",
+    "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d", "nn.adaptive_avg_pool3d", "sum", "mean",
+    "variance", "nn.layer_norm",
+})  # fmt: skip
+#: Those that are known to follow. What is on no list follows, too, unless that is to be an error.
 FOLLOW = frozenset({
     "add", "subtract", "multiply", "divide", "nn.bias_add", "nn.batch_norm", "sqrt", "max", "min", "maximum", "minimum",
     "nn.relu", "nn.leaky_relu", "nn.prelu", "nn.dropout", "sigmoid", "tanh", "fast_tanh", "fast_exp", "fast_erf", "clip",
     "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d",
-    "nn.global_max_pool2d", "transpose", "reshape", "squeeze", "expand_dims", "concatenate", "stack", "split",
-    "strided_slice", "nn.batch_flatten", "nn.pad", "copy", "broadcast_to", "repeat", "tile", "where", "take",
-    "nn.depth_to_space", "nn.space_to_depth", "negative", "abs", "zeros_like", "ones_like", "image.resize2d",
+    "nn.global_max_pool2d", "nn.adaptive_max_pool1d", "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d", "transpose",
+    "reshape", "dyn.reshape", "squeeze", "expand_dims", "concatenate", "stack", "split", "strided_slice",
+    "dyn.strided_slice", "nn.batch_flatten", "nn.pad", "copy", "cast", "cast_like", "broadcast_to", "broadcast_to_like",
+    "dyn.broadcast_to", "repeat", "tile", "dyn.tile", "where", "argwhere", "take", "scatter_elements", "scatter_nd", "zeros",
+    "full", "dyn.full", "nn.depth_to_space", "nn.space_to_depth", "less", "greater", "less_equal", "greater_equal",
+    "shape_of", "argmax", "argmin", "negative", "abs", "zeros_like", "ones_like", "image.resize2d",
 })  # fmt: skip
+#: Followers whose result has another element type than their operands.
+_OWN_DTYPE = frozenset({"cast", "cast_like", "zeros", "full", "dyn.full"})
+#: The largest numbers that a limit of a clip may be.
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38}
 
 
 def to_mixed_precision(
     mod: IRModule, mixed_precision_type: str = "float16", missing_op_mode: int = 1, keep_output: bool = False
 ) -> IRModule:
     """A typed module with products in 16 bits. `missing_op_mode`: what becomes of operators that are on no list: 0 is an
-    error, 1 and 2 leave them in 32 bits. `keep_output`: functions return the element types that they did."""
+    error, with 1 and 2 they follow their operands. `keep_output`: functions return the element types that they did."""
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise RelayError(error("R0501", f"ToMixedPrecision takes float16 and bfloat16, not {mixed_precision_type}"))
     called = {gv.name_hint for calls in call_graph(mod).values() for gv in calls}
@@ -114,8 +127,6 @@ class _Mixed:
                 new = self.call(node, inner, cheap)
             elif isinstance(node, (Tuple, TupleGetItem)):
                 new = rebuild(node, tuple(inner))
-                if isinstance(node, Tuple) and all(id(f) in cheap for f in node.fields):
-                    cheap.add(id(node))
             else:
                 # Control flow, functions and references keep the types that they have.
                 new = rebuild(node, tuple([self.back(i, c) for i, c in zip(inner, children(node))]))
@@ -158,28 +169,37 @@ class _Mixed:
         assert isinstance(node.op, Op)
         name, args = node.op.name, inner[:-1]
         floats = [i for i, a in enumerate(node.args) if self.wide_one(a)]
-        if name in ALWAYS and floats:
-            to_small = True
-        elif name in FOLLOW:
-            small = [i for i in floats if self.small_one(args[i])]
-            to_small = bool(small) and all(i in small or id(node.args[i]) in cheap for i in floats)
-        else:
-            if self.missing == 0 and floats and not name.startswith(("nn.", "qnn.")) and name not in _KNOWN:
-                raise RelayError(error("R0501", f"ToMixedPrecision has no rule for {name}", node.span))
+        if self.missing == 0 and floats and name not in ALWAYS | FOLLOW | NEVER:
+            raise RelayError(error("R0501", f"ToMixedPrecision has no rule for {name}", node.span))
+        if name in NEVER or not self.fits(node):
             to_small = False
+        else:
+            to_small = name in ALWAYS or all(id(node.args[i]) in cheap or not self.wide_one(args[i]) for i in floats)
+        made = self.made_call(node, args, floats, to_small)
+        if made.checked_type is None and any(d.severity == "error" for d in infer(made, fragment=True, module=self.mod)):
+            made = self.made_call(node, args, floats, False)  # an operator that does not take 16 bits
+        return made
+
+    def fits(self, node: Call) -> bool:
+        """Whether the numbers among a call's attributes are numbers in 16 bits, too."""
+        largest = _LARGEST[self.small]
+        limits = [getattr(node.attrs, n) for n in ("a_min", "a_max") if hasattr(node.attrs, n)]
+        return all(-largest <= n <= largest for n in limits)
+
+    def made_call(self, node: Call, args: list[Expr], floats: list[int], to_small: bool) -> Call:
+        assert isinstance(node.op, Op)
         dtype = self.small if to_small else "float32"
         cast = [self.cast(a, dtype) if i in floats else a for i, a in enumerate(args)]
         attrs = node.attrs
-        if to_small and attrs is not None and "out_dtype" in type(attrs).schema and _is_float(node.checked_type):
+        field = "dtype" if node.op.name in ("zeros", "ones", "full") else "out_dtype"
+        if to_small and attrs is not None and field in type(attrs).schema and _is_float(node.checked_type):
             values = {n: getattr(attrs, n) for n in type(attrs).schema}
-            attrs = make_attrs(type(attrs), {**values, "out_dtype": self.small})
+            attrs = make_attrs(type(attrs), {**values, field: self.small})
         if attrs is node.attrs and all(a is b for a, b in zip(cast, node.args)):
             return node
         made = Call(node.op, cast, attrs, node.type_args, node.span)
         ty = tensor_type(node)
-        if ty is not None:
+        if ty is not None and (not to_small or node.op.name in ALWAYS | FOLLOW - _OWN_DTYPE):
             made.checked_type = TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty
         return made
 
-
-_KNOWN = frozenset({"exp", "power", "erf", "arange", "sum", "mean", "variance", "log", "cast"})

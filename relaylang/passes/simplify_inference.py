@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.ir import Call, Expr, TensorType, TupleGetItem, children, post_order, rebuild
+from relaylang.ir import Call, Expr, TensorType, TupleGetItem, post_order, rebuilt
 from relaylang.ops.record import Op
 from relaylang.passes.build import op_call, scalar
 
@@ -43,7 +43,7 @@ def _batch_norm(call: Call, ty: TensorType) -> Expr:
 
 def _normalised(data: Expr, ty: TensorType, axes: Sequence[int], epsilon: float) -> Expr:
     """`(data - mean) / sqrt(variance + epsilon)` over some axes."""
-    kept = TensorType([1 if i in axes else d for i, d in enumerate(ty.shape)], ty.dtype)
+    kept = TensorType([1 if i in axes or i - len(ty.shape) in axes else d for i, d in enumerate(ty.shape)], ty.dtype)
     mean = op_call("mean", [data], kept, axis=list(axes), keepdims=True)
     var = op_call("variance", [data, mean], kept, axis=list(axes), keepdims=True)
     root = op_call("sqrt", [op_call("add", [var, scalar(epsilon, ty.dtype)], kept)], kept)
@@ -62,8 +62,9 @@ def _affine(out: Expr, call: Call, ty: TensorType, axis: int) -> Expr:
 
 
 def _layer_norm(call: Call, ty: TensorType) -> Expr:
-    axis = call.attrs.axis % len(ty.shape)
-    return _affine(_normalised(call.args[0], ty, [axis], call.attrs.epsilon), call, ty, axis)
+    axis = call.attrs.axis
+    out = _normalised(call.args[0], ty, [axis], call.attrs.epsilon)  # as TVM, with the axis as it is written
+    return _affine(out, call, ty, axis % len(ty.shape))
 
 
 def _instance_norm(call: Call, ty: TensorType) -> Expr:
@@ -107,7 +108,7 @@ def simplify_expr(expr: Expr) -> Expr:
     """Simplify one typed expression; see `simplify_inference`."""
     done: dict[int, Expr] = {}
     for old in post_order(expr):
-        new = rebuild(old, tuple([done[id(c)] for c in children(old)]))
+        new = rebuilt(old, done)
         if new is not old:
             new.checked_type = old.checked_type
         replaced: Expr | None = None

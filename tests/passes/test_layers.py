@@ -67,6 +67,13 @@ def test_factors_that_cannot_move_stay(make: Any) -> None:
     assert "multiply" in ops(mod)
 
 
+def test_factors_in_front_of_a_kernel_for_each_channel_go_into_it() -> None:
+    x = Var("x", X)
+    scaled = op_call("multiply", [x, numbers(4, 1, 1, low=0.1)])
+    node = op_call("nn.conv2d", [scaled, numbers(4, 1, 3, 3)], kernel_size=[3, 3], channels=4, groups=4)
+    assert ops(after("FoldScaleAxis", IRModule.from_expr(Function([x], node)))) == ["nn.conv2d"]
+
+
 def test_factors_of_dense_layers_and_chains_move() -> None:
     x = Var("x", TensorType((2, 3)))
     node = op_call("nn.dense", [x, numbers(5, 3)], units=5)

@@ -114,12 +114,36 @@ def test_dead_lets_go_and_effects_stay() -> None:
     assert sum(isinstance(n, Let) for n in post_order(once["main"])) == 1
 
 
+def test_references_that_nobody_needs_and_loops_without_effects_go() -> None:
+    text = main("""
+      let %r = ref(%x);
+      let %loop = fn (%i: int32, %a: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {
+        if (less(%i, 1)) { %a } else { %loop(subtract(%i, 1), exp(%a)) }
+      };
+      let %dead = %loop(2, %x);
+      tanh(%x)""")
+    assert_structural_equal(after("DeadCodeElimination", text), module(main("tanh(%x)")))
+    kept = text.replace("%a } else", "ref_write(%r, %a); %a } else")
+    assert not structural_equal(after("DeadCodeElimination", kept), module(main("tanh(%x)")))
+
+
+def test_what_stands_once_is_put_there_also_beside_effects() -> None:
+    text = main("let %r = ref(%x); let %a = exp(%x); ref_write(%r, tanh(%x)); let %b = negative(%a); add(%b, ref_read(%r))")
+    mod = after("DeadCodeElimination(inline_once=True)", text)
+    assert [n.variable.name_hint for n in post_order(mod["main"]) if isinstance(n, Let)] == ["_", "r"]
+
+
 CALLS = """
 def @twice(%a: Tensor[(2, 3), float32], Inline=1) { let %t = add(%a, %a); %t }
 def @other(%a: Tensor[(2, 3), float32]) { @unused(%a) }
 def @unused(%a: Tensor[(2, 3), float32]) { %a }
 def @main(%x: Tensor[(2, 3), float32]) { add(@twice(%x), @twice(exp(%x))) }
 """
+
+
+def test_marked_functions_that_nobody_calls_stay() -> None:
+    mod = after("Inline", CALLS + "def @entry(%a: Tensor[(2, 3), float32], Inline=1) { @other(%a) }")
+    assert "entry" in mod and "twice" not in mod
 
 
 def test_functions_are_inlined_and_unused_ones_go() -> None:

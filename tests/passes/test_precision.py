@@ -187,6 +187,14 @@ def test_results_are_in_16_bits_but_of_functions_that_others_call() -> None:
         InferType()(ToMixedPrecision()(mod))
 
 
+def test_operators_follow_parameters_and_constants() -> None:
+    x = Var("x", TensorType((2, 4)))
+    first = op_call("nn.bias_add", [x, const(np.ones(4, "float32"))])
+    body = Tuple([op_call("rsqrt", [first]), op_call("clip", [first], a_min=-1e9, a_max=1.0), op_call("sum", [first])])
+    new = InferType()(ToMixedPrecision()(InferType()(IRModule.from_expr(Function([x], body)))))
+    assert [t.dtype for t in new["main"].checked_type.ret_type.fields] == ["float16", "float32", "float32"]
+
+
 def test_wrong_types_are_told() -> None:
     with pytest.raises(RelayError):
         ToMixedPrecision("int8")(layered())
