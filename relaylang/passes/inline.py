@@ -16,8 +16,8 @@ _P = TypeVar("_P", IRModule, Expr)
 def inline(mod: IRModule) -> IRModule:
     """A typed module without the functions marked `Inline`, whose calls have their bodies in place.
 
-    Recursive ones, those that nobody calls, and those whose names are used other than in calls, stay. A function of another compiler is put in
-    place as it is and called there.
+    Recursive ones, those that nobody calls, and those whose names are used other than in calls, stay. A function of
+    another compiler is put in place as it is and called there.
     """
     recursive = recursive_functions(mod)
     marked = {
