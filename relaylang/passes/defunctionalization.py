@@ -266,10 +266,11 @@ class _FirstOrder:
         for ty, (gtv, name, constructors, targets) in list(self.kinds.items()):
             assert isinstance(ty, FuncType)
             types[gtv] = TypeData(gtv, (), constructors)
-            if not constructors:
-                continue
             value = Var("f", TypeCall(gtv, []))
             params = [Var(f"p{i}", self.encoded(t)) for i, t in enumerate(ty.arg_types)]
+            if not constructors:  # no function is of this type: what would call one has no value to do it with
+                functions[name] = Function([value, *params], Call(name, [value, *params]), self.encoded(ty.ret_type))
+                continue
             clauses = []
             for constructor, target in zip(constructors, targets):
                 held = [Var(f"x{i}") for i in range(len(constructor.inputs))]
@@ -299,7 +300,6 @@ def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRMo
     first = _FirstOrder(known)
     new = {gv: f if is_opaque(f) else first.function(f) for gv, f in known.functions.items()}
     functions, types = first.applies()
-    # A type of functions that no function has is never called: what would call it stays as a function without clauses.
     return IRModule({**new, **first.lifted, **functions}, {**known.type_definitions, **types}, mod.attrs)
 
 

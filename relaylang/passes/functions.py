@@ -112,7 +112,8 @@ def _captured(func: Function, own: Var | None) -> tuple[Var, ...]:
             continue
         seen.add(id(node))
         order.append(node)
-        stack.extend(reversed(children(node)))
+        inner = children(node)
+        stack.extend(reversed((inner[-1], *inner[:-1]) if isinstance(node, Call) else inner))  # TVM's order: callee first
     for node in order:
         if isinstance(node, Function):
             bound.update(node.params)

@@ -71,3 +71,13 @@ def test_other_forms_are_told(text: str) -> None:
     with pytest.raises(RelayError) as wrong:
         Defunctionalization()(mod)
     assert wrong.value.diagnostics[0].code == "R0515"
+
+
+def test_a_type_of_functions_without_a_function() -> None:
+    text = """
+    def @unused(%f: fn (int32) -> int32, %x: int32) -> int32 { %f(%x) }
+    def @main(%n: int32) -> int32 { let %g = fn (%a: bool) { %a }; if (%g(True)) { %n } else { 0 } }
+    """
+    new = run(InferType()(relay.parse(text)))
+    assert evaluate(new, np.int32(4)) == 4
+    assert relay.parse(relay.astext(new)) is not None
