@@ -156,38 +156,6 @@ def test_functions_are_inlined_and_unused_ones_go() -> None:
     assert [gv.name_hint for gv in some.functions] == ["other", "unused"]
 
 
-# ---- SimplifyExpr
-
-
-@pytest.mark.parametrize(
-    "body, left",
-    [
-        ("reshape(reshape(%x, newshape=[3, 2]), newshape=[6])", ["reshape"]),
-        ("reshape(%x, newshape=[2, 3])", []),
-        ("transpose(transpose(%x, axes=[1, 0]), axes=[1, 0])", []),
-        ("transpose(transpose(%x, axes=None), axes=None)", []),
-        ('cast(%x, dtype="float32")', []),
-        ('cast(cast(cast(%x, dtype="int8"), dtype="int32"), dtype="float32")', ["cast", "cast"]),
-        ("clip(clip(%x, a_min=-1f, a_max=5f), a_min=0f, a_max=9f)", ["clip"]),
-        ("multiply(add(%x, 0f), 1f)", []),
-        ("divide(subtract(%x, 0f), 1f)", []),
-        ("add(%x, zeros_like(%x))", []),
-        ("multiply(%x, ones(shape=[2, 3], dtype=\"float32\"))", []),
-        ("add(%x, full(2f, shape=[2, 3], dtype=\"float32\"))", ["add"]),
-        ("add(%x, %x)", ["multiply"]),
-        ("add(add(add(%x, 1f), 2f), 3f)", ["add"]),
-        ("multiply(add(%x, 1f), 3f)", ["multiply", "add"]),
-        ("%a = exp(%x); add(add(multiply(%x, %x), multiply(multiply(%x, %a), 2f)), multiply(%a, %a))",
-         ["exp", "add", "multiply"]),
-        ("divide(1f, sqrt(exp(%x)))", ["exp", "rsqrt"]),
-        ("cast_like(reshape_like(%x, %x), %x)", []),
-        ("%0 = (%x, exp(%x)); %0.0", []),
-    ],
-)  # fmt: skip
-def test_expressions_are_simplified(body: str, left: list[str]) -> None:
-    assert ops(after("SimplifyExpr", main(body))) == left
-
-
 # ---- CanonicalizeOps, CanonicalizeCast, DefuseOps, FastMath, DivToMul
 
 

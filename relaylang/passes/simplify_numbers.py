@@ -1,0 +1,278 @@
+"""SimplifyExpr's rules of arithmetic: neutral elements, constants that meet, products of sums, tensors of one number.
+
+Whole numbers wrap, so that every rule of a ring holds for them exactly. Rules that reorder float arithmetic are TVM's, too;
+they are used where no constant becomes infinite, nan or too small on the way, so that results differ by rounding alone
+(and zeros in their sign).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, TensorType
+from relaylang.ops import OPS
+from relaylang.ops.record import Op, OpPattern
+from relaylang.passes.build import op_call
+from relaylang.passes.rewriting import static_shape, tensor_type
+
+#: `(call, its type)` to an expression of that type, or None.
+Rule = Callable[[Call, TensorType], "Expr | None"]
+_FULL = frozenset({"full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
+#: Operators of two operands that are broadcast.
+BROADCAST = [name for name, op in OPS.items() if op.pattern == OpPattern.BROADCAST and op.args == ("lhs", "rhs")]
+
+
+def name_of(expr: Expr) -> str:
+    return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+def is_whole(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def typed(value: np.ndarray, dtype: str) -> Constant:
+    made = Constant(value, dtype=dtype)
+    made.checked_type = TensorType(value.shape, dtype)
+    return made
+
+
+def number(value: float | Fraction, dtype: str) -> Constant:
+    exact = int(value) if is_whole(dtype) else float(value)
+    return typed(np.asarray(exact).astype(np.dtype(dtype)), dtype)
+
+
+# ---- tensors of one number
+
+
+def _filled(expr: Expr) -> np.ndarray | None:
+    """The number, in the element type, that fills a tensor."""
+    name, ty = name_of(expr), tensor_type(expr)
+    if name not in _FULL or ty is None or not isinstance(expr, Call) or static_shape(ty) is None:
+        return None
+    if name.startswith(("zeros", "ones")):
+        return np.asarray(int(name.startswith("ones"))).astype(np.dtype(ty.dtype))
+    value = expr.args[0 if name == "full" else 1]
+    if not isinstance(value, Constant) or value.data.size != 1 or value.data.dtype.kind not in "fiub":
+        return None
+    with np.errstate(all="ignore"):
+        made = value.data.reshape(()).astype(np.dtype(ty.dtype))
+        kept = made.astype(value.data.dtype) == value.data.reshape(())
+    return made if kept else None
+
+
+def _holds(expr: Expr, wanted: int) -> bool:
+    """Whether a tensor of known extents is this number everywhere."""
+    if isinstance(expr, Constant):
+        data = expr.data
+        known = data.size > 0 and data.dtype.kind in "fiu" and data.flat[0] == wanted
+        return bool(known and np.all(data == wanted))
+    value = _filled(expr)
+    return value is not None and value.dtype.kind in "fiu" and bool(value == wanted)
+
+
+def identity(call: Call, ty: TensorType) -> Expr | None:
+    """x + 0, x - 0, x * 1, x / 1 and the mirror images of the first and third, where x has the result's type."""
+    name, (x, y) = name_of(call), call.args
+    neutral = 1 if name in ("multiply", "divide") else 0
+    if tensor_type(x) == ty and _holds(y, neutral):
+        return x
+    if name in ("add", "multiply") and tensor_type(y) == ty and _holds(x, neutral):
+        return y
+    return None
+
+
+def fill_operand(call: Call, ty: TensorType) -> Expr | None:
+    """x + full(c) = x + c, and so for every operator that broadcasts: a scalar does where the other has the whole shape."""
+    for i in (0, 1):
+        other, value = tensor_type(call.args[1 - i]), None
+        if other is not None and other.shape == ty.shape:
+            value = _filled(call.args[i])
+        if value is not None:
+            args = list(call.args)
+            args[i] = typed(value, tensor_type(call.args[i]).dtype)  # type: ignore[union-attr]
+            return Call(call.op, args, call.attrs, call.type_args, call.span)
+    return None
+
+
+# ---- sums and products
+
+
+def double(call: Call, ty: TensorType) -> Expr | None:
+    """x + x = x * 2"""
+    x, y = call.args
+    if x is y and not isinstance(x, Constant) and (is_float(ty.dtype) or is_whole(ty.dtype)):
+        return op_call("multiply", [x, number(2, ty.dtype)], ty)
+    return None
+
+
+def _with_constant(call: Expr, name: str) -> tuple[Expr, Constant] | None:
+    """The two operands of a call of `name`, the constant one last."""
+    if name_of(call) != name or not isinstance(call, Call):
+        return None
+    x, c = call.args
+    if isinstance(x, Constant):
+        x, c = c, x
+    return (x, c) if isinstance(c, Constant) and not isinstance(x, Constant) else None
+
+
+def _joined(name: str, c: Constant, d: Constant) -> Constant | None:
+    """The sum or product of two constants, where it says as much as they do."""
+    if c.dtype != d.dtype or not (is_whole(c.dtype) or is_float(c.dtype)):
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            value = np.asarray((np.add if name == "add" else np.multiply)(c.data, d.data)).astype(c.data.dtype)
+        except ValueError:
+            return None
+        if is_float(c.dtype):
+            wide = np.abs(value.astype(np.float64))
+            least = float(np.finfo(value.dtype).tiny) if value.dtype.kind == "f" else 2.0**-126
+            small = (wide < least) & (wide > 0) if name == "add" else (wide < least) & (c.data != 0) & (d.data != 0)
+            if not np.isfinite(wide).all() or bool(np.any(small)):
+                return None
+    return typed(value, c.dtype)
+
+
+def constants_together(call: Call, ty: TensorType) -> Expr | None:
+    """(x + c) + d = x + (c + d), and the same for products."""
+    name = name_of(call)
+    outer = _with_constant(call, name)
+    inner = _with_constant(outer[0], name) if outer is not None else None
+    if outer is None or inner is None:
+        return None
+    joined = _joined(name, inner[1], outer[1])
+    return op_call(name, [inner[0], joined], ty) if joined is not None else None
+
+
+def _broadcast(x: TensorType | None, c: Constant) -> TensorType | None:
+    """The type of a tensor with a constant broadcast to it."""
+    if x is None:
+        return None
+    shape = static_shape(x)
+    if shape is not None:
+        return TensorType(np.broadcast_shapes(shape, c.data.shape), x.dtype)
+    behind = x.shape[len(x.shape) - c.data.ndim :]
+    fits = c.data.ndim <= len(x.shape) and all(d in (1, e) for d, e in zip(c.data.shape, behind))
+    return x if fits else None
+
+
+def product_of_sum(call: Call, ty: TensorType) -> Expr | None:
+    """(x + c) * d = x * d + c * d for constants c and d"""
+    outer = _with_constant(call, "multiply")
+    inner = _with_constant(outer[0], "add") if outer is not None else None
+    if outer is None or inner is None:
+        return None
+    added, between = _joined("multiply", inner[1], outer[1]), _broadcast(tensor_type(inner[0]), outer[1])
+    if added is None or between is None:
+        return None
+    product = op_call("multiply", [inner[0], outer[1]], between)
+    return op_call("add", [constants_together(product, between) or product, added], ty)
+
+
+# ---- a x x + b x y + c y y
+
+
+def _factors(term: Expr) -> tuple[Fraction, list[Expr]] | None:
+    """A product of few operands as a number and what is none."""
+    leaves, todo = [], [(term, 0)]
+    while todo:
+        expr, depth = todo.pop()
+        if name_of(expr) == "multiply" and isinstance(expr, Call) and depth < 3:
+            todo += [(a, depth + 1) for a in expr.args]
+        else:
+            leaves.append(expr)
+    scale, rest = Fraction(1), []
+    for leaf in leaves:
+        if isinstance(leaf, Constant) and leaf.data.ndim == 0 and leaf.data.dtype.kind in "fiu":
+            value = leaf.data.item()
+            if not np.isfinite(value):
+                return None
+            scale *= Fraction(value)
+        else:
+            rest.append(leaf)
+    return (scale, rest) if len(rest) == 2 else None
+
+
+def _root(value: Fraction) -> Fraction | None:
+    """The square root of a fraction that is a square."""
+    if value < 0:
+        return None
+    top, bottom = isqrt(value.numerator), isqrt(value.denominator)
+    return Fraction(top, bottom) if top * top == value.numerator and bottom * bottom == value.denominator else None
+
+
+def _exact(value: Fraction, dtype: str) -> bool:
+    """Whether an element type has this number, and it is of a size that does no harm."""
+    if abs(value) > 1 << 16:
+        return False
+    if is_whole(dtype):
+        info = np.iinfo(dtype)
+        return value.denominator == 1 and info.min <= value <= info.max
+    return bool(Fraction(float(np.asarray(float(value)).astype(np.dtype(dtype)))) == value)
+
+
+def binomial(call: Call, ty: TensorType) -> Expr | None:
+    """a x x + b x y + c y y = a (x + p y) (x + q y), or with x and y exchanged, where a, p and q are exact."""
+    left, right = call.args
+    if name_of(left) != "add":
+        left, right = right, left
+    if name_of(left) != "add" or not isinstance(left, Call) or not (is_float(ty.dtype) or is_whole(ty.dtype)):
+        return None
+    if not all(name_of(t) == "multiply" for t in (*left.args, right)):
+        return None
+    squares, cross = [], []
+    for term in (*left.args, right):
+        found = _factors(term)
+        if found is None:
+            return None
+        (squares if found[1][0] is found[1][1] else cross).append(found)
+    if len(squares) != 2 or len(cross) != 1:
+        return None
+    (a, (x, _)), (c, (y, _)), (b, mixed) = *squares, cross[0]
+    if {id(x), id(y)} != {id(v) for v in mixed} or tensor_type(x) != ty or tensor_type(y) != ty:
+        return None
+    best: tuple[int, Fraction, Fraction, Fraction, Expr, Expr] | None = None
+    for lead, last, u, v in ((a, c, x, y), (c, a, y, x)):
+        root = _root(b * b - 4 * a * c) if lead else None
+        if root is None:
+            continue
+        p, q = (b + root) / (2 * lead), (b - root) / (2 * lead)
+        if p * q * lead == last and all(_exact(n, ty.dtype) for n in (lead, p, q)):
+            cost = (lead != 1) + (abs(p) != 1) + (p != q and abs(q) != 1)
+            best = (cost, lead, p, q, u, v) if best is None or cost < best[0] else best
+    if best is None:
+        return None
+    _, lead, p, q, u, v = best
+    first = _plus(u, v, p, ty)
+    second = first if p == q else _plus(u, v, q, ty)
+    scaled = first if lead == 1 else op_call("multiply", [first, number(lead, ty.dtype)], ty)
+    return op_call("multiply", [scaled, second], ty)
+
+
+def _plus(x: Expr, y: Expr, factor: Fraction, ty: TensorType) -> Expr:
+    """x + factor * y"""
+    if factor == 0:
+        return x
+    if abs(factor) == 1:
+        return op_call("add" if factor > 0 else "subtract", [x, y], ty)
+    return op_call("add", [x, op_call("multiply", [y, number(factor, ty.dtype)], ty)], ty)
+
+
+# ---- roots
+
+
+def rsqrt(call: Call, ty: TensorType) -> Expr | None:
+    """x / sqrt(y) = x * rsqrt(y) for floats"""
+    x, root = call.args
+    if name_of(root) != "sqrt" or not isinstance(root, Call) or not is_float(ty.dtype):
+        return None
+    inverse = op_call("rsqrt", [root.args[0]], tensor_type(root))
+    return inverse if tensor_type(root) == ty and _holds(x, 1) else op_call("multiply", [x, inverse], ty)
