@@ -7,15 +7,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from relaylang.byoc.functions import (
+    inline_compiler_functions,
+    mark_compiler_functions_as_extern,
+    outline_compiler_functions,
+)
 from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
-from relaylang.ir import Call, Expr, Function, IRModule
+from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.alter_op_layout import alter_op_layout
 from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
@@ -391,6 +396,22 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pa
     return BuiltinPass("PartitionGraph", lambda mod: partition_graph(mod, mod_name, bind_constants), 0)
 
 
+def OutlineCompilerFunctionsWithExistingGlobalSymbols(compiler_filter: str = "") -> Pass:
+    """Partitions that stand in place or in a let become functions of the module, under their `global_symbol`."""
+    name = "OutlineCompilerFunctionsWithExistingGlobalSymbols"
+    return BuiltinPass(name, lambda mod: outline_compiler_functions(mod, compiler_filter), 0)
+
+
+def MarkCompilerFunctionsAsExtern(compiler_filter: str = "") -> Pass:
+    """The module's partitions get the attribute `Extern` in place of all others: their code exists elsewhere."""
+    return BuiltinPass("MarkCompilerFunctionsAsExtern", lambda mod: mark_compiler_functions_as_extern(mod, compiler_filter), 0)
+
+
+def InlineCompilerFunctionsBoundTo(global_vars: Sequence[GlobalVar | str]) -> Pass:
+    """These partitions are given up: what they compute stands where they were called."""
+    return BuiltinPass("InlineCompilerFunctionsBoundTo", lambda mod: inline_compiler_functions(mod, global_vars), 0)
+
+
 #: Every pass by name: what makes it.
 PASSES: dict[str, Callable[..., Pass]] = {
     "InferType": InferType,
@@ -439,6 +460,9 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "AnnotateTarget": AnnotateTarget,
     "MergeCompilerRegions": MergeCompilerRegions,
     "PartitionGraph": PartitionGraph,
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols": OutlineCompilerFunctionsWithExistingGlobalSymbols,
+    "MarkCompilerFunctionsAsExtern": MarkCompilerFunctionsAsExtern,
+    "InlineCompilerFunctionsBoundTo": InlineCompilerFunctionsBoundTo,
 }
 
 

@@ -283,6 +283,19 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0527",
+        "a partition has no name, or one that another function has",
+        """Partitions are lifted into the module under their `global_symbol`, which PartitionGraph gives them: each needs one, and
+        two of one name must be equal. What is given up by name must be a partition (a function with `Compiler`).""",
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { negative(%x) }"))\n'
+        'relay.transform.InlineCompilerFunctionsBoundTo(["main"])(mod)',
+        _R + 'from relaylang.partitioning import partition_for_dnnl\n'
+        'mod = partition_for_dnnl(relay.parse("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"))\n'
+        'names = [gv for gv, f in mod.functions.items() if "Compiler" in f.attrs]\n'
+        'relay.transform.InlineCompilerFunctionsBoundTo(names)(mod)',
+        "python",
+    ),
+    Page(
         "R0601",
         "unknown target",
         """There is no backend of this name. `relay compile --help` lists the targets.""",
