@@ -17,11 +17,14 @@ import numpy as np
 from relaylang.byoc import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
 from relaylang.byoc.composite import Entry, as_entries
 from relaylang.byoc.ethosu import partition_for_ethosu as _partition_ethosu
+from relaylang.byoc.inline import calls_one_of, inline_regions
+from relaylang.byoc.lets import effects_of, place_lets
 from relaylang.byoc.merge import OP_SUPPORT, choose
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import MAC_COUNTS
+from relaylang.passes.rewriting import per_function
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import progress
 from relaylang.patterns.language import all_parts
@@ -30,13 +33,17 @@ from relaylang.source import Span
 from relaylang.transform import (
     AnnotateTarget,
     CanonicalizeOps,
+    DynamicToStatic,
     FoldConstant,
+    FoldScaleAxis,
     InferType,
     MergeCompilerRegions,
     MergeComposite,
     PartitionGraph,
+    Pass,
     PassContext,
     Sequential,
+    SimplifyExpr,
     SimplifyInference,
 )
 from relaylang.typing import check
@@ -97,57 +104,113 @@ def bind_params(mod: IRModule, params: Mapping[str, Any] | None, entry: str = "m
     return mod.with_functions({**mod.functions, mod.get_global_var(entry): new})
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How a program is made ready and partitioned for an accelerator, as TVM's `partition_for_...` does it.
+
+    `prepare` are the passes before. `tuples` go into regions, too; regions that touch are merged with `merge`; with
+    `worth` a region without a call of one of these operators is taken back.
+    """
+
+    prepare: Callable[[], Sequence[Pass]] = lambda: [FoldConstant(fold_qnn=True)]
+    tuples: bool = True
+    merge: bool = True
+    worth: frozenset[str] = frozenset()
+
+
+RECIPES: dict[str, Recipe] = {
+    "bnns": Recipe(
+        lambda: [SimplifyInference(), FoldConstant(), FoldScaleAxis(), DynamicToStatic(), FoldConstant()], merge=False
+    ),
+    # CanonicalizeOps: its rows have the bias as add.
+    "dnnl": Recipe(
+        lambda: [CanonicalizeOps(), SimplifyInference(), FoldConstant(), FoldScaleAxis(), SimplifyExpr(), FoldConstant()],
+        worth=dnnl.COMPUTE,
+    ),
+    "cmsis-nn": Recipe(lambda: [FoldConstant()], merge=False),
+    "arm_compute_lib": Recipe(tuples=False, merge=False),
+}
+
+
 def prepare(mod: IRModule, target: str, params: Mapping[str, Any] | None = None) -> IRModule:
-    """The module as partitioning for a target takes it: parameters bound, constants folded."""
-    steps = [InferType(), FoldConstant(fold_qnn=target != "cmsis-nn")]
-    if target in ("bnns", "dnnl"):
-        steps = [InferType(), SimplifyInference(), FoldConstant()]
-        if target == "dnnl":
-            steps.insert(2, CanonicalizeOps())  # its rows have the bias as add
-    with PassContext(opt_level=3):
-        return Sequential([*steps, InferType()])(bind_params(mod, params))
+    """The module as partitioning for a target takes it: parameters bound, constants folded, lets without effects put in
+    place."""
+    with PassContext(opt_level=4):
+        passes = RECIPES.get(target, Recipe()).prepare()
+        ready = Sequential([InferType(), *passes, InferType()])(bind_params(mod, params))
+    effects = effects_of(ready)
+    return per_function(ready, lambda func: place_lets(func, effects))
 
 
 def partition(
-    mod: IRModule, target: str, params: Mapping[str, Any] | None = None, mod_name: str = "default"
+    mod: IRModule,
+    target: str,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+    table: Sequence[Entry | tuple] | None = None,
+    prune: bool = True,
 ) -> IRModule:
     """A module with what an accelerator takes in functions of their own, which are marked for it.
 
-    Raises `RelayError` for an unknown target and an ill-typed module.
+    `table` stands for the target's own. With `prune` regions that are not worth their way are taken back, where the
+    target tells them. Raises `RelayError` for an unknown target and an ill-typed module.
     """
-    table = get_pattern_table(target)
+    rows = get_pattern_table(target) if table is None else as_entries(table)
     ready = prepare(mod, target, params)
-    if target == "ethos-u":
-        done = _partition_ethosu(ready).module
+    if target == "ethos-u" and table is None:
+        done = _partition_ethosu(ready, prefix=f"tvmgen_{mod_name}_").module
         check(done)
         return done
-    with PassContext(opt_level=3):
-        return Sequential(
-            [
-                MergeComposite(table),
-                AnnotateTarget(target, include_non_call_ops=target not in ("bnns", "dnnl")),
-                MergeCompilerRegions(),
-                PartitionGraph(mod_name),
-            ]
-        )(ready)
+    recipe = RECIPES.get(target, Recipe())
+    steps = [MergeComposite(rows), AnnotateTarget(target, include_non_call_ops=recipe.tuples)]
+    if recipe.merge:
+        steps.append(MergeCompilerRegions())
+    with PassContext(opt_level=4):
+        done = Sequential([*steps, PartitionGraph(mod_name)])(ready)
+    if prune and recipe.worth and sum(f.attrs.get("Compiler") == target for f in done.functions.values()) > 1:
+        done = inline_regions(done, target, lambda func: not calls_one_of(func, recipe.worth))
+        check(done)
+    return done
 
 
-def _named(target: str) -> Callable[..., IRModule]:
-    def partition_for(
-        mod: IRModule, params: Mapping[str, Any] | None = None, mod_name: str = "default", **opts: Any
-    ) -> IRModule:
-        return partition(mod, target, params, mod_name)
-
-    partition_for.__doc__ = f"""The module partitioned for {target}; see `partition`. `opts` say nothing here."""
-    return partition_for
+Params = Mapping[str, Any] | None  # values by the names of parameters of @main
 
 
-partition_for_ethosn = _named("ethos-n")
-partition_for_ethosu = _named("ethos-u")
-partition_for_bnns = _named("bnns")
-partition_for_dnnl = _named("dnnl")
-partition_for_cmsisnn = _named("cmsis-nn")
-partition_for_arm_compute_lib = _named("arm_compute_lib")
+def partition_for_ethosn(mod: IRModule, params: Params = None, **opts: Any) -> IRModule:
+    """The module partitioned for an Arm Ethos-N; see `partition`. TVM's further options say nothing here."""
+    return partition(mod, "ethos-n", params)
+
+
+def partition_for_ethosu(mod: IRModule, params: Params = None, mod_name: str = "default", **opts: Any) -> IRModule:
+    """The module partitioned for an Arm Ethos-U; see `partition`. TVM's further options say nothing here."""
+    return partition(mod, "ethos-u", params, mod_name)
+
+
+def partition_for_bnns(mod: IRModule, params: Params = None) -> IRModule:
+    """The module partitioned for Apple's BNNS; see `partition`. Regions are single calls and composites, as in TVM."""
+    return partition(mod, "bnns", params)
+
+
+def partition_for_dnnl(
+    mod: IRModule, params: Params = None, alter_layout: bool = False, prune_subgraphs: bool = True
+) -> IRModule:
+    """The module partitioned for oneDNN; see `partition`. Without `prune_subgraphs` regions stay that have no product in
+    them. Layouts stay as they are: `alter_layout`, which TVM asks the library for, is not there."""
+    if alter_layout:
+        raise RelayError(error("R0501", "partition_for_dnnl has no alter_layout: layouts stay as they are"))
+    return partition(mod, "dnnl", params, prune=prune_subgraphs)
+
+
+def partition_for_cmsisnn(mod: IRModule, params: Params = None, mod_name: str = "default", **opts: Any) -> IRModule:
+    """The module partitioned for CMSIS-NN; see `partition`. TVM's further options say nothing here."""
+    return partition(mod, "cmsis-nn", params, mod_name)
+
+
+def partition_for_arm_compute_lib(
+    mod: IRModule, params: Params = None, disabled_ops: Sequence[str] = ("concatenate",), **opts: Any
+) -> IRModule:
+    """The module partitioned for the Arm Compute Library; see `partition`. Rows of `disabled_ops` take nothing."""
+    return partition(mod, "arm_compute_lib", params, table=arm_compute_lib.pattern_table(disabled_ops))
 
 
 # ---- the report

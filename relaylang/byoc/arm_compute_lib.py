@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from relaylang.byoc.checks import Verdict, call_of, dtype, every, shape, supports, wants_attr, wants_dtype, zero
+from collections.abc import Sequence
+
+from relaylang.byoc.checks import (
+    Verdict,
+    call_of,
+    dtype,
+    every,
+    one_scale,
+    op_name,
+    shape,
+    spatial_pad,
+    supports,
+    wants_attr,
+    wants_batch_1,
+    wants_dtype,
+    wants_rank,
+    zero,
+)
 from relaylang.byoc.composite import Entry, as_entries
 from relaylang.ir import Call, Constant, Expr, const
 from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, is_tuple, wildcard
@@ -27,46 +44,50 @@ def _requantized(pattern: DFPattern) -> DFPattern:
     return is_op("qnn.requantize")(pattern, wildcard(), wildcard(), is_constant(), is_constant())
 
 
-def _depthwise(call: Call) -> Verdict:
-    """Grouped convolutions are taken where each channel is a group."""
+def _grouped(call: Call) -> Verdict:
+    """Depthwise convolutions (a kernel of HWOI, each channel a group) by 3x3 and 5x5 with strides of 1 or 2; no others
+    with groups."""
+    data, kernel = shape(call.args[0]), shape(call.args[1])
     groups = call.attrs.groups
-    if groups == 1:
-        return True
-    channels = shape(call.args[0])[-1]
-    kernel = tuple(call.attrs.kernel_size or ())
+    if call.attrs.kernel_layout != "HWOI" or not data[-1] == kernel[2] == groups:
+        return groups == 1 or f"it has {groups} groups, and is not depthwise with a kernel of HWOI"
     return every(
-        groups == channels or f"it has {groups} groups of several channels",
-        kernel in ((3, 3), (5, 5)) or f"a depthwise kernel is {kernel}; it takes (3, 3) and (5, 5)",
+        tuple(kernel[:2]) in ((3, 3), (5, 5)) or f"a depthwise kernel is {kernel[0]}x{kernel[1]}; it takes 3x3 and 5x5",
+        wants_attr(call, "strides", [(1, 1), (2, 2)]),
+    )
+
+
+def _images(call: Call) -> Verdict:
+    return every(
+        wants_attr(call, "data_layout", ["NHWC"]),
+        wants_rank(call.args[0], [4], "the input"),
+        wants_batch_1(call.args[0]),
+        wants_rank(call.args[1], [4], "the weight"),
     )
 
 
 @supports(TARGET, "nn.conv2d")
 def conv2d(call: Call) -> Verdict:
-    """NHWC, float32."""
+    """NHWC, a batch of one, float32."""
     return every(
-        wants_attr(call, "data_layout", ["NHWC"]),
+        _images(call),
         wants_attr(call, "out_dtype", ["", None, "void", "float32"]),
         wants_dtype(call.args[0], _FLOAT, "the input"),
         wants_dtype(call.args[1], _FLOAT, "the weight"),
-        _depthwise(call),
+        _grouped(call),
     )
 
 
 def qnn_conv2d(call: Call) -> Verdict:
-    """NHWC, bytes with sums in int32, one scale for all channels."""
+    """NHWC, a batch of one, bytes with sums in int32, one scale for all channels."""
     return every(
-        wants_attr(call, "data_layout", ["NHWC"]),
+        _images(call),
         wants_attr(call, "out_dtype", ["int32", ""]),
         wants_dtype(call.args[0], _BYTES, "the input"),
         wants_dtype(call.args[1], _BYTES, "the weight"),
-        _one_scale(call),
-        _depthwise(call),
+        one_scale(call, (2, 4), (3, 5)),
+        _grouped(call),
     )
-
-
-def _one_scale(call: Call) -> Verdict:
-    scale = call.args[5]
-    return (isinstance(scale, Constant) and scale.data.size == 1) or "the weight has a scale for each channel"
 
 
 @supports(TARGET, "nn.dense")
@@ -74,18 +95,20 @@ def dense(call: Call) -> Verdict:
     """float32."""
     return every(
         wants_dtype(call.args[0], _FLOAT, "the input"),
+        wants_rank(call.args[1], [2], "the weight"),
         wants_dtype(call.args[1], _FLOAT, "the weight"),
         wants_attr(call, "out_dtype", ["", None, "void", "float32"]),
     )
 
 
 def qnn_dense(call: Call) -> Verdict:
-    """Bytes with sums in int32."""
+    """Bytes with sums in int32, one scale for all channels."""
     return every(
         wants_dtype(call.args[0], _BYTES, "the input"),
+        wants_rank(call.args[1], [2], "the weight"),
         wants_dtype(call.args[1], _BYTES, "the weight"),
         wants_attr(call, "out_dtype", ["int32"]),
-        _one_scale(call),
+        one_scale(call, (2, 4), (3, 5)),
     )
 
 
@@ -116,14 +139,14 @@ def elementwise(call: Call) -> Verdict:
 
 @supports(TARGET, "qnn.add")
 def qnn_add(call: Call) -> Verdict:
-    """Two tensors of bytes."""
-    return every(*[wants_dtype(a, _BYTES, "the input") for a in call.args[:2]])
+    """Two tensors of bytes, one scale for all channels."""
+    return every(*[wants_dtype(a, _BYTES, "the input") for a in call.args[:2]], one_scale(call, (3, 2), (5, 4), (7, 6)))
 
 
 @supports(TARGET, "reshape")
 def reshape(call: Call) -> Verdict:
-    """float32 or bytes."""
-    return wants_dtype(call.args[0], (*_FLOAT, *_BYTES), "the input")
+    """Any."""
+    return True
 
 
 def _check(test, name: str, quantized: bool):  # type: ignore[no-untyped-def]
@@ -137,18 +160,15 @@ def _check(test, name: str, quantized: bool):  # type: ignore[no-untyped-def]
 
 def _pad(root: Expr, name: str) -> Verdict:
     """A pad in front of a convolution widens the rows and columns, with what stands for zero."""
-    data = call_of(root, name).args[0]
     call = call_of(root, name)
-    if not (isinstance(data, Call) and getattr(data.op, "name", "") == "nn.pad"):
+    data = call.args[0]
+    if not (isinstance(data, Call) and op_name(data) == "nn.pad"):
         return True
-    widths = data.attrs.pad_width
-    spatial = all(tuple(w) == (0, 0) for w in (widths[0], widths[-1]))
-    if name == "qnn.conv2d":
-        filled = isinstance(data.args[1], Constant) and isinstance(call.args[2], Constant) and bool(
-            (data.args[1].data == call.args[2].data).all()
-        )
-        return every(spatial or "the pad widens the batch or the channels", filled or "the pad does not fill with zero")
-    return every(spatial or "the pad widens the batch or the channels", zero(data.args[1], "what the pad fills with"))
+    if name != "qnn.conv2d":
+        return every(spatial_pad(data), zero(data.args[1], "what the pad fills with"))
+    fill, point = data.args[1], call.args[2]
+    filled = isinstance(fill, Constant) and isinstance(point, Constant) and bool((fill.data == point.data).all())
+    return every(spatial_pad(data), filled or "the pad does not fill with zero")
 
 
 def check_avg_pool2d(root: Expr) -> Verdict:
@@ -175,7 +195,11 @@ def check_concatenate(root: Expr) -> Verdict:
     return every(rank <= 4 or f"it has {rank} axes", wants_dtype(root, (*_FLOAT, *_BYTES), "the result"))
 
 
-def pattern_table(disabled_ops: tuple[str, ...] | list[str] = ("concatenate",)) -> list[Entry]:
+def _disabled(root: Expr) -> Verdict:
+    return "it is among disabled_ops, as it is unless told otherwise"
+
+
+def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]:
     """The rows for the Arm Compute Library, in TVM's order. Concatenation is off unless asked for."""
     conv = _biased(is_op("nn.conv2d")(_padded(), is_constant())).optional(is_op("nn.relu"))
     qnn = _biased(is_op("qnn.conv2d")(_padded(), *_constants(5))).optional(is_op("nn.relu"))
@@ -184,13 +208,13 @@ def pattern_table(disabled_ops: tuple[str, ...] | list[str] = ("concatenate",)) 
     wide = is_op("cast")(wildcard())
     average = is_op("cast")(is_op("nn.avg_pool2d")(wide) | is_op("nn.global_avg_pool2d")(wide))
     squares = is_op("power")(wildcard(), is_expr(const(2.0)))
-    rows = [
+    joined = is_op("concatenate")(is_tuple(None))
+    return as_entries([
         ("arm_compute_lib.conv2d", conv, _check(conv2d, "nn.conv2d", False)),
         ("arm_compute_lib.qnn_conv2d", _requantized(qnn), _check(qnn_conv2d, "qnn.conv2d", True)),
         ("arm_compute_lib.dense", product, _check(dense, "nn.dense", False)),
         ("arm_compute_lib.qnn_dense", _requantized(qnn_product), _check(qnn_dense, "qnn.dense", True)),
         ("arm_compute_lib.avg_pool2d", average, check_avg_pool2d),
         ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
-        ("arm_compute_lib.concatenate", is_op("concatenate")(is_tuple(None)), check_concatenate),
-    ]
-    return as_entries([row for row in rows if row[0].split(".")[1] not in disabled_ops])
+        ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
+    ])  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from relaylang.byoc.checks import Verdict, call_of, every, op_name, shape, supports, wants_attr, wants_dtype, wants_rank
 from relaylang.byoc.composite import Entry, as_entries
 from relaylang.ir import Call, Constant, Expr, const
@@ -26,8 +28,8 @@ def _dense_bias() -> DFPattern:
 def _dense_bias_gelu() -> DFPattern:
     """x / 2 * (1 + tanh(b * (x + a * x^3))), as importers spell it out."""
     x = _dense_bias()
-    inner = is_op("add")(is_op("multiply")(is_op("power")(x, is_expr(const(3.0))), wildcard()), x)
-    tanh = is_op("tanh")(is_op("multiply")(inner, wildcard()))
+    cubed = is_op("multiply")(is_op("power")(x, is_expr(const(3.0))), is_expr(const(0.044715)))
+    tanh = is_op("tanh")(is_op("multiply")(is_op("add")(cubed, x), is_expr(const(math.sqrt(2 / math.pi)))))
     half = is_op("multiply")(is_op("add")(tanh, is_expr(const(1.0))), is_expr(const(0.5)))
     return is_op("multiply")(half, x)
 
@@ -39,6 +41,7 @@ def _conv2d(call: Call) -> Verdict:
         wants_rank(data, [4], "the input"),
         wants_dtype(data, _FLOAT, "the input"),
         wants_attr(call, "data_layout", ["NCHW"]),
+        wants_rank(weight, [4], "the weight"),
         wants_dtype(weight, _FLOAT, "the weight"),
         wants_attr(call, "kernel_layout", ["OIHW"]),
         isinstance(weight, Constant) or "the weight is not a constant",
@@ -52,12 +55,15 @@ def _dense(call: Call) -> Verdict:
     return every(
         wants_dtype(data, _FLOAT, "the input"),
         isinstance(weight, Constant) or "the weight is not a constant",
+        wants_rank(weight, [2], "the weight"),
         wants_dtype(weight, _FLOAT, "the weight"),
         wants_attr(call, "out_dtype", ["", None, "void", "float32"]),
     )
 
 
 def _bias_along_channels(call: Call) -> Verdict:
+    if not isinstance(call.args[1], Constant):
+        return "the bias is not a constant"
     if op_name(call) == "nn.bias_add":
         return wants_attr(call, "axis", [1])
     have = shape(call.args[1])
@@ -113,3 +119,14 @@ def _pool(call: Call) -> Verdict:
     )
 
 
+@supports(TARGET, "nn.instance_norm")
+def _instance_norm(call: Call) -> Verdict:
+    data, gamma, beta = call.args
+    rank = len(shape(data))
+    constants = isinstance(gamma, Constant) and isinstance(beta, Constant)
+    return every(
+        wants_rank(data, [3, 4], "the input"),
+        wants_dtype(data, _FLOAT, "the input"),
+        constants or "gamma and beta are not constants",
+        wants_attr(call, "axis", [rank - 3]),
+    )

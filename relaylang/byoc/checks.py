@@ -38,9 +38,10 @@ def call_of(expr: Expr, *names: str) -> Call:
     raise AssertionError(f"a pattern without {names}")
 
 
-def has_call(expr: Expr, name: str) -> bool:
+def has_call(expr: Expr, name: str, until: str) -> bool:
+    """Whether a call of an operator stands between a matched root and, along first operands, the call of another."""
     node = expr
-    while isinstance(node, Call):
+    while isinstance(node, Call) and op_name(node) != until:
         if op_name(node) == name:
             return True
         node = node.args[0]
@@ -65,6 +66,21 @@ def wants_dtype(expr: Expr, allowed: Sequence[str], what: str) -> Verdict:
 def wants_rank(expr: Expr, ranks: Sequence[int], what: str) -> Verdict:
     have = len(shape(expr))
     return have in ranks or f"{what} has {have} dimensions; it takes {' or '.join(map(str, ranks))}"
+
+
+def one_scale(call: Call, *pairs: tuple[int, int]) -> Verdict:
+    """Quantization by one scale and one zero point: the operands of these numbers are scalars, or have one element."""
+    for number in [n for pair in pairs for n in pair]:
+        have = shape(call.args[number])
+        if have and have[0] != 1:
+            return "a scale or zero point is given for each channel"
+    return True
+
+
+def spatial_pad(call: Call) -> Verdict:
+    """A pad that widens rows and columns of NHWC only."""
+    widths = [tuple(w) for w in call.attrs.pad_width]
+    return (len(widths) == 4 and widths[0] == widths[3] == (0, 0)) or "the pad widens the batch or the channels"
 
 
 def wants_attr(call: Call, name: str, allowed: Sequence[object]) -> Verdict:

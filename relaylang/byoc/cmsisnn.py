@@ -42,7 +42,8 @@ def _dtypes(root: Expr, call: Call) -> Verdict:
     wanted = {"int8": ("int8", "int32", "int32", "int8"), "int16": ("int8", "int64", "int64", "int16")}.get(data)
     if wanted is None:
         return f"the input is {data}; it takes int8 and int16"
-    bias = dtype(call_of(root, "nn.bias_add").args[1]) if has_call(root, "nn.bias_add") else wanted[1]
+    biased = has_call(root, "nn.bias_add", op_name(call))
+    bias = dtype(call_of(root, "nn.bias_add").args[1]) if biased else wanted[1]
     have = (dtype(call.args[1]), bias, call.attrs.out_dtype, dtype(root))
     names = ("the weight", "the bias", "the sum", "the result")
     for name, one, other in zip(names, have, wanted):
@@ -64,7 +65,7 @@ def check_qnn_conv2d(root: Expr) -> Verdict:
         _dtypes(root, conv),
         dtype(data) != "int16" or _all_zero(conv.args[2]) or "the zero point of an int16 input is not 0",
         _all_zero(conv.args[3]) or "the weight's zero point is not 0",
-        not depthwise or has_call(root, "nn.bias_add") or "a depthwise convolution wants a bias",
+        not depthwise or has_call(root, "nn.bias_add", "qnn.conv2d") or "a depthwise convolution wants a bias",
     )
 
 

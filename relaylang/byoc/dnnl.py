@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylang.byoc.checks import Verdict, dtype, op_name, shape, supports
+from relaylang.byoc.checks import Verdict, dtype, every, op_name, shape, supports
 from relaylang.byoc.composite import Entry, as_entries
 from relaylang.ir import Call, Expr, const
 from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, wildcard
@@ -10,7 +10,6 @@ from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, wildcard
 TARGET = "dnnl"
 CONVS = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "nn.conv3d_transpose")
 ACTIVATIONS = ("nn.relu", "tanh", "sigmoid", "clip", "gelu", "swish", "mish", None)
-_TYPES = ("float32", "bfloat16")
 
 
 def _activated(pattern: DFPattern, name: str | None) -> DFPattern:
@@ -52,10 +51,13 @@ def _product(root: Expr) -> Call:
     raise AssertionError("a row without a convolution or matrix product")
 
 
+def _no_int64(call: Call) -> Verdict:
+    return all(dtype(a) != "int64" for a in call.args) or "an operand is int64"
+
+
 def check_dtype(root: Expr) -> Verdict:
-    """float32 or bfloat16."""
-    have = dtype(_product(root).args[0])
-    return have in _TYPES or f"the input is {have}; it takes {' and '.join(_TYPES)}"
+    """Anything but int64."""
+    return _no_int64(_product(root))
 
 
 def check_bias(root: Expr) -> Verdict:
@@ -64,14 +66,17 @@ def check_bias(root: Expr) -> Verdict:
     bias = _summand(root, product)
     if bias is None:
         return "no summand beside it"
-    have, channels = shape(bias), shape(product)[1] if op_name(product) != "nn.dense" else shape(product)[-1]
-    size = 1
-    for extent in have:
-        size *= extent if isinstance(extent, int) else 0
-    fits = size == channels and channels in have
+    out = shape(product)
+    axis = 0
     if op_name(product) != "nn.dense":
-        fits = fits and len(have) >= 3 and have[-1] == 1
-    return check_dtype(root) if fits else f"the summand of shape {have} is no bias of {channels} channels"
+        attrs = product.attrs
+        layout = attrs.out_layout or attrs.data_layout
+        axis = len(out) - 1 - layout.index("C") if "C" in layout and len(layout) == len(out) else len(out) - 2
+    have, channels = shape(bias), out[len(out) - 1 - axis]
+    # From the back: every extent is 1 but that of the channels.
+    wide = [extent for i, extent in enumerate(reversed(have)) if i != axis]
+    fits = len(have) > axis and have[len(have) - 1 - axis] == channels and all(extent == 1 for extent in wide)
+    return every(_no_int64(product), fits or f"the summand of shape {have} is no bias of {channels} channels")
 
 
 def _summand(root: Expr, product: Call) -> Expr | None:
@@ -136,6 +141,10 @@ def pattern_table() -> list[Entry]:
     "nn.max_pool3d", "nn.avg_pool3d", "abs", "clip", "exp", "log", "sqrt", "round", "nn.relu", "nn.leaky_relu", "tanh",
     "sigmoid", "nn.softmax", "add", "multiply", "nn.layer_norm", "nn.batch_matmul",
 )  # fmt: skip
-def _floats(call: Call) -> Verdict:
-    have = dtype(call.args[0])
-    return have in _TYPES or f"the input is {have}; it takes {' and '.join(_TYPES)}"
+def _supported(call: Call) -> Verdict:
+    ceil = getattr(call.attrs, "ceil_mode", False)
+    return every(_no_int64(call), not ceil or "ceil_mode is True; it takes False")
+
+
+#: What makes a region worth its way to oneDNN.
+COMPUTE = frozenset({*CONVS, "nn.dense", "nn.layer_norm", "nn.batch_matmul", "nn.global_avg_pool2d"})

@@ -136,12 +136,12 @@ class Partitioned:
 
 
 def partition_for_ethosu(
-    mod: IRModule, entry: str = "main", refuse: Callable[[Call], str | None] | None = None
+    mod: IRModule, entry: str = "main", refuse: Callable[[Call], str | None] | None = None, prefix: str = ""
 ) -> Partitioned:
     """Partition a checked module, whose parameters are bound and whose constants are folded.
 
-    `refuse` may turn a composite call away for a further reason (the compiler behind tried it and failed). The new
-    module's types are to be found by the checker again.
+    `refuse` may turn a composite call away for a further reason (the compiler behind tried it and failed). `prefix`
+    stands before the names of the regions' functions. The new module's types are to be found by the checker again.
     """
     func: Function = place_lets(mod[entry], effects_of(mod))
     refusals = Refusals()
@@ -171,7 +171,8 @@ def partition_for_ethosu(
     changed = dict(mod.functions)
     gv = mod.get_global_var(entry)
     changed[gv] = host[0]
-    return Partitioned(partition_graph(mod.with_functions(changed), entry, host[1], COMPILER), notes, offloaded, kept)
+    done = partition_graph(mod.with_functions(changed), entry, host[1], COMPILER, prefix)
+    return Partitioned(done, notes, offloaded, kept)
 
 
 def _unmerge(func: Function, regions: list[Region]) -> tuple[Function, list[Region]]:

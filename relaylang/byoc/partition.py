@@ -20,8 +20,10 @@ from relaylang.ir import (
 )
 
 
-def partition_graph(mod: IRModule, entry: str, regions: Sequence[Region], compiler: str) -> IRModule:
-    """The module with each region of `entry` as a function `@<compiler>_<entry>_<n>` of its own.
+def partition_graph(
+    mod: IRModule, entry: str, regions: Sequence[Region], compiler: str, prefix: str = ""
+) -> IRModule:
+    """The module with each region of `entry` as a function `@<prefix><compiler>_<entry>_<n>` of its own.
 
     Such a function has the attributes `Compiler`, `global_symbol`, `Primitive` and `Inline`, as TVM's have; with more
     than one output it returns a tuple. Constants go into the region. Types of new nodes are left for the checker.
@@ -49,7 +51,7 @@ def partition_graph(mod: IRModule, entry: str, regions: Sequence[Region], compil
             done[id(node)] = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             continue
         if id(region) not in calls:
-            name = _fresh(taken, f"{compiler.replace('-', '_')}_{entry}_{len(calls)}")
+            name = _fresh(taken, f"{prefix}{compiler.replace('-', '_')}_{entry}_{len(calls)}")
             taken.add(name)
             gv = GlobalVar(name)
             functions[gv] = region_function(region, compiler, name)
