@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relaylang.byoc.calibration import get_calibration_data, get_calibration_ranges
 from relaylang.ir import Function, IRModule, all_vars, bound_vars, free_vars, post_order, post_order_visit
 from relaylang.ir.structural import structural_hash
 from relaylang.passes.analysis import (
@@ -41,5 +42,6 @@ __all__ = [
     "Feature", "TypeKind", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
     "check_basic_block_normal_form", "check_constant", "check_kind", "detect_feature", "extract_fused_functions",
     "extract_intermdeiate_expr", "extract_intermediate_expr", "extract_operators", "free_type_vars", "free_vars",
+    "get_calibration_data", "get_calibration_ranges",
     "get_total_mac_number", "list_op_freqs", "post_order_visit", "unmatched_cases", "well_formed",
 ]  # fmt: skip
