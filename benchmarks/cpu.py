@@ -227,6 +227,8 @@ def main() -> None:
         os.environ.update(ONE_THREAD)
         os.execv(sys.executable, [sys.executable, *sys.argv])
     python = os.environ.get("RELAY_ORACLE")
+    if given.write and (given.names or not python):
+        options.error("--write puts the comparison with TVM of every network into the tables: set RELAY_ORACLE, name none")
     peer = Peer(python) if python else None
     if peer is None:
         print("RELAY_ORACLE is not set: nothing to compare with, our own figures alone\n", file=sys.stderr)

@@ -270,6 +270,8 @@ def main() -> None:
     given = options.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     python = os.environ.get("RELAY_ORACLE")
+    if given.write and not python:
+        options.error("--write puts the comparison with TVM into the tables: set RELAY_ORACLE")
     peer = Peer(python, astext(module(PROGRAMS), style="tvm", show_types=False)) if python else None
     lines = tables(given.rounds, peer, given.long)
     print("\n".join(lines))

@@ -280,6 +280,8 @@ def main() -> None:
     arguments.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     options = arguments.parse_args()
     oracle = os.environ.get("RELAY_ORACLE")
+    if options.write and not oracle:
+        arguments.error("--write puts the comparison with TVM into the tables: set RELAY_ORACLE")
     if not oracle:
         print("RELAY_ORACLE names no Python with TVM 0.16: our own figures only.\n")
     lines = measure(options.rounds, oracle)

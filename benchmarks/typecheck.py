@@ -107,6 +107,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/results/typing.md")
     args = parser.parse_args()
     oracle = os.environ.get("RELAY_ORACLE")
+    if args.write and not oracle:
+        parser.error("--write puts the comparison with TVM into the tables: set RELAY_ORACLE")
     rows = ["| program | relaylang, ms | TVM InferType, ms | times |", "|---|---|---|---|"]
     for name, n in (*((name, 0) for name in NETWORKS), *SYNTHETIC):
         if n == 0:
