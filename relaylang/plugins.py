@@ -8,8 +8,11 @@ A package names what it adds in its entry points:
     [project.entry-points."relaylang.pattern_tables"]
     my-npu = "my_package.table:pattern_table"    # a function that returns the table's rows
 
+Operators and backends: `relaylang.ops.extensions`, `relaylang.backends`.
+
 A file given to `relay opt --load` adds every pass, every class made by `module_pass` or `function_pass`, and every
-`DFPatternCallback` that stands in it, under its own name.
+`DFPatternCallback` that stands in it, under its own name, and every function that it registers (`register_legalize`,
+`register_alter_op_layout`, ...).
 """
 
 from __future__ import annotations
@@ -17,29 +20,51 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from importlib.metadata import entry_points
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
+from relaylang.passes.layouts.registry import registrations
 from relaylang.passes.manager import Pass, place_in_file, raised_in
+from relaylang.patterns import DFPatternCallback, callback_pass
 
-define_codes({"R0512": "a file of passes cannot be loaded"})
+_PASSES = "relaylang.passes"
 
 
-def installed(group: str) -> dict[str, Any]:
-    """What installed packages add to a group (`relaylang.passes`, `relaylang.pattern_tables`), by name, loaded.
+class Passes(Mapping[str, Any]):
+    """Passes by name: those of the language, those of files, and those of installed packages, each of which is imported
+    when its name is asked for. Raises `RelayError` then, where it cannot be loaded."""
 
-    Raises `RelayError` where one of them cannot be loaded.
-    """
-    found = {}
-    for point in entry_points(group=group):
-        try:
-            found[point.name] = point.load()
-        except Exception as problem:
-            text = f"{point.name} of {group} cannot be loaded: {type(problem).__name__}: {problem}"
-            raise RelayError(error("R0512", text, notes=[f"it is {point.value}"])) from problem
-    return found
+    def __init__(self, own: Mapping[str, Any], files: Sequence[str] = ()) -> None:
+        self.known = dict(own)
+        for path in files:
+            self.known.update({name: as_maker(value) for name, value in load_file(path).items()})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.known:
+            found = load_installed(_PASSES, name)
+            if found is None:
+                raise KeyError(name)
+            if not callable(found) and not isinstance(found, Pass):
+                raise wrong_plugin(_PASSES, name, f"is no pass, but a value of type {type(found).__name__}")
+            self.known[name] = as_maker(found)
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.known, *[n for n in installed_names(_PASSES) if n not in self.known]])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def as_maker(value: Any) -> Any:
+    """What makes a pass: a class of callbacks as a function of its options; others as they are."""
+    if inspect.isclass(value) and issubclass(value, DFPatternCallback):
+        made: type[DFPatternCallback] = value
+        return lambda *args, **options: callback_pass(made(*args, **options))
+    return value
 
 
 def load_file(path: str) -> dict[str, Any]:
@@ -52,6 +77,7 @@ def load_file(path: str) -> dict[str, Any]:
     module = types.ModuleType(name)
     module.__file__ = str(Path(path))
     sys.modules[name] = module
+    before = registrations()
     try:
         exec(compile(text, str(Path(path)), "exec"), module.__dict__)
     except SyntaxError as problem:
@@ -63,12 +89,15 @@ def load_file(path: str) -> dict[str, Any]:
     except Exception as problem:
         raise RelayError(raised_in(path, problem, "the file")) from problem
     found = {n: v for n, v in vars(module).items() if not n.startswith("_") and _adds(v, name)}
-    if not found:
+    if not found and registrations() == before:
         raise RelayError(
             error(
                 "R0512",
                 f"{path} has no passes",
-                notes=["a pass is what @function_pass or @module_pass makes, or a DFPatternCallback"],
+                notes=[
+                    "a pass is what @function_pass or @module_pass makes, or a DFPatternCallback",
+                    "and it registers no function for AlterOpLayout, ConvertLayout or Legalize",
+                ],
             )
         )
     return found

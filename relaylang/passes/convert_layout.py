@@ -52,6 +52,9 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
     divide into its blocks; "default" leaves the kernel's to the data's. What comes before and behind them goes along.
     Raises `RelayError` for operators and layouts that there are not, and for what a registered function made wrong.
     """
+    if not isinstance(desired_layouts, Mapping):
+        notes = ['it takes layouts by operator: {"nn.conv2d": ["NHWC", "default"]}']
+        raise RelayError(error("R0501", f"ConvertLayout takes no {type(desired_layouts).__name__}", notes=notes))
     wrong = [problem_with(name, layouts) for name, layouts in desired_layouts.items()]
     if any(wrong):
         raise RelayError([w for w in wrong if w is not None])

@@ -13,6 +13,7 @@ from relaylang.ops import OPS, get
 from relaylang.passes.layouts.layout import fitted, is_layout, places, whole
 from relaylang.passes.layouts.registry import CONVERT, LayoutConfig
 from relaylang.passes.layouts.rule import changed
+from relaylang.syntax.choices import not_a_choice
 
 _PACKED = re.compile(r"NCHW[1-9]\d*c")
 
@@ -88,6 +89,8 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
     """What is wrong with the layouts that are asked for of an operator."""
     if name in CONVERT:
         return None
+    if not isinstance(name, str):
+        return error("R0501", f"ConvertLayout: {name!r} is no name of an operator")
     title = f"ConvertLayout cannot bring {name} into {layouts!r}"
     known = CONVERSIONS.get(name)
     if known is None:
@@ -107,6 +110,10 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
         return error("R0501", title, notes=[f"{data!r} is no layout of the axes {known.axes}"])
     if known.only and data not in known.only:
         return error("R0501", title, notes=[f"its layouts are {' and '.join(known.only)}"])
+    for attribute, word in ((known.data[0], data), (known.kernel, kernel)):
+        said = not_a_choice(name, attribute, word) if word != "default" else None
+        if said is not None:
+            return error("R0501", title, notes=[f"{word!r} {said[0]}"])
     if known.rois and kernel != "default":
         return error("R0501", title, notes=["the layout of the regions is default"])
     if known.kernel and kernel != "default" and (not is_layout(kernel) or sorted(whole(kernel)) != sorted(known.kernel_axes)):

@@ -38,6 +38,12 @@ _TABLES: dict[str, dict[str, Any]] = {
 }
 
 
+def registrations() -> dict[tuple[str, str], int]:
+    """What is registered now: the identity of the function by table and operator."""
+    tables = {**_TABLES, **MAPS}
+    return {(name, op): id(function) for name, table in tables.items() for op, function in table.items()}
+
+
 def _known(op_name: str) -> None:
     if op_name not in OPS:
         near = did_you_mean(op_name, list(OPS))

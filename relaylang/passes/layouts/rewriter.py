@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
     Expr,
@@ -34,9 +35,11 @@ from relaylang.ir import (
 )
 from relaylang.ops.record import Op, RelationError
 from relaylang.passes.build import op_call
-from relaylang.passes.layouts.layout import expanded, is_layout, rank, turned_shape, whole
+from relaylang.passes.layouts.layout import expanded, has_blocks, is_layout, is_split, rank, turned_shape, whole
 from relaylang.passes.layouts.registry import INFER
 from relaylang.passes.layouts.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule
+from relaylang.passes.layouts.rules_nn import RULES
+from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import retype
 from relaylang.typing import infer
 from relaylang.typing.calls import Context
@@ -276,15 +279,41 @@ class Rewriter:
             if new is not None:
                 self.accept(node, new)
             return
+        looked_at = node
+        if name == "nn.bias_add":
+            looked_at = self.as_sum(node)
+            rule = INFER[looked_at.op.name]  # type: ignore[union-attr]
         for altering in (True, False) if changes else (False,):
             try:
-                state = self.by_rule(node, rule, altering)
+                state = self.by_rule(looked_at, rule, altering)
             except (Misfit, RelationError):
                 continue
             if state is not None:
                 self.states[id(node)] = state
                 return
         self.again(node)
+
+    def as_sum(self, node: Call) -> Call:
+        """A bias along an axis that is in blocks now, as the addition that it is; others stay."""
+        data, bias = self.state(node.args[0]), node.args[1]
+        ty = node.checked_type
+        if not isinstance(data, Value) or not data.altered or data.old is None or data.new is None:
+            return node
+        if not isinstance(ty, TensorType) or has_blocks(data.old) or rank(data.old) != len(ty.shape):
+            return node
+        axis = node.attrs.axis % len(ty.shape)
+        if not is_split(data.new, data.old[axis]):
+            return node
+        behind = len(ty.shape) - axis - 1
+        wide = self.plain(bias)
+        if behind:
+            shape = (*tensor_shape(bias), *[1] * behind)
+            wide = op_call("expand_dims", [wide], TensorType(shape, ty.dtype), axis=1, num_newaxis=behind)
+        self.done[id(wide)] = wide
+        made = op_call("add", [node.args[0], wide], ty)
+        made.span = node.span
+        self.kept += [wide, made]
+        return made
 
     def accept(self, node: Call, new: Call) -> None:
         """A call of an operator that no rule is for."""
@@ -314,7 +343,7 @@ class Rewriter:
         values, counts = self.flat(node.args)
         types = [a.checked_type for a in node.args]
         before = [v.old for v in values]
-        looks = _checked(rule(node.attrs, None, before, types), len(values))
+        looks = _checked(_asked(node, rule, node.attrs, None, before, types), len(values))
         if looks is None:
             return None
         now = [v.new if v.new is not None else c for v, c in zip(values, looks.input_layouts)]
@@ -350,7 +379,7 @@ class Rewriter:
         types: list[Type | None],
     ) -> Value | Many | None:
         """The new call with its operands in the layouts that it takes, and the layouts of its results."""
-        takes = _checked(rule(new.attrs, now, was, types), len(values))
+        takes = _checked(_asked(new, rule, new.attrs, now, was, types), len(values))
         if takes is None or len(takes.output_layouts) != len(looks.output_layouts):
             raise Misfit("nothing says which layouts it has")
         given: list[Expr] = []
@@ -443,6 +472,23 @@ def _grouped(exprs: list[Expr], counts: list[int | None], old: Sequence[Expr]) -
         same = isinstance(arg, Tuple) and all(a is b for a, b in zip(fields, arg.fields))
         out.append(arg if same else _tuple(fields, arg))
     return out
+
+
+def _asked(call: Call, rule: Rule, *about: Any) -> InferCorrectLayoutOutput | None:
+    """A rule's answer. Raises `RelayError` for what goes wrong in one that a user registered."""
+    name = call.op.name  # type: ignore[union-attr]
+    if rule is RULES.get(name):
+        return rule(*about)
+    try:
+        found = rule(*about)
+    except RelayError:
+        raise
+    except Exception as problem:
+        raise RelayError(raised_in(f"FInferCorrectLayout of {name}", problem, "the function")) from problem
+    if found is not None and not isinstance(found, InferCorrectLayoutOutput):
+        said = f"the function FInferCorrectLayout of {name} returned a {type(found).__name__}"
+        raise RelayError(error("R0503", said, call.span, notes=["it returns an InferCorrectLayoutOutput, or None"]))
+    return found
 
 
 def _checked(found: InferCorrectLayoutOutput | None, count: int) -> InferCorrectLayoutOutput | None:

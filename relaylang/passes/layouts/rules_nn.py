@@ -44,8 +44,14 @@ def _whole_space(layout: str, own: str) -> bool:
     return sorted(whole(layout)) == sorted(whole(own)) and not any(is_split(layout, c) for c in whole(own) if c != "C")
 
 
-def follows(others: int = 0, blocks: bool = True) -> Rule:
-    """Pools and resizing: the operand's layout, if it leaves the spatial axes whole."""
+def follows(others: int = 0, words: tuple[str, ...] = (), blocks: bool = True) -> Rule:
+    """Pools and resizing: the operand's layout, if it leaves the spatial axes whole. Where there are `words`, it is one
+    of them, or (with `blocks`) the first one with the channels in blocks."""
+
+    def fits(layout: str, own: str) -> bool:
+        if not _whole_space(layout, own) or (has_blocks(layout) and not blocks):
+            return False
+        return not words or layout in words or layout.startswith(words[0])
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
         layout = attrs.layout
@@ -53,10 +59,9 @@ def follows(others: int = 0, blocks: bool = True) -> Rule:
         if out and out != layout:
             return Out([layout, *[PLAIN] * others], [out], attrs)
         given = new[0] if new is not None else None
-        if given is not None and given != layout and not out and old[0] == layout and _whole_space(given, layout):
-            if blocks or not has_blocks(given):
-                layout = given
-                attrs = changed(attrs, layout=layout)
+        if given is not None and given != layout and not out and old[0] == layout and fits(given, layout):
+            layout = given
+            attrs = changed(attrs, layout=layout)
         return Out([layout, *[PLAIN] * others], [layout], attrs)
 
     return rule
@@ -164,6 +169,8 @@ def qnn_unary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
 _CONV = stated("data_layout", "kernel_layout")
 _QNN_CONV = stated("data_layout", "kernel_layout", *[PLAIN] * 4)
 _SPATIAL = (1, 2, 3)
+#: The layouts of what resizes, by the number of its spatial axes.
+_WORDS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 RULES: dict[str, Rule] = {
     **TENSOR_RULES,
@@ -183,11 +190,11 @@ RULES: dict[str, Rule] = {
     **{f"nn.{kind}_pool{n}d": follows() for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in _SPATIAL},
     "nn.global_max_pool2d": follows(),
     "nn.global_avg_pool2d": follows(),
-    "nn.upsampling": follows(),
-    "nn.upsampling3d": follows(),
-    "dyn.nn.upsampling": follows(2),
-    "dyn.nn.upsampling3d": follows(3),
-    **{f"image.resize{n}d": follows(blocks=False) for n in _SPATIAL},
+    "nn.upsampling": follows(words=_WORDS[2]),
+    "nn.upsampling3d": follows(words=_WORDS[3]),
+    "dyn.nn.upsampling": follows(2, words=_WORDS[2]),
+    "dyn.nn.upsampling3d": follows(3, words=_WORDS[3]),
+    **{f"image.resize{n}d": follows(words=words, blocks=False) for n, words in _WORDS.items()},
     "nn.pad": pad,
     "nn.mirror_pad": pad,
     "nn.bias_add": bias_add,

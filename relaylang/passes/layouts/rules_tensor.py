@@ -117,8 +117,9 @@ def joined(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> tuple
     if axis >= len(axes) or axes[axis][1]:
         return None
     first = new[0] if new is not None else None
-    if new is None or first is None or any(layout != first for layout in new) or any(b != before for b in old):
+    if new is None or first in (None, before) or any(layout != first for layout in new) or any(b != before for b in old):
         return before, attrs
+    assert first is not None
     at = places(first, axes[axis][0])
     return (first, changed(attrs, axis=at[0])) if at else None
 
@@ -130,7 +131,7 @@ def split(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | 
     shape = shape_at(types, 0)
     if old[0] is None or shape is None or rank(old[0]) != len(shape):
         return None
-    if new is None or new[0] is None:
+    if new is None or new[0] is None or new[0] == old[0]:
         return Out([old[0]], [old[0]] * count, attrs)
     axis = attrs.axis % len(shape)
     letter, size = parts(old[0])[axis]
@@ -160,7 +161,7 @@ def transpose(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
         if not has_blocks(before) and all(at):
             layout, order = new[0], [a[0] for a in at]
     made = text([parts(layout)[a] for a in order])
-    return Out([layout], [made], changed(attrs, axes=order))
+    return Out([layout], [made], attrs if layout == before else changed(attrs, axes=order))
 
 
 def squeeze(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
@@ -174,7 +175,7 @@ def squeeze(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out 
     else:
         gone = [a % len(shape) for a in attrs.axis]
     letters = [parts(before)[a][0] for a in gone]
-    if new is None or new[0] is None:
+    if new is None or new[0] is None or new[0] == before:
         return Out([before], [_without(before, gone)], attrs)
     drop = [p for letter in letters for p in places(new[0], letter)]
     return Out([new[0]], [_without(new[0], drop)], changed(attrs, axis=drop))
