@@ -22,6 +22,7 @@ from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, TAIL_C
 from relaylang.interpreter.errors import Trap
 from relaylang.interpreter.fast import fast_step
 from relaylang.interpreter.kernels import KERNELS
+from relaylang.interpreter.kernels.added import added_kernel
 from relaylang.interpreter.memory import MemoryLimit, type_bytes
 from relaylang.interpreter.steps import (
     Step,
@@ -550,7 +551,7 @@ class Linker:
         return anf.body
 
     def kernel(self, op: Op, node: Expr) -> Callable[..., Value]:
-        kernel = KERNELS.get(op.name)
+        kernel = KERNELS.get(op.name) or added_kernel(op.name, node.checked_type)
         if kernel is None:
             raise RelayError(error("R0406", f"the interpreter has no kernel for {op.name}", node.span))
         return kernel

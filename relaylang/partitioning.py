@@ -21,14 +21,15 @@ from relaylang.byoc.inline import calls_one_of, inline_regions
 from relaylang.byoc.lets import effects_of, place_lets
 from relaylang.byoc.merge import OP_SUPPORT, choose
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import MAC_COUNTS
+from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import progress
 from relaylang.patterns.language import all_parts
-from relaylang.plugins import installed
 from relaylang.source import Span
 from relaylang.transform import (
     AnnotateTarget,
@@ -50,6 +51,7 @@ from relaylang.typing import check
 
 define_codes({"R0513": "there is no such accelerator", "R0514": "a parameter's value does not fit"})
 
+_TABLES = "relaylang.pattern_tables"
 Table = Callable[..., "Sequence[Entry | tuple]"]
 #: Pattern tables by the accelerator's name.
 PATTERN_TABLES: dict[str, Table] = {
@@ -74,12 +76,25 @@ def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
 
 def get_pattern_table(compiler: str) -> list[Entry]:
     """The rows of an accelerator's table. Raises `RelayError` where there is none of that name."""
-    known = {**PATTERN_TABLES, **installed("relaylang.pattern_tables")}
-    if compiler not in known:
+    table = PATTERN_TABLES.get(compiler)
+    if table is None:
+        table = load_installed(_TABLES, compiler)
+        if table is not None and not callable(table):
+            raise wrong_plugin(_TABLES, compiler, f"is no function, but a value of type {type(table).__name__}")
+    if table is None:
+        known = [*PATTERN_TABLES, *installed_names(_TABLES)]
         near = did_you_mean(compiler, known)
         notes = [f"did you mean {near}?"] if near else [f"there are {', '.join(known)}"]
         raise RelayError(error("R0513", f"there is no accelerator {compiler}", notes=notes))
-    return as_entries(known[compiler]())
+    try:
+        rows = table()
+    except RelayError:
+        raise
+    except (KeyboardInterrupt, MemoryError, SystemExit):
+        raise
+    except Exception as problem:
+        raise RelayError(raised_in(compiler, problem, "the pattern table of")) from problem
+    return as_entries(rows)
 
 
 def bind_params(mod: IRModule, params: Mapping[str, Any] | None, entry: str = "main") -> IRModule:

@@ -20,6 +20,7 @@ from relaylang.byoc.functions import (
 from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
+from relaylang.interpreter.kernels.added import added_kernel
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.alter_op_layout import alter_op_layout
@@ -131,7 +132,9 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
 
 def compute(call: Call, values: list[Any]) -> Any:
     """What a call of an operator computes on constants; None where there is no kernel or the kernel refuses."""
-    kernel = KERNELS.get(call.op.name) if isinstance(call.op, Op) else None
+    if not isinstance(call.op, Op):
+        return None
+    kernel = KERNELS.get(call.op.name) or added_kernel(call.op.name, call.checked_type)
     if kernel is None:
         return None
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from relaylang.diagnostics import CODES, RelayError, define_codes, did_you_mean, error
 from relaylang.explain import PAGES, page_text
 from relaylang.ir import type_text
-from relaylang.ops import OPS
+from relaylang.ops.extensions import find, names
 from relaylang.repl.opdoc import doc_text
 from relaylang.repl.tools import (
     KEYS,
@@ -57,10 +57,10 @@ def _names(session: Session, argument: str) -> str:
 
 
 def _doc(session: Session, argument: str) -> str:
-    op = OPS.get(argument)
+    op = find(argument)
     if op is not None:
         return doc_text(op)
-    near = did_you_mean(argument, OPS)
+    near = did_you_mean(argument, names())
     notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
     raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
 

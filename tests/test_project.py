@@ -20,7 +20,7 @@ else:
 #: A row is one floor; a name is a package or a module below `relaylang`, the longest that fits counts.
 FLOORS = [
     {"source", "suggest", "rendering"},
-    {"diagnostics", "reports", "explain"},
+    {"diagnostics", "entrypoints", "reports", "explain"},
     {"ir"},
     {"ops"},
     {"op", "qnn"},

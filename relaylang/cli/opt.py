@@ -26,9 +26,10 @@ from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.cli.usage import UsageError
-from relaylang.dataflow_pattern import DFPatternCallback, callback_pass
+from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule, post_order
-from relaylang.plugins import installed, load_file
+from relaylang.passes.spec import parse_passes
+from relaylang.plugins import Passes
 from relaylang.repl.session import Session
 from relaylang.source import SourceFile
 from relaylang.transform import (
@@ -42,7 +43,6 @@ from relaylang.transform import (
     PrintIRBefore,
     Sequential,
     Verify,
-    parse_passes,
 )
 
 EPILOG = """\
@@ -81,14 +81,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    more = registry(args.load)
+    registry = Passes(PASSES, args.load)
     if args.list:
-        print(listing(more))
+        print(listing(registry))
         return 0
     if args.file is None or args.passes is None:
         raise UsageError("relay opt: give FILE and --passes, or --list", "relay opt --help")
     check_writable(args.output)
-    passes = parse_passes(args.passes, more)
+    passes = parse_passes(args.passes, registry)
     if args.verify_diagnostics:
         return exit_status(verified(args.file, lambda part: _run(part, passes, args), quiet=True))
     return _run(args.file, passes, args)
@@ -116,25 +116,15 @@ def check_types(mod: IRModule) -> None:
     Sequential([PASSES["InferType"]()])(mod)
 
 
-def registry(files: list[str]) -> dict[str, Any]:
-    """Passes beside the language's own: those of installed packages and of files."""
-    more = installed("relaylang.passes")
-    for path in files:
-        more.update(load_file(path))
-    return {name: _as_maker(value) for name, value in more.items()}
-
-
-def _as_maker(value: Any) -> Any:
-    if inspect.isclass(value) and issubclass(value, DFPatternCallback):
-        made: type[DFPatternCallback] = value
-        return lambda *args, **options: callback_pass(made(*args, **options))
-    return value
-
-
-def listing(more: dict[str, Any]) -> str:
+def listing(registry: Passes) -> str:
     """A line for each pass: its name and options, and what it does."""
     lines = []
-    for name, maker in sorted({**PASSES, **more}.items()):
+    for name in sorted(registry):
+        try:
+            maker = registry[name]
+        except RelayError as wrong:
+            lines += [name, f"    {wrong.diagnostics[0].title}"]
+            continue
         if isinstance(maker, Pass):
             lines.append(name)
             continue

@@ -125,9 +125,10 @@ PAGES = (
     ),
     Page(
         "R0512",
-        "a file of passes cannot be loaded",
-        """The file given with --load (or an installed package's plugin) cannot be read or raised an exception; the message says
-        where.""",
+        "a plug-in or a file of passes cannot be loaded",
+        """The file given with --load cannot be read or raised an exception; the message says where. Or an installed package adds
+        something that cannot be imported, or is something else than the group of its entry point wants: the message names the
+        package.""",
         "$ relay opt examples/mlp.relay --load broken_file.py --passes FuseOps",
         "$ relay opt examples/mlp.relay --load my_passes.py --passes FuseOps",
         "shell",

@@ -82,6 +82,17 @@ PAGES = (
         "type Num { One, Two }\n\ndef @main(%n: Num[]) {\n  match (%n) {\n    One => 1,\n    Two => 2,\n  }\n}",
     ),
     Page(
+        "R0219",
+        "an operator cannot be added",
+        """`relaylang.op.register` takes an operator's record with a name that is not one of the language's own, and functions for
+        its kernel and its lowering.""",
+        'import relaylang as relay\nrelay.op.register("my.scale")',
+        "import relaylang as relay\nfrom relaylang.ops.record import Op, tensor\n\n"
+        'relay.op.register(Op("my.negated", ("data",), None, lambda types, attrs, ctx: tensor(types, 0, ctx)),\n'
+        "                  kernel=lambda attrs, data: -data)",
+        "python",
+    ),
+    Page(
         "R0220",
         "a definition of the library has the name of another one",
         """A function of the Prelude is used, and it needs a type or function whose name the module gives to something else.

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
 from relaylang.ir import ANY, Constant, TensorType, const, type_text
 from relaylang.ops import OPS
+from relaylang.ops.extensions import find, names
 from relaylang.patterns.language import (
     AltPattern,
     AttrPattern,
@@ -203,8 +204,8 @@ class _Parser:
             child = self.pattern()
             self.want(")")
             return DominatorPattern(parent, path, child)
-        if text not in OPS:
-            near = did_you_mean(text, OPS)
+        if find(text) is None:
+            near = did_you_mean(text, names())
             self.stop(f"there is no operator {text}", first, last, [f"did you mean {near}?"] if near else None)
         op = OpNamePattern(text)
         op.span = Span(self.source, first, last)

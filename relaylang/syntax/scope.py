@@ -11,6 +11,8 @@ from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, MetaRef, T
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, Type, TypeVar
 from relaylang.ops import OPS
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
 from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
 from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
@@ -352,6 +354,9 @@ class Scope:
         ctor = self.constructor(name, at)
         if ctor is not None:
             return ctor
+        op = find(name)
+        if op is not None:
+            return op
         upper = name[:1].isupper()
         kind = "operator or constructor" if upper else "operator"
         known: Iterable[str] = chain(self.ctors, self._definitions_ahead())
@@ -366,7 +371,7 @@ class Scope:
         elif name in ("Cons", "Nil"):
             notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it: a text defines the types that it uses"]
         elif not upper:
-            known = chain(OPS, ("ref", "ref_read", "ref_write"), known)
+            known = chain(operator_names(), ("ref", "ref_read", "ref_write"), known)
         if self.tokens[at + 1 : at + 2] == ["=="]:
             notes.append("an attribute is given with one `=`")
         self.unknown("R0202", kind, name, self.within(at, 0, end), known, "", notes, near)

@@ -15,6 +15,7 @@ import pytest
 from relaylang.cli import main
 from relaylang.diagnostics import CODES, RelayError
 from relaylang.explain import PAGES, Page, page_text
+from relaylang.ops.extensions import EXTENSIONS, unregister
 from relaylang.repl.app import Shell, run_script
 from relaylang.repl.session import Session
 from tests.cli.command import relay
@@ -108,6 +109,8 @@ def codes_in(page: Page, text: str, place: Path, capsys: Caps) -> set[str]:
             exec(compile(text.strip(), f"<{page.code}>", "exec"), {})
         except RelayError as wrong:
             found = [d.code for d in wrong.diagnostics]
+        for name in list(EXTENSIONS):
+            unregister(name)
     return set(found) - ({"R0150"} if page.code != "R0150" else set())
 
 

@@ -27,6 +27,7 @@ from relaylang.backends.cpu.schedule import Program, make_program
 from relaylang.backends.target import Target
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op, OpPattern
+from relaylang.passes.extensions import lower_extensions
 from relaylang.passes.fuse_ops import fuse_expr
 from relaylang.passes.simplify_inference import simplify_expr
 from relaylang.runtime.artifact import Artifact, TensorSpec
@@ -65,7 +66,7 @@ def describe(function: Function) -> str:
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
     check(mod)
-    graph = legalise(simplify_expr(flatten(mod, entry)))
+    graph = legalise(simplify_expr(lower_extensions(flatten(mod, entry))))
     assert isinstance(graph, Function)
     fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
     assert isinstance(fused, Function)

@@ -1,0 +1,92 @@
+"""What installed packages add, by their entry points: `relaylang.passes`, `relaylang.pattern_tables`, `relaylang.ops`,
+`relaylang.backends`.
+
+Names are read from the packages' metadata when one is asked for that relaylang does not have itself; a package's code
+is imported when what it adds is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from relaylang.diagnostics import RelayError, define_codes, error
+
+define_codes({"R0512": "a plug-in or a file of passes cannot be loaded"})
+
+GROUPS = {
+    "relaylang.passes": "pass",
+    "relaylang.pattern_tables": "pattern table",
+    "relaylang.ops": "operator",
+    "relaylang.backends": "backend",
+}
+
+#: (group, the folders that were looked into) -> name -> entry points of that name.
+_FOUND: dict[tuple[str, tuple[str, ...]], dict[str, list[Any]]] = {}
+
+
+def _points(group: str) -> dict[str, list[Any]]:
+    key = (group, tuple(sys.path))
+    found = _FOUND.get(key)
+    if found is None:
+        from importlib.metadata import entry_points
+
+        found = {}
+        for point in entry_points(group=group):
+            same = found.setdefault(point.name, [])
+            if all((point.value, owner(point)) != (p.value, owner(p)) for p in same):
+                same.append(point)
+        _FOUND[key] = found
+    return found
+
+
+def owner(point: Any) -> str:
+    """The package that an entry point is from."""
+    return str(point.dist.name) if getattr(point, "dist", None) is not None else "an installed package"
+
+
+def installed_names(group: str) -> list[str]:
+    """The names in a group, without importing anything."""
+    return list(_points(group))
+
+
+def package_of(group: str, name: str) -> str:
+    """The package that adds a name."""
+    points = _points(group).get(name)
+    return owner(points[0]) if points else ""
+
+
+def load_installed(group: str, name: str) -> Any:
+    """What a package adds to a group under a name; None where none does.
+
+    Raises `RelayError` (R0512) where it cannot be loaded, or where two packages add the name.
+    """
+    points = _points(group).get(name)
+    if not points:
+        return None
+    what = f"the {GROUPS[group]} {name}"
+    if len(points) > 1:
+        by = ", ".join(f"{owner(p)} ({p.value})" for p in points)
+        raise RelayError(error("R0512", f"{what} is added by several packages: {by}", notes=["uninstall all but one"]))
+    point = points[0]
+    try:
+        found = point.load()
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as problem:  # a package may even call sys.exit
+        said = " ".join(str(problem).split())[:300]
+        text = f"{what} of the package {owner(point)} cannot be loaded: {type(problem).__name__}{': ' + said if said else ''}"
+        raise RelayError(error("R0512", text, notes=[f"its entry point is {point.value}"])) from problem
+    if found is None:
+        raise wrong_plugin(group, name, "is None")
+    return found
+
+
+def wrong_plugin(group: str, name: str, says: str) -> RelayError:
+    """The error for a plug-in that is something else than its group wants."""
+    point = _points(group)[name][0]
+    text = f"the {GROUPS[group]} {name} of the package {owner(point)} {says}"
+    return RelayError(error("R0512", text, notes=[f"its entry point is {point.value}"]))
+
+
+__all__ = ["GROUPS", "installed_names", "load_installed", "package_of", "wrong_plugin"]
