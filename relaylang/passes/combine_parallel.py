@@ -30,7 +30,7 @@ from relaylang.ir import (
     Var,
     children,
     post_order,
-    rebuild,
+    rebuilt,
 )
 from relaylang.ops import make_attrs
 from relaylang.ops.record import Op
@@ -148,7 +148,7 @@ def _combine_in(func: Function, family: _Family, least: int) -> Expr:
         elif tail is not None:
             done[id(node)] = retype(tail[0].build(family, done)[tail[1]], node)
         else:
-            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            done[id(node)] = retype(rebuilt(node, done), node)
     return done[id(func)]
 
 

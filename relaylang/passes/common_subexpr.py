@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, children, post_order, rebuild
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, post_order, rebuilt
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import per_function, retype
 
@@ -59,11 +59,7 @@ def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
 
     kept: list[Expr] = []  # ids are keys, so nodes made on the way must stay alive
     for node in order:
-        inner = children(node)
-        if not inner:
-            done[id(node)] = node
-            continue
-        new = retype(rebuild(node, tuple([done[id(c)] for c in inner])), node)
+        new = retype(rebuilt(node, done), node)
         kept.append(new)
         if id(node) not in closed:
             key: Hashable = None

@@ -29,7 +29,7 @@ from relaylang.ir import (
     Var,
     children,
     post_order,
-    rebuild,
+    rebuilt,
 )
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import per_function, static_shape
@@ -97,7 +97,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
         if not old:
             done[id(node)] = node
             continue
-        new = rebuild(node, tuple([done[id(c)] for c in old]))
+        new = rebuilt(node, done)
         if new is not node and new.checked_type is None and not any([id(c) in looser for c in old]):
             new.checked_type = node.checked_type
         if id(node) in closed:
@@ -113,7 +113,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
             looser.add(id(node))
         done[id(node)] = folded
         for var in bound_to.get(id(node), ()):
-            if _value(folded) is not None and isinstance(folded, Constant):
+            if isinstance(folded, Constant):
                 constants[var] = folded
                 if id(node) in looser:
                     looser.add(id(folded))

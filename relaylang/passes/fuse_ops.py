@@ -12,9 +12,11 @@ from typing import Any
 from relaylang.ir import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     FuncType,
+    GlobalVar,
     If,
     Let,
     Match,
@@ -28,7 +30,7 @@ from relaylang.ir import (
     Type,
     Var,
     children,
-    rebuild,
+    rebuilt,
 )
 from relaylang.ops.record import Op, OpPattern
 
@@ -60,7 +62,7 @@ class _Node:
     """An expression in the data-flow graph: who uses it, and which group it is in."""
 
     __slots__ = ("expr", "index", "pattern", "outputs", "extern", "parent", "kind", "size", "anchor", "root",
-                 "dom", "depth", "dom_pattern")  # fmt: skip
+                 "dom", "depth", "dom_pattern", "jump", "jump_pattern")  # fmt: skip
 
     def __init__(self) -> None:
         self.expr: Expr | None = None
@@ -76,10 +78,16 @@ class _Node:
         self.dom: _Node | None = None
         self.depth = 1
         self.dom_pattern: int = _OPAQUE
+        #: Some dominator far up, and the strongest pattern on the way there: dominators in common are found in the
+        #: logarithm of the depth. None where there is no dominator.
+        self.jump: _Node | None = None
+        self.jump_pattern: int = _ELEMWISE
 
     def find(self) -> _Node:
         """The group's representative."""
-        top = self
+        if self.parent is None:
+            return self
+        top = self.parent
         while top.parent is not None:
             top = top.parent
         node = self
@@ -89,45 +97,55 @@ class _Node:
         return top
 
 
+#: On a stack of nodes: the one below it has had its children visited.
+_READY: Any = object()
+
+
 def _walk(expr: Expr) -> Iterator[Expr]:
     """Every node once, children first, a callee before its arguments; primitive functions are leaves."""
     done: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    stack: list[Expr] = [expr]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
+        node = stack.pop()
+        if node is _READY:
+            yield stack.pop()
             continue
         if id(node) in done:
             continue
         done.add(id(node))
-        stack.append((node, True))
-        if is_primitive(node):
+        kind = type(node)
+        if kind in _LEAVES or is_primitive(node):
+            yield node
             continue
-        inner = children(node)
+        stack += (node, _READY)
         if isinstance(node, Call):
-            inner = (inner[-1], *inner[:-1])
+            stack += node.args[::-1]
+            stack.append(node.op)
+            continue
+        stack += children(node)[::-1]
+        if isinstance(node, Let):
+            stack.append(node.variable)
         elif isinstance(node, Function):
-            inner = (*node.params, *inner)
-        elif isinstance(node, Let):
-            inner = (node.variable, *inner)
-        stack.extend((child, False) for child in reversed(inner))
+            stack += node.params[::-1]
+
+
+_LEAVES = frozenset({Var, Op, Constant, GlobalVar, Constructor})
 
 
 class _Graph:
     """The data-flow graph of an expression: nodes in post-order, and for each its users with the edge's pattern."""
 
     def __init__(self, expr: Expr, pattern_of: PatternOf) -> None:
-        self.nodes: list[_Node] = []
-        self.by_id: dict[int, _Node] = {}
         self.order = list(_walk(expr))
-        self._node(expr).extern = True
+        self.by_id: dict[int, _Node] = {id(item): _Node() for item in self.order}
+        self.nodes: list[_Node] = []
+        self._leaves(expr)
         for item in self.order:
             self._visit(item, pattern_of)
         for item in self.order:
             if isinstance(item, (Function, Op)):
                 continue
-            node = self._node(item)
+            node = self.by_id[id(item)]
             node.expr = node.root = item
             node.index = len(self.nodes)
             node.kind = node.pattern
@@ -135,59 +153,56 @@ class _Graph:
             self.nodes.append(node)
         self._dominators()
 
-    def _node(self, expr: Expr) -> _Node:
-        node = self.by_id.get(id(expr))
-        if node is None:
-            node = self.by_id[id(expr)] = _Node()
-        return node
-
     def _leaves(self, *exprs: Expr) -> None:
         """What stands here leaves the data flow: it is needed as a whole."""
         for expr in exprs:
-            self._node(expr).extern = True
+            self.by_id[id(expr)].extern = True
 
     def _visit(self, expr: Expr, pattern_of: PatternOf) -> None:
-        node = self._node(expr)
-        match expr:
-            case Function():
-                if not is_primitive(expr):
-                    self._leaves(*expr.params, *children(expr))
-            case Constant(data):
-                simple = data.ndim == 0 and expr.dtype in _SCALAR_DTYPES
-                node.pattern = _ELEMWISE if simple else _OPAQUE
-            case Call(op, args):
-                pattern: int = _OPAQUE
-                if isinstance(op, Op):
-                    pattern = pattern_of(op)
+        by_id = self.by_id
+        if isinstance(expr, Call):
+            node = by_id[id(expr)]
+            op = expr.op
+            pattern: int = _OPAQUE
+            if isinstance(op, Op):
+                pattern = pattern_of(op)
+            else:
+                self._leaves(op)
+            node.pattern = pattern
+            ty = expr.checked_type
+            for arg in expr.args:
+                edge = pattern
+                if edge == _BROADCAST and isinstance(ty, TensorType):
+                    arg_type = arg.checked_type
+                    if isinstance(arg_type, TensorType) and arg_type.shape == ty.shape:
+                        edge = _ELEMWISE
+                by_id[id(arg)].outputs.append((node, edge))
+        elif isinstance(expr, Let):
+            self._leaves(expr.variable, expr.value, expr.body)
+        elif isinstance(expr, Function):
+            if not is_primitive(expr):
+                self._leaves(*expr.params, *children(expr))
+        elif isinstance(expr, Constant):
+            simple = expr.data.ndim == 0 and expr.dtype in _SCALAR_DTYPES
+            by_id[id(expr)].pattern = _ELEMWISE if simple else _OPAQUE
+        elif isinstance(expr, Tuple):
+            node = by_id[id(expr)]
+            node.pattern = _TUPLE
+            for item in expr.fields:
+                if isinstance(item.checked_type, TensorType):
+                    by_id[id(item)].outputs.append((node, _INJECTIVE))
                 else:
-                    self._leaves(op)
-                node.pattern = pattern
-                ty = expr.checked_type
-                for arg in args:
-                    edge = pattern
-                    if edge == _BROADCAST and isinstance(ty, TensorType):
-                        arg_type = arg.checked_type
-                        if isinstance(arg_type, TensorType) and arg_type.shape == ty.shape:
-                            edge = _ELEMWISE
-                    self._node(arg).outputs.append((node, edge))
-            case Tuple(fields):
-                node.pattern = _TUPLE
-                for item in fields:
-                    if isinstance(item.checked_type, TensorType):
-                        self._node(item).outputs.append((node, _INJECTIVE))
-                    else:
-                        self._leaves(item)
-            case TupleGetItem(tuple_value):
-                whole = tuple_value.checked_type
-                if isinstance(whole, TupleType) and all(isinstance(f, TensorType) for f in whole.fields):
-                    node.pattern = _INJECTIVE
-                    self._node(tuple_value).outputs.append((node, _INJECTIVE))
-                else:
-                    self._leaves(tuple_value)
-            case Let(variable, value, body):
-                self._leaves(variable, value, body)
-            case If() | Match() | RefCreate() | RefRead() | RefWrite():
-                self._leaves(*children(expr))
+                    self._leaves(item)
+        elif isinstance(expr, TupleGetItem):
+            whole = expr.tuple_value.checked_type
+            if isinstance(whole, TupleType) and all([isinstance(f, TensorType) for f in whole.fields]):
+                node = by_id[id(expr)]
+                node.pattern = _INJECTIVE
+                by_id[id(expr.tuple_value)].outputs.append((node, _INJECTIVE))
+            else:
+                self._leaves(expr.tuple_value)
+        elif isinstance(expr, (If, Match, RefCreate, RefRead, RefWrite)):
+            self._leaves(*children(expr))
 
     def _dominators(self) -> None:
         """Each node's immediate post-dominator, and the strongest pattern on the edges that lead there."""
@@ -195,29 +210,45 @@ class _Graph:
             if node.extern or not node.outputs:
                 node.dom_pattern = _OPAQUE if node.extern else _ELEMWISE
                 continue
-            user, pattern = node.outputs[0]
-            found: _Node | None = user
-            for other, edge in node.outputs[1:]:
-                pattern = max(pattern, edge)
-                mine: _Node | None = other
-                while found is not mine and found is not None and mine is not None:
-                    if found.depth >= mine.depth:
-                        higher = found
-                        pattern = max(pattern, found.dom_pattern)
-                        found = found.dom
-                        if higher.depth == mine.depth:
-                            pattern = max(pattern, mine.dom_pattern)
-                            mine = mine.dom
-                    else:
-                        pattern = max(pattern, mine.dom_pattern)
-                        mine = mine.dom
-                if found is not mine:
-                    found = None
+            found: _Node | None
+            found, pattern = node.outputs[0]
+            for user, edge in node.outputs[1:]:
                 if found is None:
                     break
-            node.dom = found
-            node.depth = found.depth + 1 if found is not None else 1
+                found, pattern = _common(found, user, max(pattern, edge))
             node.dom_pattern = pattern
+            if found is None:
+                continue
+            node.dom = found
+            node.depth = found.depth + 1
+            far = found.jump
+            if far is not None and far.jump is not None and found.depth - far.depth == far.depth - far.jump.depth:
+                node.jump = far.jump
+                node.jump_pattern = max(pattern, found.jump_pattern, far.jump_pattern)
+            else:
+                node.jump = found
+                node.jump_pattern = pattern
+
+
+def _common(a: _Node, b: _Node, pattern: int) -> tuple[_Node | None, int]:
+    """The nearest node that post-dominates both, or is one and post-dominates the other; and the strongest pattern on the
+    ways there."""
+    if a.depth < b.depth:
+        a, b = b, a
+    while a.depth > b.depth:
+        assert a.dom is not None and a.jump is not None  # deeper than some other
+        if a.jump.depth >= b.depth:
+            pattern, a = max(pattern, a.jump_pattern), a.jump
+        else:
+            pattern, a = max(pattern, a.dom_pattern), a.dom
+    while a is not b:
+        if a.dom is None or b.dom is None or a.jump is None or b.jump is None:
+            return None, pattern
+        if a.jump is b.jump:
+            pattern, a, b = max(pattern, a.dom_pattern, b.dom_pattern), a.dom, b.dom
+        else:
+            pattern, a, b = max(pattern, a.jump_pattern, b.jump_pattern), a.jump, b.jump
+    return a, pattern
 
 
 def _path_ok(start: _Node, sink: _Node, allowed: Callable[[int, bool], bool]) -> bool:
@@ -357,16 +388,13 @@ def fuse_expr(
         _partition(graph, max_depth)
     groups: dict[int, _Group] = {}
     new: dict[int, Expr] = {}
-
-    def group_of(node: Expr) -> _Node | None:
-        found = graph.by_id.get(id(node))
-        return None if found is None or found.index < 0 else found.find()
+    group_of = {id(node.expr): node.find() for node in graph.nodes}
 
     def inputs(args: tuple[Expr, ...], group: _Group, mine: _Node) -> list[Expr]:
         out: list[Expr] = []
         for arg in args:
             value = new[id(arg)]
-            out.append(value if group_of(arg) is mine else group.param(value, arg.checked_type))
+            out.append(value if group_of.get(id(arg)) is mine else group.param(value, arg.checked_type))
         return out
 
     def close(group: _Group, body: Expr, old: Expr) -> Expr:
@@ -381,10 +409,10 @@ def fuse_expr(
         return _typed(Call(function, group.arguments), old)
 
     for old in graph.order:
-        if isinstance(old, Op) or is_primitive(old):
+        if type(old) in _LEAVES or is_primitive(old):
             new[id(old)] = old
             continue
-        mine = group_of(old)
+        mine = group_of.get(id(old))
         fused = isinstance(old, (Call, Tuple, TupleGetItem)) and mine is not None
         if isinstance(old, Call):
             if not isinstance(old.op, Op) or old.op.name in NON_COMPUTATIONAL:
@@ -396,9 +424,9 @@ def fuse_expr(
             fused = fused and mine is not None and mine.root is not old
         elif isinstance(old, TupleGetItem):
             # A projection alone from what no kernel of this group made stays outside.
-            fused = fused and (mine is None or mine.root is not old or group_of(old.tuple_value) is mine)
+            fused = fused and (mine is None or mine.root is not old or group_of.get(id(old.tuple_value)) is mine)
         if not fused:
-            new[id(old)] = _typed(rebuild(old, tuple([new[id(c)] for c in children(old)])), old)
+            new[id(old)] = _typed(rebuilt(old, new), old)
             continue
         assert mine is not None
         group = groups.setdefault(id(mine), _Group())

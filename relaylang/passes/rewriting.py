@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from relaylang.ir import (
+    Call,
     Clause,
     Expr,
     Function,
@@ -21,6 +22,7 @@ from relaylang.ir import (
     pattern_vars,
     post_order,
     rebuild,
+    rebuilt,
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
@@ -65,7 +67,7 @@ def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
         if not isinstance(n, Op)
     }
     for node in post_order(expr):
-        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        new = retype(rebuilt(node, done), node)
         done[id(node)] = new if id(node) in closed else retype(f(node, new), node)
     return done[id(expr)]
 
@@ -112,8 +114,12 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
         if isinstance(node, Var):
             done[id(node)] = new.get(node, node)
             continue
-        inner = tuple([done[id(c)] for c in children(node)])
         made: Expr
+        if isinstance(node, Call):
+            made = rebuilt(node, done)
+            done[id(node)] = retype(made, node)
+            continue
+        inner = tuple([done[id(c)] for c in children(node)])
         if isinstance(node, Function) and node.params:
             params = [binders[p] for p in node.params]
             made = Function(params, inner[0], node.ret_type, node.type_params, node.attrs, node.span)
