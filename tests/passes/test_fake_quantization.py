@@ -1,0 +1,325 @@
+"""Fake quantization in integers: what each operator becomes, and that it stays near the float program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const, post_order
+from relaylang.passes.build import op_call
+from relaylang.transform import FakeQuantizationToInteger, InferType, Sequential, parse_passes
+from tests.growth import assert_linear
+from tests.passes.programs import inputs
+
+
+def ops(mod: IRModule) -> list[str]:
+    return [n.op.name for n in post_order(mod["main"]) if isinstance(n, Call) and hasattr(n.op, "name")]
+
+
+def real(x: Expr, scale: float, zero: int = 0) -> Expr:
+    return op_call("qnn.dequantize", [x, const(scale), const(zero)], out_dtype="float32")
+
+
+def quantized(x: Expr, scale: float, zero: int = 0, dtype: str = "int8") -> Expr:
+    return op_call("qnn.quantize", [x, const(scale), const(zero)], out_dtype=dtype)
+
+
+def integers(*shape: int, seed: int = 0) -> Any:
+    return const(np.random.default_rng(seed).integers(-100, 100, shape).astype("int8"))
+
+
+def draw(rng: np.random.Generator, param: Var) -> np.ndarray:
+    ty: Any = param.type_annotation
+    info = np.iinfo(ty.dtype)
+    low, high = (info.min, info.max) if ty.dtype != "int32" else (-20000, 20000)
+    return rng.integers(low, high, ty.shape, endpoint=True).astype(ty.dtype)
+
+
+def var(name: str, *shape: int, dtype: str = "int8") -> Var:
+    return Var(name, TensorType(shape, dtype))
+
+
+def in_integers(params: list[Var], body: Expr, off: int = 1, options: str = "") -> list[str]:
+    """The operators after the pass; the results are at most `off` apart."""
+    mod = InferType()(IRModule.from_expr(Function(params, body)))
+    new = InferType()(Sequential(parse_passes(f"FakeQuantizationToInteger({options})"))(mod))
+    assert new["main"].checked_type == mod["main"].checked_type
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        given = [draw(rng, p) for p in params]
+        before, after = evaluate(mod, *given).astype(int), evaluate(new, *given).astype(int)
+        assert np.abs(before - after).max() <= off
+    return ops(new)
+
+
+def test_a_convolution_with_its_surroundings() -> None:
+    x = Var("x", TensorType((1, 3, 6, 6), "int8"))
+    padded = op_call("nn.pad", [real(x, 0.02, 3), const(0.0)], pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])
+    conv = op_call("nn.conv2d", [padded, real(integers(4, 3, 3, 3), 0.01)], kernel_size=[3, 3], channels=4)
+    biased = op_call("nn.bias_add", [conv, const(np.array([1, -2, 0.5, 0.25], "float32"))])
+    pooled = op_call("nn.max_pool2d", [op_call("nn.relu", [biased])], pool_size=[2, 2], strides=[2, 2])
+    found = in_integers([x], quantized(op_call("reshape", [pooled], newshape=[1, -1]), 0.1, -5))
+    assert found == ["nn.pad", "qnn.conv2d", "nn.bias_add", "nn.relu", "nn.max_pool2d", "reshape", "qnn.requantize"]
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+def test_elementwise(name: str) -> None:
+    x, y = Var("x", TensorType((4, 3), "int8")), Var("y", TensorType((4, 3), "int8"))
+    body = quantized(op_call(name, [real(x, 0.03, 2), real(y, 0.05, -1)]), 0.08, 4)
+    assert in_integers([x, y], body, off=2) == [{"multiply": "qnn.mul"}.get(name, "qnn." + name)]
+
+
+def test_dense_clip_and_average() -> None:
+    x = Var("x", TensorType((4, 3), "int8"))
+    dense = op_call("nn.dense", [real(x, 0.03, 2), real(integers(5, 3), 0.02)], units=5)
+    clipped = op_call("clip", [dense], a_min=-1.0, a_max=6.0)
+    assert in_integers([x], quantized(clipped, 0.05, 0)) == ["qnn.dense", "clip", "qnn.requantize"]
+    y = Var("y", TensorType((1, 2, 4, 4), "int8"))
+    pool = op_call("nn.avg_pool2d", [real(y, 0.03, 2)], pool_size=[2, 2], strides=[2, 2])
+    assert in_integers([y], quantized(pool, 0.03, 2)) == ["qnn.avg_pool2d"]
+
+
+def test_what_has_no_integer_form_stays_in_floats() -> None:
+    x = Var("x", TensorType((4, 3), "int8"))
+    body = quantized(op_call("cosh", [op_call("nn.relu", [real(x, 0.03)])]), 0.5)
+    assert in_integers([x], body, off=0) == ["qnn.dequantize", "nn.relu", "cosh", "qnn.quantize"]
+    with pytest.raises(RelayError) as wrong:
+        in_integers([x], body, options="hard_fail=True")
+    assert wrong.value.diagnostics[0].code == "R0516"
+    assert "cosh" in wrong.value.diagnostics[0].title
+    with pytest.raises(RelayError):
+        in_integers([x], body, options="optional_qnn_ops=['sinh']")
+
+
+def test_softmax_if_asked_for() -> None:
+    x = Var("x", TensorType((4, 3), "int8"))
+    body = quantized(op_call("nn.softmax", [real(x, 0.03)]), 1 / 256, -128)
+    assert in_integers([x], body, off=0) == ["qnn.dequantize", "nn.softmax", "qnn.quantize"]
+    assert in_integers([x], body, options="optional_qnn_ops=['nn.softmax']", off=4) == ["qnn.softmax"]
+
+
+def test_pieces() -> None:
+    x, y = Var("x", TensorType((4, 6), "int8")), Var("y", TensorType((4, 6), "int8"))
+    joined = op_call("concatenate", [Tuple([real(x, 0.03, 2), real(y, 0.05, -1)])], axis=1)
+    assert in_integers([x, y], quantized(joined, 0.06, 4)) == ["qnn.concatenate"]
+    same = op_call("concatenate", [Tuple([real(x, 0.03), real(y, 0.03)])], axis=0)
+    assert in_integers([x, y], quantized(same, 0.03), off=0) == ["concatenate"]
+    parts = op_call("split", [real(x, 0.03, 2)], indices_or_sections=2, axis=1)
+    added = op_call("add", [TupleGetItem(parts, 0), TupleGetItem(parts, 1)])
+    assert in_integers([x], quantized(added, 0.05, 1), off=2) == ["split", "qnn.add"]
+
+
+def test_reductions_and_choices() -> None:
+    x = Var("x", TensorType((4, 6), "int8"))
+    found = in_integers([x], quantized(op_call("mean", [real(x, 0.03, 2)], axis=[1]), 0.02, -3))
+    assert found == ["cast", "sum", "qnn.requantize"]
+    best = op_call("topk", [real(x, 0.03, 2)], k=2, axis=1, ret_type="values")
+    assert in_integers([x], quantized(best, 0.03, 2), off=0) == ["topk"]
+    taken = op_call("take", [real(x, 0.03, 2), const(np.array([2, 0], "int32"))], axis=0)
+    assert in_integers([x], quantized(taken, 0.03, 2), off=0) == ["take"]
+
+
+def test_more_products() -> None:
+    x = Var("x", TensorType((1, 3, 5, 5), "int8"))
+    weight = real(integers(3, 4, 3, 3), 0.01)
+    turned = op_call("nn.conv2d_transpose", [real(x, 0.02, 3), weight], kernel_size=[3, 3], channels=4, strides=[2, 2])
+    assert in_integers([x], quantized(turned, 0.2, 1)) == ["qnn.conv2d_transpose", "qnn.requantize"]
+    a, b = Var("a", TensorType((2, 3, 4), "int8")), Var("b", TensorType((2, 5, 4), "int8"))
+    product = op_call("nn.batch_matmul", [real(a, 0.02, 3), real(b, 0.03, -1)], transpose_b=True)
+    assert in_integers([a, b], quantized(product, 0.2, 1)) == ["qnn.batch_matmul", "qnn.requantize"]
+
+
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "erf", "sigmoid", "tanh", "abs", "log"])
+def test_functions_of_one_tensor(name: str) -> None:
+    x = Var("x", TensorType((4, 6), "int8"))
+    assert in_integers([x], quantized(op_call(name, [real(x, 0.02, -129)]), 0.05), off=2) == [f"qnn.{name}"]
+
+
+def test_without_a_quantize_behind() -> None:
+    x = Var("x", TensorType((4, 3), "int8"))
+    dense = op_call("nn.dense", [real(x, 0.03, 2), real(integers(5, 3), 0.02)], units=5)
+    mod = InferType()(IRModule.from_expr(Function([x], op_call("nn.relu", [dense]))))
+    for use_qat, wanted in ((False, ["qnn.dequantize", "qnn.dequantize", "nn.dense", "nn.relu"]),
+                            (True, ["qnn.dense", "nn.relu", "qnn.dequantize"])):  # fmt: skip
+        new = InferType()(FakeQuantizationToInteger(use_qat=use_qat)(mod))
+        assert ops(new) == wanted
+        given = inputs(3, mod["main"])
+        np.testing.assert_allclose(evaluate(new, *given), evaluate(mod, *given), rtol=1e-5, atol=1e-5)
+
+
+# ---- every operator
+
+IMAGE: dict[str, Any] = {"pool_size": [2, 2], "strides": [2, 1]}
+ONE = [
+    ("squeeze", (1, 4, 6), {}, ["squeeze"]),
+    ("strided_slice", (4, 6), {"begin": [1, 0], "end": [3, 5]}, ["strided_slice"]),
+    ("transpose", (4, 6), {"axes": [1, 0]}, ["transpose"]),
+    ("expand_dims", (4, 6), {"axis": 1}, ["expand_dims"]),
+    ("nn.batch_flatten", (2, 3, 4), {}, ["nn.batch_flatten"]),
+    ("nn.depth_to_space", (1, 8, 3, 3), {"block_size": 2}, ["nn.depth_to_space"]),
+    ("max", (4, 6), {"axis": [1]}, ["max"]),
+    ("min", (4, 6), {"axis": [1]}, ["min"]),
+    ("broadcast_to", (1, 6), {"shape": [4, 6]}, ["broadcast_to"]),
+    ("nn.max_pool2d", (1, 2, 6, 6), {**IMAGE, "padding": [1, 0]}, ["nn.max_pool2d"]),
+    ("nn.max_pool1d", (1, 2, 6), {"pool_size": [2]}, ["nn.max_pool1d"]),
+    ("nn.adaptive_max_pool2d", (1, 2, 5, 5), {"output_size": [2, 3]}, ["nn.adaptive_max_pool2d"]),
+    ("nn.avg_pool2d", (1, 2, 6, 6), IMAGE, ["qnn.avg_pool2d"]),
+    ("nn.avg_pool2d", (1, 2, 6, 6), {**IMAGE, "padding": [1, 0], "count_include_pad": True}, "nn.avg_pool2d"),
+    ("nn.avg_pool2d", (1, 2, 6, 6), {**IMAGE, "padding": [1, 0], "count_include_pad": False}, ["qnn.avg_pool2d"]),
+    ("nn.avg_pool1d", (1, 2, 6), {"pool_size": [3], "padding": [1]}, "nn.avg_pool1d"),
+    ("nn.adaptive_avg_pool1d", (1, 2, 7), {"output_size": [3]}, "nn.adaptive_avg_pool1d"),
+    ("nn.adaptive_avg_pool2d", (1, 2, 5, 5), {"output_size": [2, 3]}, "nn.adaptive_avg_pool2d"),
+    ("nn.global_avg_pool2d", (1, 2, 5, 5), {}, "nn.global_avg_pool2d"),
+    ("nn.relu", (4, 6), {}, ["maximum"]),
+    ("nn.leaky_relu", (4, 6), {"alpha": 0.1}, ["qnn.leaky_relu"]),
+    ("clip", (4, 6), {"a_min": -0.5, "a_max": 1.7}, ["clip"]),
+    ("mean", (4, 6), {"axis": [1]}, ["cast", "sum"]),
+    ("image.resize2d", (1, 2, 4, 4), {"size": [8, 6], "method": "nearest_neighbor", "roi": [0.0] * 4}, ["image.resize2d"]),
+    ("image.resize2d", (1, 2, 4, 4), {"size": [8, 6], "method": "linear", "roi": [0.0] * 4}, "image.resize2d"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name, shape, attrs, wanted", ONE)
+def test_operators_of_one_tensor(name: str, shape: tuple[int, ...], attrs: dict[str, Any], wanted: Any, dtype: str) -> None:
+    x = var("x", *shape, dtype=dtype)
+    zero = 2 if dtype == "int8" else 120
+    for scale, out_zero in ((0.03, zero), (0.05, zero - 7)):
+        found = in_integers([x], quantized(op_call(name, [real(x, 0.03, zero)], **attrs), scale, out_zero, dtype))
+        if isinstance(wanted, str):
+            assert wanted in found and not any(n in ("qnn.dequantize", "qnn.quantize") for n in found)
+        else:
+            assert [n for n in found if n != "qnn.requantize"] == wanted
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("value", [1.25, -0.7, [1.0, -2.0, 0.5]])
+def test_constants_as_operands(name: str, value: Any) -> None:
+    x, c = var("x", 4, 3), const(np.asarray(value, "float32"))
+    for args in ([real(x, 0.03, 2), c], [c, real(x, 0.03, 2)]):
+        found = in_integers([x], quantized(op_call(name, args), 0.05, 4), off=2)
+        assert "qnn.dequantize" not in found and "qnn.quantize" not in found
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum"])
+def test_two_tensors_of_other_scales_and_types(name: str) -> None:
+    x, y, z = var("x", 4, 3), var("y", 4, 3), var("z", 4, 3, dtype="uint8")
+    for a, b in ((real(x, 0.03, 2), real(y, 0.05, -1)), (real(x, 0.03, 2), real(z, 0.01, 99))):
+        other = y if a is not b and b.args[0] is y else z  # type: ignore[attr-defined]
+        found = in_integers([x, other], quantized(op_call(name, [a, b]), 0.07, 4), off=2)
+        assert "qnn.dequantize" not in found and "qnn.quantize" not in found
+
+
+def test_a_scale_that_nothing_tells() -> None:
+    """Sums and products in the middle are in 32 bits; bounded functions have a scale of their own."""
+    x, y = var("x", 4, 30), var("y", 4, 30)
+    total = op_call("add", [real(x, 0.03, 2), real(y, 0.05, -1)])
+    found = in_integers([x, y], quantized(op_call("multiply", [total, const(0.01)]), 0.001, 4))
+    assert found == ["qnn.requantize", "qnn.requantize", "add", "qnn.requantize"]
+    product = op_call("multiply", [real(x, 0.03, 2), real(y, 0.05, -1)])
+    assert "qnn.quantize" not in in_integers([x, y], quantized(op_call("mean", [product], axis=[1]), 0.05, 4))
+    for name, off in (("sigmoid", 1), ("tanh", 2), ("erf", 2)):
+        found = in_integers([x], quantized(op_call("multiply", [op_call(name, [real(x, 0.03, 2)]), const(3.0)]), 0.05), off=off)
+        assert found == [f"qnn.{name}", "qnn.requantize"]
+    assert in_integers([x], quantized(op_call("multiply", [op_call("abs", [real(x, 0.03, 2)]), const(3.0)]), 0.1)) == [
+        "cast", "subtract", "abs", "qnn.requantize"]  # fmt: skip
+
+
+def test_a_value_that_goes_two_ways_is_not_held_to_the_range_of_one() -> None:
+    x, y = var("x", 4, 3), var("y", 4, 3)
+    total = op_call("add", [real(x, 0.03, 2), real(y, 0.05, -1)])
+    narrow, wide = quantized(total, 0.001), quantized(total, 0.1)
+    both = op_call("concatenate", [Tuple([narrow, wide])], axis=0)
+    assert in_integers([x, y], both).count("add") == 1
+    averaged = quantized(op_call("nn.avg_pool1d", [op_call("expand_dims", [total], axis=0)], pool_size=[3]), 0.005)
+    assert "qnn.quantize" not in in_integers([x, y], averaged)
+
+
+def test_the_sum_of_products_and_a_bias() -> None:
+    x = var("x", 4, 3)
+    dense = op_call("nn.dense", [real(x, 0.03, 2), real(integers(5, 3), 0.02)], units=5)
+    biased = op_call("add", [dense, const(np.array([1, -2, 0.5, 0.25, 3], "float32"))])
+    assert in_integers([x], quantized(biased, 0.08)) == ["qnn.dense", "add", "qnn.requantize"]
+    twice = op_call("add", [dense, dense])
+    assert in_integers([x], quantized(twice, 0.08)) == ["qnn.dense", "add", "qnn.requantize"]
+
+
+# ---- a scale for each channel
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_weights_with_a_scale_for_each_channel(layout: str) -> None:
+    scales = np.array([0.01, 0.02, 0.005, 0.013], "float32")
+    x = var("x", *((1, 3, 6, 6) if layout == "NCHW" else (1, 6, 6, 3)))
+    kernel, shape = ("OIHW", (4, 3, 3, 3)) if layout == "NCHW" else ("HWIO", (3, 3, 3, 4))
+    axis = kernel.index("O")
+    for zeros in ([0, 0, 0, 0], [1, -2, 3, 0]):
+        args = [integers(*shape), const(scales), const(np.array(zeros, "int32"))]
+        weight = op_call("qnn.dequantize", args, axis=axis, out_dtype="float32")
+        attrs: dict[str, Any] = {"kernel_size": [3, 3], "channels": 4, "data_layout": layout, "kernel_layout": kernel}
+        node = op_call("nn.conv2d", [real(x, 0.02, 3), weight], **attrs)
+        bias = const(np.array([1, -2, 0.5, 0.25], "float32"))
+        node = op_call("nn.bias_add", [node, bias], axis=layout.index("C"))
+        node = op_call("clip", [op_call("nn.relu", [node])], a_min=0.1, a_max=6.0)
+        node = op_call("transpose", [node], axes=[0, 2, 3, 1])
+        found = in_integers([x], quantized(node, 0.03, -100))
+        kept = ["qnn.conv2d", "nn.bias_add", "nn.relu", "maximum", "minimum", "transpose", "qnn.requantize"]
+        assert found == kept
+        moved = op_call("reshape", [op_call("nn.max_pool2d", [node], pool_size=[2, 2], layout="NHWC")], newshape=[-1])
+        found = in_integers([x], quantized(moved, 0.03, -100))
+        assert found.count("qnn.requantize") == 1 and found[-1] == "reshape"
+
+
+def test_a_pool_over_the_axis_of_scales_is_left() -> None:
+    x = var("x", 1, 2, 4, 4)
+    args = [x, const(np.array([0.1, 0.2, 0.3, 0.4], "float32")), const(np.zeros(4, "int32"))]
+    pool = op_call("nn.avg_pool2d", [op_call("qnn.dequantize", args, axis=2, out_dtype="float32")], **IMAGE)
+    assert in_integers([x], quantized(pool, 0.3), off=0) == ["qnn.dequantize", "nn.avg_pool2d", "qnn.quantize"]
+
+
+# ---- padding
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5, -100.0, float("-inf")])
+def test_padding(value: float) -> None:
+    x = var("x", 4, 3)
+    node = op_call("nn.pad", [real(x, 0.03, 2), const(np.float32(value))], pad_width=[[1, 0], [0, 2]])
+    assert "qnn.quantize" not in in_integers([x], quantized(node, 0.05, 1))
+    v = var("v", dtype="int8")
+    node = op_call("nn.pad", [real(x, 0.03, 2), real(v, 0.01, 0)], pad_width=[[1, 0], [0, 2]])
+    assert in_integers([x, v], quantized(node, 0.03, 2)) == ["qnn.requantize", "nn.pad"]
+
+
+# ---- TVM's list
+
+TVM_LIST = """abs add broadcast_to clip concatenate erf exp expand_dims image.resize2d log max maximum mean min minimum multiply
+nn.adaptive_avg_pool1d nn.avg_pool2d nn.batch_flatten nn.batch_matmul nn.bias_add nn.conv2d nn.conv2d_transpose nn.dense
+nn.depth_to_space nn.global_avg_pool2d nn.leaky_relu nn.max_pool2d nn.pad nn.relu reshape rsqrt sigmoid split sqrt squeeze
+strided_slice subtract take tanh topk transpose""".split()
+
+
+def test_all_operators_of_tvm_have_a_rule() -> None:
+    from relaylang.passes.fake_quantization_rules import OPTIONAL, RULES
+
+    assert set(TVM_LIST) <= set(RULES) and set(OPTIONAL) == {"nn.softmax"}
+    assert all(name in relay.ops.OPS for name in RULES)
+
+
+def test_linear() -> None:
+    def chain(size: int) -> Callable[[], Any]:
+        x = var("x", 4)
+        node: Expr = real(x, 0.03, 2)
+        for i in range(size):
+            node = op_call("nn.relu", [op_call("add", [node, real(x, 0.02, i % 5)])])
+            if i % 3 == 0:
+                node = real(quantized(node, 0.04, 1), 0.04, 1)
+        mod = InferType()(IRModule.from_expr(Function([x], quantized(node, 0.1))))
+        return lambda: FakeQuantizationToInteger()(mod)
+
+    assert_linear(chain, 60)
