@@ -16,7 +16,7 @@ from relaylang.passes.convert_layout import checked_call, refusal, tensors
 from relaylang.passes.layouts.conversions import is_depthwise
 from relaylang.passes.layouts.registry import ALTER, Alter
 from relaylang.passes.layouts.rewriter import Rewriter
-from relaylang.passes.layouts.rule import changed
+from relaylang.passes.layouts.rule import changed, named
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function, static_shape
 
@@ -63,7 +63,7 @@ def alter_op_layout(mod: IRModule) -> IRModule:
     functions = {**DEFAULTS, **ALTER}
 
     def change(call: Call, attrs: Any, args: list[Expr]) -> Call | None:
-        name = call.op.name  # type: ignore[union-attr]
+        name = named(call)
         function = functions[name]
         if function is None:
             return None

@@ -11,6 +11,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.layouts.conversions import CONVERSIONS, converted, problem_with
 from relaylang.passes.layouts.registry import CONVERT
 from relaylang.passes.layouts.rewriter import Rewriter
+from relaylang.passes.layouts.rule import named
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function
 
@@ -41,8 +42,8 @@ def refusal(what: str) -> Any:
     """Says that a user's function made a call that cannot be."""
 
     def refuse(call: Call, new: Call, problem: str) -> None:
-        name = call.op.name  # type: ignore[union-attr]
-        raise RelayError(error("R0504", f"{what} of {name} made a call of {new.op.name} that is wrong: {problem}", call.span))  # type: ignore[union-attr]
+        name = named(call)
+        raise RelayError(error("R0504", f"{what} of {name} made a call of {named(new)} that is wrong: {problem}", call.span))
 
     return refuse
 
@@ -60,7 +61,7 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
         raise RelayError([w for w in wrong if w is not None])
 
     def change(call: Call, attrs: Any, args: list[Expr]) -> Call | None:
-        name = call.op.name  # type: ignore[union-attr]
+        name = named(call)
         own = CONVERT.get(name)
         if own is None:
             return converted(name, attrs, args, tensors(call), desired_layouts[name])
@@ -73,7 +74,7 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
         return checked_call(made, call, f"the function FTVMConvertOpLayout of {name}")
 
     def refuse(call: Call, new: Call, problem: str) -> None:
-        if call.op.name in CONVERT:  # type: ignore[union-attr]
+        if named(call) in CONVERT:
             refusal("the function FTVMConvertOpLayout")(call, new, problem)
 
     names = {name for name in desired_layouts if name in CONVERSIONS or name in CONVERT}

@@ -10,6 +10,7 @@ from relaylang.ir import Call, Expr, TensorType
 from relaylang.ops import get, make_attrs
 from relaylang.ops.shapes import split_layout
 from relaylang.passes.build import op_call
+from relaylang.passes.layouts.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 CONVOLUTIONS = {
@@ -95,10 +96,10 @@ def convolution(call: Call, args: list[Expr]) -> Expr | None:
         kernel = [letter for letter, _ in split_layout(attrs.kernel_layout)]
     except (ValueError, KeyError):
         return None
-    name = CONVOLUTIONS[call.op.name]  # type: ignore[union-attr]
+    name = CONVOLUTIONS[named(call)]
     result = attrs.out_layout or attrs.data_layout
     blocked = any(letter.islower() for letter in kernel)
-    if name == call.op.name and attrs.data_layout == result == layout and not blocked:  # type: ignore[union-attr]
+    if name == named(call) and attrs.data_layout == result == layout and not blocked:
         return None
     own = attrs.kernel_layout
     if blocked:
@@ -119,4 +120,4 @@ def pool(call: Call, args: list[Expr]) -> Expr | None:
         return None
     changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
     given = [turned(args[0], attrs.layout, layout), *args[1:]]
-    return _again(call, call.op.name, given, layout, result, layout=layout, **changed)  # type: ignore[union-attr]
+    return _again(call, named(call), given, layout, result, layout=layout, **changed)

@@ -156,6 +156,6 @@ def converted(name: str, attrs: Any, inputs: Sequence[Expr], types: Sequence[Any
                 new_name = "nn.contrib_depthwise_conv2d_NCHWc"
                 kernel = fitted(kernel, attrs.kernel_layout, _shape(weight))
         values[known.kernel] = kernel
-        if known.kernel != "out_layout" and getattr(attrs, "out_layout", ""):
+        if known.kernel != "out_layout":
             values["out_layout"] = ""
     return Call(get(new_name), inputs, changed(attrs, **values))

@@ -37,7 +37,7 @@ from relaylang.ops.record import Op, RelationError
 from relaylang.passes.build import op_call
 from relaylang.passes.layouts.layout import expanded, has_blocks, is_layout, is_split, rank, turned_shape, whole
 from relaylang.passes.layouts.registry import INFER
-from relaylang.passes.layouts.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule
+from relaylang.passes.layouts.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
 from relaylang.passes.layouts.rules_nn import RULES
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import retype
@@ -180,7 +180,7 @@ class Rewriter:
             elif isinstance(node, Var):
                 self.variable(node)
             elif isinstance(node, Tuple):
-                self.tuple(node)
+                self.fields(node)
             elif isinstance(node, TupleGetItem):
                 self.field(node)
             elif isinstance(node, Let):
@@ -229,7 +229,7 @@ class Rewriter:
             made = Let(new, value, self.plain(node.body), node.span)
         self.done[id(node)] = retype(made, node)
 
-    def tuple(self, node: Tuple) -> None:
+    def fields(self, node: Tuple) -> None:
         states = [self.state(f) for f in node.fields]
         fields = [s for s in states if isinstance(s, Value)]
         if len(fields) < len(states):
@@ -266,7 +266,7 @@ class Rewriter:
     # Calls of operators.
 
     def call(self, node: Call) -> None:
-        name = node.op.name  # type: ignore[union-attr]
+        name = named(node)
         rule = INFER.get(name)
         changes = self.changes(name)
         if rule is None and not changes:
@@ -282,7 +282,7 @@ class Rewriter:
         looked_at = node
         if name == "nn.bias_add":
             looked_at = self.as_sum(node)
-            rule = INFER[looked_at.op.name]  # type: ignore[union-attr]
+            rule = INFER[named(looked_at)]
         for altering in (True, False) if changes else (False,):
             try:
                 state = self.by_rule(looked_at, rule, altering)
@@ -354,10 +354,10 @@ class Rewriter:
             if new is None:
                 return None
             self.typed(new)
-            rule_of = INFER.get(new.op.name)  # type: ignore[union-attr]
+            rule_of = INFER.get(named(new))
             try:
                 if rule_of is None:
-                    raise Misfit(f"nothing says what layouts mean to {new.op.name}")  # type: ignore[union-attr]
+                    raise Misfit(f"nothing says what layouts mean to {named(new)}")
                 return self.placed(node, new, rule_of, values, counts, looks, now, was, types)
             except (Misfit, RelationError) as problem:
                 self.refuse(node, new, str(problem))
@@ -440,7 +440,8 @@ class Rewriter:
             types.append(arg.checked_type)
         self.context.types = types
         self.context.node = call
-        made = call.op.rel(types, call.attrs, self.context)  # type: ignore[union-attr]
+        assert isinstance(call.op, Op)
+        made = call.op.rel(types, call.attrs, self.context)
         if made is None:
             raise Misfit("its type is not known")
         return made
@@ -476,7 +477,7 @@ def _grouped(exprs: list[Expr], counts: list[int | None], old: Sequence[Expr]) -
 
 def _asked(call: Call, rule: Rule, *about: Any) -> InferCorrectLayoutOutput | None:
     """A rule's answer. Raises `RelayError` for what goes wrong in one that a user registered."""
-    name = call.op.name  # type: ignore[union-attr]
+    name = named(call)
     if rule is RULES.get(name):
         return rule(*about)
     try:

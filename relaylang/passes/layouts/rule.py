@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from relaylang.ir.expr import Call
 from relaylang.ir.types import TensorType, TupleType, Type
-from relaylang.ops.record import make_attrs
+from relaylang.ops.record import Op, make_attrs
 
 Layouts = Sequence["str | None"]
 
@@ -37,6 +38,12 @@ class InferCorrectLayoutOutput:
 
 
 Rule = Callable[[Any, "Layouts | None", Layouts, Sequence["Type | None"]], "InferCorrectLayoutOutput | None"]
+
+
+def named(call: Call) -> str:
+    """The name of the operator that a call calls."""
+    assert isinstance(call.op, Op)
+    return call.op.name
 
 
 def changed(attrs: Any, **values: Any) -> Any:
