@@ -3,6 +3,7 @@ between space_to_batch_nd and batch_to_space_nd becomes the dilated convolution 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -53,16 +54,19 @@ def fold_explicit_padding(mod: IRModule) -> IRModule:
         if name not in _CONVS | _MAX_POOLS | _AVG_POOLS or pad.attrs.pad_mode != "constant":
             return new
         layout = new.attrs.data_layout if name in _CONVS else new.attrs.layout
-        axes = [i for i, c in enumerate(layout) if c in "DHW"]
+        parts = re.findall(r"\d*[A-Za-z]", layout)
+        axes = [i for i, c in enumerate(parts) if c in ("D", "H", "W")]
         widths = [(int(b), int(a)) for b, a in pad.attrs.pad_width]
-        if len(layout) != len(widths) or any(w != (0, 0) for i, w in enumerate(widths) if i not in axes):
+        if len(parts) != len(widths) or any(w != (0, 0) for i, w in enumerate(widths) if i not in axes):
             return new
         if any(w < 0 for pair in widths for w in pair) or not _fills(name, new, pad):
             return new
         own = _padding(new, len(axes))
         total = [own[i] + widths[a][0] for i, a in enumerate(axes)]
         total += [own[len(axes) + i] + widths[a][1] for i, a in enumerate(axes)]
-        return with_attrs(new, [pad.args[0], *new.args[1:]], padding=total)
+        # What was padded before is counted in averages, whatever the pool says of its own padding.
+        counted = {"count_include_pad": True} if name in _AVG_POOLS else {}
+        return with_attrs(new, [pad.args[0], *new.args[1:]], padding=total, **counted)
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 
@@ -79,7 +83,7 @@ def _fills(name: str, call: Call, pad: Call) -> bool:
         return value == 0
     nothing = all(p == 0 for p in call.attrs.padding)
     if name in _AVG_POOLS:
-        return value == 0 and nothing and not call.attrs.ceil_mode and call.attrs.count_include_pad
+        return value == 0 and not call.attrs.ceil_mode and (nothing or call.attrs.count_include_pad)
     ty = pad.args[0].checked_type
     dtype = getattr(ty, "dtype", "")
     if dtype.startswith(("int", "uint")):

@@ -83,6 +83,11 @@ def _resize2d(call: Call, values: list[Any]) -> tuple[str, list[Expr], dict[str,
     return "image.resize2d", [call.args[0]], {"size": size, "roi": [float(v) for v in np.asarray(values[2]).reshape(-1)]}
 
 
+def _sparse_to_dense(call: Call, values: list[Any]) -> tuple[str, list[Expr], dict[str, Any]] | None:
+    shape = _ints(values[3])
+    return None if shape is None else ("sparse_to_dense", list(call.args[:3]), {"output_shape": shape})
+
+
 STATIC: dict[str, Static] = {
     "dyn.reshape": _shaped("reshape", "newshape"),
     "dyn.broadcast_to": _shaped("broadcast_to", "shape"),
@@ -99,6 +104,7 @@ STATIC: dict[str, Static] = {
     "dyn.nn.upsampling": _upsampling("nn.upsampling", ("scale_h", "scale_w")),
     "dyn.nn.upsampling3d": _upsampling("nn.upsampling3d", ("scale_d", "scale_h", "scale_w")),
     "dyn.image.resize2d": _resize2d,
+    "dyn.sparse_to_dense": _sparse_to_dense,
 }
 
 

@@ -14,6 +14,7 @@ from relaylang.ir import (
     Let,
     Match,
     Type,
+    TypeCall,
     TypeVar,
     Var,
     children,
@@ -23,6 +24,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.analysis import free_type_vars
+from relaylang.passes.blocks import map_type
 from relaylang.passes.rewriting import copy_with, is_opaque, retype
 
 
@@ -31,19 +33,18 @@ def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var
     that call them."""
 
     def expand(node: Expr, ty: Type | None) -> Expr:
-        if not isinstance(ty, FuncType):
+        wanted = expand_constructor if isinstance(node, Constructor) else expand_global_var
+        if not isinstance(ty, FuncType) or not wanted or any(v.kind != "Type" for v in ty.type_params):
             return node
-        if isinstance(node, Constructor):
-            if not expand_constructor:
-                return node
-            known = mod.type_definitions.get(node.belong_to)
-            params = [Var(f"eta{i}") for i in range(len(node.inputs))]
-            made = Function(params, Call(node, params), span=node.span)
-            return made if known is not None else node
-        if isinstance(node, GlobalVar) and expand_global_var and not ty.type_params:
-            params = [Var(f"eta{i}", t) for i, t in enumerate(ty.arg_types)]
-            return Function(params, Call(node, params), ty.ret_type, span=node.span)
-        return node
+        if isinstance(node, Constructor) and node.belong_to not in mod.type_definitions:
+            return node
+        fresh = {v: TypeVar(v.name_hint, v.kind) for v in ty.type_params}
+
+        def own(part: Type) -> Type:
+            return map_type(part, lambda t: fresh.get(t) if isinstance(t, TypeVar) else None)
+
+        params = [Var(f"eta{i}", own(t)) for i, t in enumerate(ty.arg_types)]
+        return Function(params, Call(node, params), own(ty.ret_type), list(fresh.values()), span=node.span)
 
     def convert(func: Function) -> Function:
         done: dict[int, Expr] = {}
@@ -54,7 +55,7 @@ def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var
                 new = done[id(child)]
                 callee = isinstance(node, Call) and i == len(node.args)
                 if isinstance(child, (Constructor, GlobalVar)) and not callee:
-                    expanded = expand(child, child.checked_type or _type_of(child, mod))
+                    expanded = expand(child, _type_of(child, mod) or child.checked_type)
                     changed = changed or expanded is not new
                     new = expanded
                 inner.append(new)
@@ -67,11 +68,14 @@ def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var
 
 
 def _type_of(node: Expr, mod: IRModule) -> Type | None:
+    """The type of a global function or a constructor, with the type parameters of its definition."""
     if isinstance(node, GlobalVar) and node.name_hint in mod:
         found: Type | None = mod[node.name_hint].checked_type
         return found
     if isinstance(node, Constructor):
-        return FuncType(node.inputs, node.belong_to)
+        known = mod.type_definitions.get(node.belong_to)
+        if known is not None:
+            return FuncType(node.inputs, TypeCall(node.belong_to, known.type_vars), known.type_vars)
     return None
 
 

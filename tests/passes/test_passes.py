@@ -12,6 +12,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, Let, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.passes.build import op_call
+from relaylang.passes.dynamic_to_static import STATIC
 from relaylang.syntax import astext
 from relaylang.transform import PASSES, InferType, Pass, PassContext, Sequential, Verify
 from tests.growth import assert_linear
@@ -212,6 +213,14 @@ def test_constructors_are_eta_expanded() -> None:
     assert str(evaluate(mod)) == str(evaluate(module(text)))
 
 
+@pytest.mark.parametrize("body", ["let %f = Cons; (%f(1, Nil), %f(2f, Nil))", "let %f = @first; (%f(1, 2f), %f(2f, 1))"])
+def test_what_is_used_with_several_types_is_eta_expanded_with_type_parameters(body: str) -> None:
+    text = "type List[A] { Cons(A, List[A]), Nil }\ndef @first[A, B](%x: A, %y: B) -> A { %x }\n" + f"def @main() {{ {body} }}"
+    mod = PASSES["EtaExpand"](expand_constructor=True, expand_global_var=True)(module(text))
+    assert InferType()(mod)["main"].body.value.type_params
+    assert str(evaluate(mod)) == str(evaluate(module(text)))
+
+
 # ---- convolutions
 
 
@@ -225,8 +234,10 @@ def test_padding_is_folded() -> None:
     channels = pad.replace("[[0, 0], [0, 0]", "[[0, 0], [1, 1]")
     wide = params.replace("(3, 2,", "(3, 4,")
     assert "nn.pad" in ops(after("FoldExplicitPadding", main(f"nn.conv2d({channels}, %w, kernel_size=[3, 3])", wide)))
-    pool = f"nn.avg_pool2d({pad}, pool_size=[2, 2], count_include_pad=True)"
-    assert ops(after("FoldExplicitPadding", main(pool, params))) == ["nn.avg_pool2d"]
+    forms = {"count_include_pad=True": True, "count_include_pad=False": True, "padding=[1, 0]": False, "ceil_mode=True": False}
+    for own, folded in {**forms, "padding=[1, 0], count_include_pad=True": True}.items():
+        pool = f"nn.avg_pool2d({pad}, pool_size=[2, 2], {own})"
+        assert ops(after("FoldExplicitPadding", main(pool, params))) == ["nn.pad"] * (not folded) + ["nn.avg_pool2d"]
 
 
 def test_atrous_convolutions_are_flattened() -> None:
@@ -248,6 +259,48 @@ def test_dynamic_operators_become_static() -> None:
     mod = InferType()(IRModule.from_expr(Function([x], op_call("nn.relu", [second]))))
     new = keeps_meaning(Sequential([made("DynamicToStatic")]), mod)
     assert ops(new) == ["exp", "reshape", "nn.relu"] and new["main"].body.checked_type == TensorType((3, 2))
+
+
+@pytest.mark.parametrize(
+    "name, shape, operands, attrs",
+    [
+        ("dyn.reshape", (2, 3), [[3, -1]], {}),
+        ("dyn.broadcast_to", (1, 3), [[4, 2, 3]], {}),
+        ("dyn.tile", (2, 3), [[2, 1, 2]], {}),
+        ("dyn.squeeze", (1, 2, 1, 3), [[0, 2]], {}),
+        ("dyn.expand_dims", (2, 3), [1], {"num_newaxis": 2}),
+        ("dyn.topk", (2, 5), [3], {"axis": -1, "ret_type": "both", "dtype": "int32"}),
+        ("dyn.strided_slice", (4, 6), [[1, 0], [3, 5], [1, 2]], {"slice_mode": "end"}),
+        ("dyn.strided_slice", (4, 6), [[1, 0], [3, 5], [1, 1]], {"slice_mode": "size"}),
+        ("dyn.nn.pad", (2, 3), [[[1, 0], [0, 2]], np.float32(1.5)], {"pad_mode": "constant"}),
+        ("dyn.nn.upsampling", (1, 2, 3, 3), [np.float64(2), np.float64(3)], {}),
+        ("dyn.nn.upsampling3d", (1, 2, 2, 2, 2), [np.float64(2), np.float64(1), np.float64(3)], {}),
+        ("dyn.image.resize2d", (1, 2, 4, 4), [[6, 3], np.zeros(4, "float32")], {"layout": "NCHW", "method": "linear"}),
+        ("dyn.zeros", None, [[2, 3]], {"dtype": "float32"}),
+        ("dyn.ones", None, [[2, 3]], {"dtype": "int8"}),
+        ("dyn.full", (), [[2, 3]], {"dtype": "float32"}),
+    ],
+)
+def test_each_dynamic_operator_becomes_static(
+    name: str, shape: tuple[int, ...] | None, operands: list[object], attrs: dict[str, object]
+) -> None:
+    x = Var("x", TensorType(shape if shape is not None else ()))
+    given = [Constant(np.asarray(v, np.asarray(v).dtype)) for v in operands]
+    body = op_call(name, [x, *given] if shape is not None else list(given), **attrs)
+    mod = InferType()(IRModule.from_expr(Function([x], body)))
+    new = keeps_meaning(Sequential([made("DynamicToStatic")]), mod)
+    assert ops(new) == [name.removeprefix("dyn.")]
+
+
+def test_indices_and_one_hot_become_static() -> None:
+    i, on, off = Var("i", TensorType((3,), "int32")), Constant(np.float32(1)), Constant(np.float32(0))
+    hot = op_call("dyn.one_hot", [i, on, off, Constant(np.int32(12))], axis=-1, dtype="float32")
+    sparse = op_call("dyn.sparse_to_dense", [Constant(np.array([1, 4, 6])), op_call("cast", [i], dtype="float32"), off,
+                                             Constant(np.array([9]))])  # fmt: skip
+    mod = InferType()(IRModule.from_expr(Function([i], Tuple([hot, sparse]))))
+    new = keeps_meaning(Sequential([made("DynamicToStatic")]), mod)
+    assert ops(new) == ["one_hot", "cast", "sparse_to_dense"]
+    assert {name for name in relay.ops.OPS if name.startswith("dyn.")} == set(STATIC)
 
 
 def test_wide_concatenations_are_split() -> None:
