@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.cpu.blocks import without_blocks
 from relaylang.cli import main
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
     Call,
+    Constant,
     Expr,
     Function,
     IRModule,
@@ -22,6 +24,7 @@ from relaylang.ir import (
     Var,
     assert_structural_equal,
     const,
+    post_order,
 )
 from relaylang.passes.build import op_call
 from relaylang.passes.layouts.layout import fitted, parts, transformed_like, turned_shape
@@ -31,6 +34,7 @@ from relaylang.testing.temp_op_attr import TempOpAttr
 from relaylang.transform import (
     AlterOpLayout,
     CanonicalizeOps,
+    FoldConstant,
     InferCorrectLayoutOutput,
     InferType,
     PassContext,
@@ -316,6 +320,32 @@ def test_random_networks_mean_the_same(seed: int) -> None:
         assert_structural_equal(passes(new), new)
         with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(*[(2, 3), (4, 2), (1, 6), (3, 4)][seed % 4])):
             keeps_meaning(passes, mod, seed)
+
+
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_and_without_blocks_again(seed: int) -> None:
+    with PassContext(opt_level=3):
+        mod = InferType()(Sequential([CanonicalizeOps(), AlterOpLayout()])(Networks(seed).module(10)))
+
+    def back(m: IRModule) -> IRModule:
+        return m.with_functions({gv: without_blocks(f, m) for gv, f in m.functions.items()})  # type: ignore[misc]
+
+    new = keeps_meaning(back, mod, seed)
+    assert not any("NCHWc" in name for name in ops(new))
+
+
+def test_the_compiler_undoes_blocks() -> None:
+    node = op_call("nn.relu", [op_call("nn.bias_add", [conv(X, 16, 8), numbers(16)])])
+    mod = altered(op_call("nn.max_pool2d", [conv(node, 16, 16, groups=16)], pool_size=[2, 2]))
+    with PassContext(opt_level=3):
+        mod = InferType()(FoldConstant()(mod))
+    function = without_blocks(mod["main"], mod)
+    calls = [n for n in post_order(function) if isinstance(n, Call) and named_op(n) == "layout_transform"]
+    assert all(isinstance(c.args[0], Constant) for c in calls)  # weights, which are known when it is compiled
+
+
+def named_op(call: Call) -> str:
+    return getattr(call.op, "name", "")
 
 
 def test_the_compiler_takes_blocks() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.blocks import without_blocks
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import flatten
@@ -66,7 +67,7 @@ def describe(function: Function) -> str:
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
     check(mod)
-    graph = legalise(simplify_expr(lower_extensions(flatten(mod, entry))))
+    graph = legalise(simplify_expr(without_blocks(lower_extensions(flatten(mod, entry)), mod)))
     assert isinstance(graph, Function)
     fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
     assert isinstance(fused, Function)

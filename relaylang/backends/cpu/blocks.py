@@ -6,10 +6,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from relaylang.ir import Call, Expr, TensorType
+from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
 from relaylang.ops import get, make_attrs
+from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
 from relaylang.passes.build import op_call
+from relaylang.passes.layouts.rewriter import Rewriter
+from relaylang.passes.layouts.rule import changed as with_attrs
 from relaylang.passes.layouts.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
@@ -121,3 +124,20 @@ def pool(call: Call, args: list[Expr]) -> Expr | None:
     changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
     given = [turned(args[0], attrs.layout, layout), *args[1:]]
     return _again(call, named(call), given, layout, result, layout=layout, **changed)
+
+
+_BLOCKED = frozenset({"nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"})
+
+
+def without_blocks(function: Expr, mod: IRModule) -> Expr:
+    """A typed function with the convolutions of channels in blocks in NCHW, and what stands around them: the kernels
+    here choose their own blocks, and changes of layout would stand between them."""
+    if not isinstance(function, Function):
+        return function
+    if not any(isinstance(n, Op) and n.name in _BLOCKED for n in post_order(function)):
+        return function
+
+    def change(call: Call, attrs: Any, args: list[Expr]) -> Call:
+        return Call(get("nn.conv2d"), args, with_attrs(attrs, data_layout="NCHW", kernel_layout="OIHW", out_layout=""))
+
+    return Rewriter(mod, _BLOCKED.__contains__, change, lambda *_: None, through=True).rewrite(function)

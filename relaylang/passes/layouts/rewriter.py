@@ -88,9 +88,13 @@ def tensor_shape(expr: Expr) -> tuple[Any, ...]:
 
 
 class Rewriter:
-    """Rewrites functions of a typed module. `change` is asked for each call of an operator in `changes`."""
+    """Rewrites functions of a typed module. `change` is asked for each call of an operator in `changes`. With `through`
+    the program's own changes of layout are made only where they are needed, as those are that are added."""
 
-    def __init__(self, mod: IRModule, changes: Callable[[str], bool], change: Change, refuse: Refuse) -> None:
+    def __init__(
+        self, mod: IRModule, changes: Callable[[str], bool], change: Change, refuse: Refuse, *, through: bool = False
+    ) -> None:
+        self.through = through
         self.mod = mod
         self.changes = changes
         self.change = change
@@ -270,7 +274,8 @@ class Rewriter:
         rule = INFER.get(name)
         changes = self.changes(name)
         if rule is None and not changes:
-            self.again(node)
+            if not (self.through and name == "layout_transform" and self.postponed(node)):
+                self.again(node)
             return
         if rule is None:
             args = [self.plain(a) for a in node.args]
@@ -292,6 +297,18 @@ class Rewriter:
                 self.states[id(node)] = state
                 return
         self.again(node)
+
+    def postponed(self, node: Call) -> bool:
+        """A change of layout that the program makes: the value stays in the layout that it has."""
+        value = self.state(node.args[0])
+        source, target = node.attrs.src_layout, node.attrs.dst_layout
+        if not isinstance(value, Value) or value.old not in (None, source) or not is_layout(source) or not is_layout(target):
+            return False
+        shape = turned_shape(tensor_shape(node.args[0]), source, target)
+        if shape is None or shape != tensor_shape(node):
+            return False
+        self.states[id(node)] = Value(value.expr, target, value.new if value.old is not None else source)
+        return True
 
     def as_sum(self, node: Call) -> Call:
         """A bias along an axis that is in blocks now, as the addition that it is; others stay."""
