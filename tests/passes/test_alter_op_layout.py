@@ -191,6 +191,53 @@ def test_argmax_of_channels_counts_as_before() -> None:
     assert [c.attrs.axis for c in named(mod, "argmax")] == [(1, 4)]
 
 
+# Programs that are in blocks already
+
+
+def blocked_program(*bias: int) -> Expr:
+    weight = numbers(2, 2, 3, 3, 4, 4)
+    node = op_call("nn.conv2d", [B, weight], channels=8, kernel_size=[3, 3], data_layout="NCHW4c", kernel_layout="OIHW4i4o")
+    return op_call("nn.relu", [op_call("add", [node, numbers(*bias)])])
+
+
+B = Var("b", TensorType((1, 2, 6, 6, 4)))
+OTHER = {
+    "smaller": {"data_layout": "NCHW2c", "kernel_layout": "OIHW2i2o"},
+    "none": {"data_layout": "NCHW", "kernel_layout": "OIHW"},
+    "the same": {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"},
+    "rows last": {"data_layout": "HWNC8c", "kernel_layout": "HWOI"},
+}
+
+
+@pytest.mark.parametrize("bias", [(1, 1, 1, 1, 4), (1, 2, 1, 1, 4), (), (1, 2, 4, 4, 1)])
+@pytest.mark.parametrize("how", OTHER)
+def test_other_blocks(how: str, bias: tuple[int, ...]) -> None:
+    def alter(attrs: Any, inputs: list[Expr], tinfos: list[Any], out_type: Any) -> Expr:
+        return relay.nn.conv2d(*inputs, **{**attrs, **OTHER[how]})  # type: ignore[no-any-return]
+
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", alter):
+        mod = altered(blocked_program(*bias), B)
+    assert [c.attrs.data_layout for c in named(mod, "nn.conv2d")] == [OTHER[how]["data_layout"]]
+    assert len(changes(mod)) == (how != "the same")
+
+
+def test_what_no_layout_says_is_brought_back() -> None:
+    def alter(attrs: Any, inputs: list[Expr], tinfos: list[Any], out_type: Any) -> Expr:
+        return relay.nn.conv2d(*inputs, **{**attrs, **OTHER["none"]})  # type: ignore[no-any-return]
+
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", alter):
+        mod = altered(blocked_program(4, 4, 4), B)  # beside the rows, the columns, and the blocks' insides
+        assert changes(mod) == ["NCHW>NCHW4c"]
+
+
+def test_layouts_that_name_axes_otherwise() -> None:
+    rows, columns = op_call("min", [MIXED], axis=[2]), op_call("min", [MIXED], axis=[3])
+    mod = altered(op_call("add", [rows, columns]))
+    assert changes(mod) == ["NCW16c>NCW"]
+    turned = op_call("transpose", [MIXED], axes=[0, 1, 3, 2])
+    assert len(named(altered(conv(turned, 16, 16)), "nn.contrib_conv2d_NCHWc")) == 2
+
+
 # Functions of users
 
 
