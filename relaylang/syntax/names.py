@@ -12,20 +12,19 @@ _LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[./][A-Za-z0-9_]+|:[0-9][A-Za-z0-
 _GLOBAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 _KEY = _GLOBAL
 
-KEYWORDS = frozenset(
-    "let fn def if else match type extern data case ref ref_read ref_write True False None free_var meta "
-    "inff nanf inf nan Tensor".split()
-)
+#: The words that TVM reads nowhere else, not even behind `%` and `@`.
+_RESERVED = frozenset("let fn def if else match type extern ref ref_read ref_write free_var inff".split())
+KEYWORDS = _RESERVED | frozenset("data case True False None meta nanf inf nan Tensor".split())
 
 
 def local_text(name: str) -> str:
-    """`%name`, quoted where the bare name would not read back."""
-    return "%" + name if _LOCAL.match(name) and name not in KEYWORDS else "%" + string_text(name)
+    """`%name`, quoted where the bare name would not read back, here or in TVM."""
+    return "%" + name if _LOCAL.match(name) and name not in _RESERVED else "%" + string_text(name)
 
 
 def global_text(name: str) -> str:
-    """`@name`, quoted where the bare name would not read back."""
-    return "@" + name if _GLOBAL.match(name) and name not in KEYWORDS else "@" + string_text(name)
+    """`@name`, quoted where the bare name would not read back, here or in TVM."""
+    return "@" + name if _GLOBAL.match(name) and name not in _RESERVED else "@" + string_text(name)
 
 
 def key_text(name: str) -> str:

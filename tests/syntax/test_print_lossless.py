@@ -157,6 +157,19 @@ def test_names_that_are_no_names_are_quoted() -> None:
     assert [p.name_hint for p in again.params] == names
 
 
+def test_words_of_the_language_as_names() -> None:
+    """Bare where TVM reads them behind `%` and `@`: `%data` is what most networks call their input."""
+    free = "data case meta True False None inf nan nanf Tensor import".split()
+    taken = "let fn def if else match type extern ref ref_read ref_write free_var inff".split()
+    for name in free + taken:
+        shown = name if name in free else f'"{name}"'
+        text = f"""def @{shown}(%{shown}: int32) -> int32 {{
+  let %x = @{shown}(%{shown});
+  match (%x) {{ %{shown} => %{shown} }}
+}}"""
+        assert f"let %x = @{shown}(%{shown});" in check(read(text)), name
+
+
 def test_a_field_is_not_a_variable_of_that_name() -> None:
     a, other = var("a"), var("a.15")
     assert "(%a).15" in check(Function([a, other], Tuple([TupleGetItem(a, 15), other])))
