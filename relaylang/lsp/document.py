@@ -35,7 +35,7 @@ class Document:
     def __init__(self, text: str, name: str) -> None:
         _refuse(text)
         self.text = text
-        self.parts, self.closed = cut(text, name)
+        self.parts, _ = cut(text, name)
         if len(self.parts) == 1:
             raise NotByParts
         self.known = Known(name)
@@ -78,7 +78,6 @@ class Document:
         made: Document = object.__new__(Document)
         made.text = text
         made.known, made.checker = self.known, self.checker
-        made.closed = closed if last + 1 == len(self.parts) else self.closed
         made.parts = [*self.parts[:first], *new, *self.parts[last + 1 :]]
         made._place()
         unread = [first + i for i, part in enumerate(new) if part not in old]

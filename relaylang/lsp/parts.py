@@ -169,7 +169,7 @@ def _over(below: Mapping, above: dict | None = None) -> dict:
 
 
 def cut(text: str, name: str) -> tuple[list[Part], bool]:
-    """The parts of a text, and whether its comments and strings end."""
+    """The parts of a text, and whether its comments and strings end for certain."""
     source = TokenSource(name, text, tables())
     if (open_at := source.blank_comments()) is not None:
         source = TokenSource(name, text[:open_at], tables())
@@ -192,7 +192,12 @@ def cut(text: str, name: str) -> tuple[list[Part], bool]:
             mentions[-1].add(_name(token))
         before = token
     numbers = tables().numbers
-    closed = open_at is None and not (before[:1] == '"' and tables().kind_of(before) == numbers["BAD"])
+    if open_at is not None:  # the reader goes on behind a comment that does not end
+        found_names = (found[1] for found in tables().tokens.finditer(text, open_at + 2))
+        mentions[-1].update(_name(token) for token in found_names if token[:1] == "@")
+    open_string = before[:1] == '"' and tables().kind_of(before) == numbers["BAD"]
+    line = text[text.rfind("\n") + 1 :]
+    closed = open_at is None and not open_string and "//" not in line and "#" not in line
     begins = [0, *starts, len(text)]
     parts = [Part(text[: begins[1]], mentions=frozenset(mentions[0]))]
     for i, head in enumerate(heads):

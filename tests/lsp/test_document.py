@@ -160,3 +160,19 @@ def test_a_function_that_is_defined_twice() -> None:
     document = Document("def @f() { 1 }\ndef @g() { @f() }\n", "net.relay").changed("def @f() { 1 }\ndef @f() { @f() }\n")
     (found,) = document.diagnostics
     assert found.code == "R0205" and start_of(found) == 19
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        # the name behind the comment that does not end is read, too
+        ("def @f() { 1 }\ndef; /* def @g() { @f() }", "def -> @f() { 1 }\ndef; /* def @g() { @f() }"),
+        # a comment in front of a definition that begins on the same line
+        ("def @f() { %x def @g() { 1 }\n, 2 }\n", "def @f() { // %x def @g() { 1 }\n, 2 }\n"),
+        ("def @f() { 1 } def @g() { @f() }\n", "def @f() { 1 } # def @g() { @f() }\n"),
+    ],
+)
+def test_comments_that_reach_further(before: str, after: str) -> None:
+    document = Document(before, "net.relay").changed(after)
+    assert told(document.diagnostics) == told(Document(after, "net.relay").diagnostics)
+    assert [part.text for part in document.parts] == [part.text for part in Document(after, "net.relay").parts]
