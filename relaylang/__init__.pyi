@@ -205,6 +205,7 @@ from relaylang.op import variance as variance
 from relaylang.op import where as where
 from relaylang.op import zeros as zeros
 from relaylang.op import zeros_like as zeros_like
+from relaylang.partitioning import register_op_attr as register_op_attr
 from relaylang.syntax import ParseResult as ParseResult
 from relaylang.syntax import astext as astext
 from relaylang.syntax import fromtext as fromtext

@@ -38,6 +38,7 @@ NAMES: dict[str, str] = {
     "parse_expr": "relaylang.syntax",
     "infer": "relaylang.typing",
     "evaluate": "relaylang.interpreter",
+    "register_op_attr": "relaylang.partitioning",
     "create_executor": "relaylang.api",
     "build": "relaylang.api",
 }

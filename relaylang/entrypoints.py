@@ -66,7 +66,7 @@ def load_installed(group: str, name: str) -> Any:
         return None
     what = f"the {GROUPS[group]} {name}"
     if len(points) > 1:
-        by = ", ".join(f"{owner(p)} ({p.value})" for p in points)
+        by = ", ".join(sorted(f"{owner(p)} ({p.value})" for p in points))
         raise RelayError(error("R0512", f"{what} is added by several packages: {by}", notes=["uninstall all but one"]))
     point = points[0]
     try:

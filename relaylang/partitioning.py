@@ -19,10 +19,12 @@ from relaylang.byoc.composite import Entry, as_entries
 from relaylang.byoc.ethosu import partition_for_ethosu as _partition_ethosu
 from relaylang.byoc.inline import calls_one_of, inline_regions
 from relaylang.byoc.lets import effects_of, place_lets
-from relaylang.byoc.merge import OP_SUPPORT, choose
+from relaylang.byoc.merge import OP_SUPPORT, choose, op_verdict
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
 from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import MAC_COUNTS
 from relaylang.passes.manager import raised_in
@@ -46,6 +48,10 @@ from relaylang.transform import (
     Sequential,
     SimplifyExpr,
     SimplifyInference,
+    register_alter_op_layout,
+    register_convert_op_layout,
+    register_infer_correct_layout,
+    register_legalize,
 )
 from relaylang.typing import check
 
@@ -72,6 +78,44 @@ def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
         return function
 
     return add(table) if table is not None else add
+
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """Say something of an operator, under TVM's name for it; without `value` a decorator of a function.
+
+    `target.<name>`: whether an accelerator takes a call as it is: a function of the call that gives True, or a sentence
+    that says why not. `FTVMLegalize` and maps of your own that end so; `FTVMAlterOpLayout`, `FTVMConvertOpLayout`,
+    `FInferCorrectLayout`: as the functions `relaylang.transform.register_...`. Of several, the last registered counts.
+    Raises `RelayError` for an operator or a key that is not known.
+    """
+    if find(op_name) is None:
+        near = did_you_mean(op_name, operator_names())
+        notes = [f"did you mean {near}?"] if near else []
+        raise RelayError(error("R0219", f"there is no operator {op_name} to say something of", notes=notes))
+
+    def add(function: Any) -> Any:
+        if attr_key.startswith("target."):
+            if not callable(function):
+                raise RelayError(error("R0219", f"{attr_key} of {op_name} is a function of a call, not {function!r:.60}"))
+            OP_SUPPORT.setdefault(attr_key.removeprefix("target."), {})[op_name] = function
+        elif attr_key in _REGISTERS:
+            _REGISTERS[attr_key](op_name, function)
+        else:
+            register_legalize(op_name, function, attr_key)
+        return function
+
+    known = attr_key.startswith("target.") or attr_key in _REGISTERS or attr_key.endswith("Legalize")
+    if not known:
+        notes = [f"there are target.<name>, FTVMLegalize, {', '.join(_REGISTERS)}"]
+        raise RelayError(error("R0219", f"nothing here looks at {attr_key} of an operator", notes=notes))
+    return add(value) if value is not None else add
+
+
+_REGISTERS: dict[str, Callable[..., Any]] = {
+    "FTVMAlterOpLayout": register_alter_op_layout,
+    "FTVMConvertOpLayout": register_convert_op_layout,
+    "FInferCorrectLayout": register_infer_correct_layout,
+}
 
 
 def get_pattern_table(compiler: str) -> list[Entry]:
@@ -284,8 +328,7 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
     name = node.op.name
     if id(node) in refused:
         return Row(node, name, None, "", *refused[id(node)], node.span)
-    test = OP_SUPPORT.get(target, {}).get(name)
-    said = test(node) if test is not None else None
+    said = op_verdict(target, node)
     if isinstance(said, str):
         return Row(node, name, None, "", name, said, node.span)
     rows = [e for e in table if any(isinstance(p, OpNamePattern) and p.name == name for p in all_parts(e.pattern))]

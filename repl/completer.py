@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from relaylang.backends.target import BACKENDS
-from relaylang.diagnostics import CODES
+from relaylang.diagnostics import CODES, RelayError
 from relaylang.ir import type_text
 from relaylang.ir.types import Type
 from relaylang.ops import OPS
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
+from relaylang.ops.record import Op
 from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
@@ -98,7 +101,11 @@ def _command(text: str, word: str, names: Names) -> Iterator[Suggestion]:
 
 
 def _operators() -> list[tuple[str, str]]:
-    return [(name, op.doc or op.signature()) for name, op in sorted(OPS.items())]
+    return [(name, OPS[name].doc or OPS[name].signature() if name in OPS else _ADDED) for name in sorted(operator_names())]
+
+
+#: What is said of an operator that nothing has used yet: to say more, its package would have to be imported.
+_ADDED = "an operator of an installed package"
 
 
 def _passes() -> list[tuple[str, str]]:
@@ -131,6 +138,14 @@ def _files(typed: str) -> Iterator[Suggestion]:
             yield Suggestion(entry.name + ("/" if entry.is_dir() else ""), len(start))
 
 
+def _operator(name: str) -> Op | None:
+    """The operator that is being called; none where its package is broken, which is told when it is called."""
+    try:
+        return find(name)
+    except RelayError:
+        return None
+
+
 def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
     size = len(word)
     if word.startswith("%"):
@@ -144,7 +159,7 @@ def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
                 yield Suggestion(f"@{name}", size, says)
         return
     call = open_call(before)
-    op = OPS.get(call.name) if call is not None else None
+    op = _operator(call.name) if call is not None else None
     if op is not None and call is not None and call.attribute is None:
         for field in op.schema.values():
             if field.name.startswith(word) and field.name not in call.given:
@@ -157,7 +172,7 @@ def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
     for name, says in sorted(names.constructor_names().items()):
         if name.startswith(word):
             yield Suggestion(name, size, says)
-    for name in sorted(OPS):
+    for name in sorted(operator_names()):
         if name.startswith(word) or f".{word}" in name:
-            yield Suggestion(name, size, OPS[name].signature())
+            yield Suggestion(name, size, OPS[name].signature() if name in OPS else _ADDED)
     yield from (Suggestion(k, size, "keyword") for k in _KEYWORDS if k.startswith(word))

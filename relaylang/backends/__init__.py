@@ -11,6 +11,9 @@ one. A backend is a module with a function
 
 where `target` is its own `Target`, `fallback` the targets behind it in the string (those that compile what it leaves),
 `params` values for parameters of the entry function by name. Backends are imported when they are first used.
+
+An installed package adds a backend by an entry point in the group `relaylang.backends`: a module, or an object, with
+`compile_for`, `doc` (a line) and `options` (names and types). What its code raises is reported with its name.
 """
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaylang.backends.target import BACKENDS, Target, parse_target
+from relaylang.backends.added import compile_added
+from relaylang.backends.target import BACKENDS, Target, find_backend, parse_target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule
 
@@ -59,5 +63,10 @@ def compile_module(
     if entry not in mod or not isinstance(mod[entry], Function):
         names = ", ".join(f"@{gv.name_hint}" for gv in mod.get_global_vars()[:8]) or "none"
         raise RelayError(error("R0603", f"the module has no function @{entry}", notes=[f"its functions: {names}"]))
-    backend = importlib.import_module(BACKENDS[first.name].module)
-    return backend.compile_for(mod, first, fallback, dict(params or {}), entry)
+    backend = find_backend(first.name)
+    if backend is None:
+        raise RelayError(error("R0601", f"unknown target {first.name}"))
+    if backend.package:
+        return compile_added(backend, first.name, mod, first, fallback, dict(params or {}), entry)
+    module = importlib.import_module(backend.module)
+    return module.compile_for(mod, first, fallback, dict(params or {}), entry)

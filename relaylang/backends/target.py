@@ -5,11 +5,12 @@ A target is a name and options `-key=value` (`-key` alone is True); several targ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.entrypoints import installed_names, load_installed, package_of, wrong_plugin
 from relaylang.source import SourceFile, Span
 
 define_codes(
@@ -23,11 +24,14 @@ define_codes(
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend as the registry knows it: the module that holds `compile_for`, what it is, and its options."""
+    """A backend as the registry knows it: what it is, its options with their types, and `compile_for`, or the module that
+    holds it. `package` is the installed package that it is from, "" for our own."""
 
-    module: str
-    doc: str
-    options: Mapping[str, type]
+    module: str = ""
+    doc: str = ""
+    options: Mapping[str, type] = field(default_factory=dict)
+    compile_for: Callable[..., Any] | None = None
+    package: str = ""
 
 
 #: Every backend by its name. The modules are imported when they are used.
@@ -73,13 +77,49 @@ class Target:
         return " ".join([self.name, *(f"-{k}={v}" for k, v in self.options.items())])
 
 
+GROUP = "relaylang.backends"
+
+
+def find_backend(name: str) -> Backend | None:
+    """The backend of a name, also where an installed package adds it, which is imported now; None where there is none.
+
+    A package's entry point is a `Backend`, or a module or object with `compile_for`, and `doc` and `options` if it likes.
+    Raises `RelayError` (R0512) where it cannot be loaded or is no backend.
+    """
+    known = BACKENDS.get(name)
+    if known is not None:
+        return known
+    found = load_installed(GROUP, name)
+    if found is None:
+        return None
+    made = getattr(found, "compile_for", None)
+    if not callable(made) and not getattr(found, "module", ""):
+        raise wrong_plugin(GROUP, name, "has no function compile_for")
+    options = getattr(found, "options", None) or {}
+    kinds = (int, float, str, bool)
+    if not isinstance(options, Mapping) or not all(isinstance(k, str) and v in kinds for k, v in options.items()):
+        raise wrong_plugin(GROUP, name, "has options that are no names with int, float, str or bool")
+    said = getattr(found, "doc", None) or (getattr(found, "__doc__", None) if not isinstance(found, Backend) else None)
+    doc = str(said or "").strip().partition("\n")[0]
+    module = found.module if isinstance(found, Backend) else ""
+    BACKENDS[name] = Backend(module, doc, dict(options), made, package_of(GROUP, name))
+    return BACKENDS[name]
+
+
+def backend_names() -> list[str]:
+    """The names of all backends, those of installed packages included, which are not imported for it."""
+    return [*BACKENDS, *[name for name in installed_names(GROUP) if name not in BACKENDS]]
+
+
 def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
-    known = BACKENDS[target].options
+    backend = find_backend(target)
+    assert backend is not None
+    known = backend.options
     kind = known.get(key)
     if kind is None:
         near = did_you_mean(key, known)
         notes = [f"did you mean -{near}?"] if near else []
-        notes.append(f"its options: {', '.join('-' + k for k in known)}")
+        notes.append(f"its options: {', '.join('-' + k for k in known)}" if known else "it has none")
         raise RelayError(error("R0602", f"target {target} has no option -{key}", span, notes=notes))
     try:
         if value is True and kind is not bool:
@@ -88,6 +128,11 @@ def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
     except (TypeError, ValueError):
         wanted = {int: "a whole number", str: "a text"}.get(kind, kind.__name__)
         raise RelayError(error("R0602", f"option -{key} of target {target} wants {wanted}", span)) from None
+
+
+def _line(name: str) -> str:
+    known = BACKENDS.get(name)
+    return f"{name}: {known.doc}" if known is not None else f"{name}: from the package {package_of(GROUP, name)}"
 
 
 def parse_target(text: str) -> list[Target]:
@@ -103,10 +148,10 @@ def parse_target(text: str) -> list[Target]:
         spans = [Span(source, at + w.start(), at + w.end()) for w in words]
         name = words[0].group()
         name = ALIASES.get(name, name)
-        if name not in BACKENDS:
-            near = did_you_mean(name, [*BACKENDS, *ALIASES])
+        if find_backend(name) is None:
+            near = did_you_mean(name, [*backend_names(), *ALIASES])
             notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
-            notes += [f"{known}: {backend.doc}" for known, backend in BACKENDS.items()]
+            notes += [_line(known) for known in backend_names()]
             raise RelayError(error("R0601", f"unknown target {name}", spans[0], notes=notes))
         options: dict[str, Any] = {}
         for word, span in zip(words[1:], spans[1:]):
@@ -119,5 +164,5 @@ def parse_target(text: str) -> list[Target]:
             options[key] = _option(name, key, True if flag[2] is None else flag[2], span)
         targets.append(Target(name, options))
     if not targets:
-        raise RelayError(error("R0601", "the target is empty", notes=[f"targets: {', '.join(BACKENDS)}"]))
+        raise RelayError(error("R0601", "the target is empty", notes=[f"targets: {', '.join(backend_names())}"]))
     return targets

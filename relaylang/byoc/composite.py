@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from relaylang.byoc.scope import scope_nodes, user_map, with_type_of
-from relaylang.diagnostics import Label, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
 from relaylang.ir import Call, Constant, Expr, Function, TupleGetItem, Var, children, post_order, rebuild
 from relaylang.ir import Tuple as TupleExpr
 from relaylang.ops.record import Op
@@ -100,6 +100,13 @@ def _checks_root(check: Callable[[Expr], bool | str | None]) -> Check:
     return asks
 
 
+def asked_about(said: Diagnostic, node: Expr) -> Diagnostic:
+    """A diagnostic of a check with the place of what it was asked about."""
+    if node.span is None:
+        return said
+    return replace(said, labels=(*said.labels, Label(node.span, "it was asked about this", not said.labels)))
+
+
 def refusal(entry: Entry, found: Match) -> str | None:
     """Why a row does not take what its pattern matched; None where it does. Raises `RelayError` where its check fails."""
     if entry.check is None:
@@ -112,11 +119,7 @@ def refusal(entry: Entry, found: Match) -> str | None:
     except (KeyboardInterrupt, MemoryError, SystemExit):
         raise
     except Exception as problem:
-        said = raised_in(entry.name, problem, "the check of")
-        place = found.root.span
-        if place is not None:
-            said = replace(said, labels=(*said.labels, Label(place, "it was asked about this", not said.labels)))
-        raise RelayError(said) from problem
+        raise RelayError(asked_about(raised_in(entry.name, problem, "the check of"), found.root)) from problem
     if taken:
         return None
     name = getattr(entry.check, "__name__", "<lambda>")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaylang.byoc.annotated import Regions, mark_of, marked, merge_regions, read_regions, waits_for_itself
-from relaylang.byoc.composite import Entry, as_entries, composite_name, refusal
+from relaylang.byoc.composite import Entry, as_entries, asked_about, composite_name, refusal
 from relaylang.byoc.lets import Effects, effects_of, inside_closed, place_lets
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
@@ -35,6 +35,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
+from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import is_opaque, per_function, retype
 from relaylang.patterns import Graph, find_match
 from relaylang.patterns.groups import Group, _inside_partitions, _make_group, replace_with
@@ -160,10 +161,26 @@ def target_of(node: Expr, targets: Sequence[str]) -> str | None:
         return owner if owner in targets else None
     if isinstance(node, Call) and isinstance(node.op, Op) and node.args:
         for target in targets:
-            test = OP_SUPPORT.get(target, {}).get(node.op.name)
-            if test is not None and test(node) is True:
+            if op_verdict(target, node) is True:
                 return target
     return None
+
+
+def op_verdict(target: str, call: Call) -> bool | str:
+    """Whether a target takes a call of an operator as it is: True, False, or why not. Raises `RelayError` where its check
+    raises."""
+    assert isinstance(call.op, Op)
+    test = OP_SUPPORT.get(target, {}).get(call.op.name)
+    if test is None:
+        return False
+    try:
+        verdict = test(call)
+        return verdict if isinstance(verdict, str) else bool(verdict)
+    except (RelayError, KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as problem:
+        said = asked_about(raised_in(f"target.{target} of {call.op.name}", problem, "the check"), call)
+        raise RelayError(said) from problem
 
 
 def annotate_target(mod: IRModule, targets: str | Sequence[str], include_non_call_ops: bool = True) -> IRModule:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from relaylang.backends.target import BACKENDS
 from relaylang.cli.command import VERBS, make_parser
 from relaylang.diagnostics import CODES
+from relaylang.partitioning import PATTERN_TABLES
 from relaylang.transform import PASSES
 
 EPILOG = """\
@@ -90,6 +91,8 @@ def _value(action: argparse.Action) -> Value:
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     if action.dest == "target":
         return Value(tuple(BACKENDS))
+    if action.dest == "accelerator":
+        return Value(tuple(PATTERN_TABLES))
     if action.dest == "passes" or (action.dest == "disable" and metavar == "NAME"):
         return Value(tuple(PASSES))
     if metavar == "CODE":

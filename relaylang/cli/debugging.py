@@ -64,7 +64,7 @@ class Debugging:
         self.limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
         self.interactive = bool(args.trace or args.breaks)
         self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or args.profile is not None)
-        if (self.watching or self.limit is not None) and args.executor != "interpreter":
+        if (self.watching or self.limit is not None) and (args.executor != "interpreter" or args.target is not None):
             raise UsageError(
                 "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
             )

@@ -28,7 +28,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
-    parser.add_argument("--target", required=True, metavar="NAME", help=f"one of {', '.join(PATTERN_TABLES)}, or a plugin's")
+    parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
+                        help=f"one of {', '.join(PATTERN_TABLES)}, or an installed package's")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
     parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    get_pattern_table(args.target)
+    get_pattern_table(args.accelerator)
     program = load(args.file)
     check(program)
     report(program.notes)
@@ -55,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
         names = {p.name_hint for p in function.params}
         params = {n: v for n, v in values.items() if n in names}
         mod = filled(mod, {n: v for n, v in values.items() if n not in names})
-    ready = prepare(mod, args.target, params)
-    done = partition(ready, args.target, mod_name=args.mod_name)
+    ready = prepare(mod, args.accelerator, params)
+    done = partition(ready, args.accelerator, mod_name=args.mod_name)
     if args.report:
-        write_text(args.output, table_text(explain(ready, done, args.target), args.target) + "\n")
+        write_text(args.output, table_text(explain(ready, done, args.accelerator), args.accelerator) + "\n")
     else:
         write_text(args.output, printed(done, args))
     return 0

@@ -28,6 +28,7 @@ examples:
   relay run net.relay --random-params 0
   relay run net.relay --params net.npz --input data=image.npy --output result.npz
   relay run net.relay --random-params 0 --executor cpu --time
+  relay run net.relay --random-params 0 --target "c -num-threads=1"
   relay run loop.relay --entry power --input base=1.5 --input n=10
   relay run numbers.relay -e '@total(Two(5, 6))'
   echo '1 + 2' | relay run -
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="interpreter",
         help="interpreter (default): the reference; cpu: compile with the C compiler and run that",
     )
+    parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     parser.add_argument("--time", action="store_true", help="say on stderr what each stage took")
     add_debugging_options(parser)
@@ -61,8 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    if args.expr is not None and args.executor == "cpu":
-        raise UsageError("relay run: -e is evaluated by the interpreter; leave --executor out", "relay run --help")
+    if args.expr is not None and (args.executor == "cpu" or args.target is not None):
+        option = "--executor" if args.target is None else "--target"
+        raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")
     debugging = Debugging(args)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
@@ -110,7 +113,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
     arguments = [values[p.name_hint] for p in function.params]
     constants = {name: value for name, value in values.items() if name not in names}
     entry = args.entry.removeprefix("@")
-    if args.executor == "interpreter":
+    if args.executor == "interpreter" and args.target is None:
         module = debugging.prepared(program.module)
         watch = debugging.watch(module)
         with stages.stage("evaluate", total=calls) as step, debugging.running():
@@ -125,7 +128,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
             )
         return Value(data, ty)
     with stages.stage("compile"):
-        artifact = compile_module(filled(program.module, constants), "c", entry=entry)
+        artifact = compile_module(filled(program.module, constants), args.target or "c", entry=entry)
     with stages.stage("run"):
         return Value(artifact.run(**dict(zip([p.name_hint for p in function.params], arguments))), ty)
 

@@ -323,6 +323,16 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0604",
+        "a backend failed",
+        """The backend of an installed package raised an exception that is no diagnostic, or returned something that is no artifact.
+        The message says where in its code; it is the package's to mend.""",
+        "def compile_for(mod, target, fallback, params, entry):\n    return None",
+        "def compile_for(mod, target, fallback, params, entry):\n"
+        "    return Program(mod, params, entry)    # with run(**inputs), save(path), input_names",
+        "text",
+    ),
+    Page(
         "R0611",
         "the Ethos-U tools are not installed",
         """Compiling for Ethos-U needs Arm's Vela and the TOSA tools, which the extra brings: `pip install 'relaylang[ethosu]'`.""",

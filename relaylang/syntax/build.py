@@ -23,6 +23,7 @@ from relaylang.ir.expr import (
     TupleGetItem,
     Var,
 )
+from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
 from relaylang.source import Span
 from relaylang.syntax.build_match import MatchActions
@@ -190,7 +191,7 @@ class Builder(MatchActions):
         callee = _CALLEES.get(v)
         if callee is None:
             callee = self.find_callee(v[:-1], first, len(v) - 1)
-            if callee.__class__ is Op:
+            if callee.__class__ is Op and callee.name not in EXTENSIONS:  # type: ignore[attr-defined]
                 _CALLEES[v] = callee
         return [callee, first]
 

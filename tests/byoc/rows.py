@@ -160,9 +160,10 @@ def _binary(name: str, dtype: str = "int8", zero: str = "3", tail: str = "B", ri
 
 
 def _float_between(name: str, dtype: str, scale: str, zero: int) -> str:
-    params = f"%x: Tensor[(1, 8, 8, 4), {dtype}]"
-    return _main(params, f'qnn.quantize({name}(qnn.dequantize(%x, 0.1f, 0, out_dtype="float32"){", alpha=0.5f" if "leaky" in name else ""}),'
-                         f' {scale}, {zero}, out_dtype="{dtype}")')  # fmt: skip
+    alpha = ", alpha=0.5f" if "leaky" in name else ""
+    real = 'qnn.dequantize(%x, 0.1f, 0, out_dtype="float32")'
+    call = f'qnn.quantize({name}({real}{alpha}), {scale}, {zero}, out_dtype="{dtype}")'
+    return _main(f"%x: Tensor[(1, 8, 8, 4), {dtype}]", call)
 
 
 INTEGERS: dict[str, str] = {

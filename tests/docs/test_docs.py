@@ -13,6 +13,7 @@ from relaylang.cli.command import make_parser
 from relaylang.cli.usage import UsageError
 from relaylang.ops import OPS
 from tests.docs.blocks import blocks, calls, fits, indented, run_call, run_page, transcripts
+from tests.plugins import undone
 from tests.shared import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -25,7 +26,8 @@ WITH_BLOCKS = [p for p in PAGES if p.stem not in MADE and blocks(p.read_text(enc
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
-    wrong = run_page(page)
+    with undone():
+        wrong = run_page(page)
     assert wrong == [], "\n".join(wrong)
 
 

@@ -1,0 +1,77 @@
+"""Backends of installed packages: what they are given, and what becomes of what they raise."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from relaylang.backends.target import Backend, Target
+from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.ir import IRModule
+from relaylang.passes.manager import raised_in
+from relaylang.typing import check
+
+define_codes({"R0604": "a backend failed"})
+
+
+def compile_added(
+    backend: Backend,
+    name: str,
+    mod: IRModule,
+    target: Target,
+    fallback: Sequence[Target],
+    params: Mapping[str, Any],
+    entry: str,
+) -> Any:
+    """The artifact that a package's backend makes of a module, which is checked before.
+
+    Raises `RelayError` (R0604) for what the backend raises itself, and for what is no artifact.
+    """
+    check(mod)
+    made = _called(name, "compile_for", _door(backend), mod, target, list(fallback), dict(params), entry)
+    for wanted in ("run", "save", "input_names"):
+        if not hasattr(made, wanted):
+            what = "nothing (None)" if made is None else f"a value of type {type(made).__name__}"
+            notes = ["an artifact has run(**inputs), save(path) and input_names"]
+            raise RelayError(error("R0604", f"the backend {name} made {what}, which has no {wanted}", notes=notes))
+    return Added(name, made)
+
+
+def _door(backend: Backend) -> Callable[..., Any]:
+    if backend.compile_for is not None:
+        return backend.compile_for
+    found: Callable[..., Any] = importlib.import_module(backend.module).compile_for
+    return found
+
+
+def _called(name: str, where: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    try:
+        return function(*args, **named)
+    except (RelayError, KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as problem:
+        said = raised_in(f"{name} in {where}", problem, "the backend")
+        raise RelayError(Diagnostic("R0604", said.title, said.labels, said.notes)) from problem
+
+
+class Added:
+    """A package's artifact; what its methods raise is told with the backend's name."""
+
+    def __init__(self, name: str, artifact: Any) -> None:
+        self._name = name
+        self._artifact = artifact
+
+    def run(self, **inputs: Any) -> Any:
+        """The value for inputs by name."""
+        return _called(self._name, "run", self._artifact.run, **inputs)
+
+    def save(self, path: Any) -> Any:
+        """Write the artifact to a file."""
+        return _called(self._name, "save", self._artifact.save, path)
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._artifact, attribute)
+
+
+__all__ = ["compile_added"]
