@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from relaylang.byoc.lets import Effects, find_scopes, is_closed, place_lets
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
-from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Var, children, post_order, rebuild
+from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Var, children, post_order, rebuild, rebuilt
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.bindings import Scope
@@ -21,6 +21,7 @@ from relaylang.patterns.explain import describe
 define_codes({"R0518": "a region waits for its own result"})
 
 _LEAVES = (Var, Constant, Op, GlobalVar)
+_MARKS = {f"annotation.{kind}": kind for kind in ("compiler_begin", "compiler_end")}
 
 
 def marked(expr: Expr, which: str, target: str) -> Expr:
@@ -32,9 +33,9 @@ def marked(expr: Expr, which: str, target: str) -> Expr:
 
 def mark_of(node: Expr) -> tuple[str, str] | None:
     """("compiler_begin" or "compiler_end", target) of an annotation."""
-    if isinstance(node, Call) and isinstance(node.op, Op):
-        kind = node.op.name.rpartition(".")[2]
-        if kind in ("compiler_begin", "compiler_end"):
+    if type(node) is Call and type(node.op) is Op:
+        kind = _MARKS.get(node.op.name)
+        if kind is not None:
             return kind, node.attrs.compiler
     return None
 
@@ -76,25 +77,26 @@ def read_regions(func: Function, effects: Effects) -> Regions:
     placed = place_lets(func, effects, order)
     if placed is not func:
         order = list(post_order(placed))
+    marks = {id(node): mark for node in order if (mark := mark_of(node)) is not None}
     inside: dict[int, str] = {}
     for node in reversed(order):
-        mark = mark_of(node)
+        mark = marks.get(id(node))
         if mark is not None and mark[0] == "compiler_end":
             assert isinstance(node, Call)
             inside[id(node.args[0])] = mark[1]
-        elif id(node) in inside and mark is None and not isinstance(node, _LEAVES):
+        elif mark is None and id(node) in inside and not isinstance(node, _LEAVES):
             for child in children(node):
-                if mark_of(child) is None and not isinstance(child, (*_LEAVES, Function)):
+                if id(child) not in marks and not isinstance(child, (*_LEAVES, Function)):
                     inside.setdefault(id(child), inside[id(node)])
     new: dict[int, Expr] = {}
     target: dict[int, str] = {}
     joined: list[tuple[Expr, Expr]] = []
     for node in order:
-        if mark_of(node) is not None:
+        if id(node) in marks:
             assert isinstance(node, Call)
             new[id(node)] = new[id(node.args[0])]
             continue
-        made = retype(rebuild(node, tuple([new[id(c)] for c in children(node)])), node)
+        made = retype(rebuilt(node, new), node)
         new[id(node)] = made
         owner = inside.get(id(node))
         if owner is not None and not isinstance(made, _LEAVES):
@@ -102,7 +104,7 @@ def read_regions(func: Function, effects: Effects) -> Regions:
             joined += [
                 (made, new[id(c)])
                 for c in children(node)
-                if mark_of(c) is None and inside.get(id(c)) == owner and not isinstance(c, (*_LEAVES, Function))
+                if id(c) not in marks and inside.get(id(c)) == owner and not isinstance(c, (*_LEAVES, Function))
             ]
     plain = new[id(placed)]
     assert isinstance(plain, Function)
