@@ -61,6 +61,7 @@ from relaylang.ir.visit import (
     rebuilt,
     rewrite,
     substitute,
+    visit_order,
 )
 
 __all__ = [
@@ -71,5 +72,5 @@ __all__ = [
     "TypeVar", "Var", "all_vars", "assert_structural_equal", "bound_vars", "children", "const", "free_vars",
     "is_incomplete", "node_count", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rebuilt", "rewrite",
     "scalar_type", "structural_diff", "structural_equal", "structural_hash", "substitute", "type_text",
-    "types_equal", "var",
+    "types_equal", "var", "visit_order",
 ]  # fmt: skip

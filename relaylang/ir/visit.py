@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from relaylang.ir.expr import (
@@ -77,9 +77,33 @@ def post_order(expr: Expr) -> Iterator[Expr]:
         stack += lister(node)[::-1]
 
 
+def visit_order(expr: Expr) -> Iterator[Expr]:
+    """Every node once in the order in which TVM's visitors finish them: as `post_order`, but a call's operator before
+    its operands, parameters before the body, and a let's variable between its value and its body."""
+    done: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+            continue
+        if id(node) in done:
+            continue
+        done.add(id(node))
+        stack.append((node, True))
+        inner = children(node)
+        if isinstance(node, Call):
+            inner = (node.op, *node.args)
+        elif isinstance(node, Function):
+            inner = (*node.params, *inner)
+        elif isinstance(node, Let):
+            inner = (node.value, node.variable, node.body)
+        stack += [(child, False) for child in reversed(inner)]
+
+
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], None]) -> None:
-    """Call `fvisit` on every node once, children first."""
-    for node in post_order(expr):
+    """Call `fvisit` on every node once, children first, in TVM's order (see `visit_order`)."""
+    for node in visit_order(expr):
         fvisit(node)
 
 
@@ -151,26 +175,53 @@ def substitute(expr: Expr, mapping: dict[Var, Expr]) -> Expr:
 bind = substitute
 
 
+def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
+    """All variables, and those that are bound, in the order in which a reader meets them: a binder before what it binds
+    in, a call's operator before its operands."""
+    found: dict[Var, None] = {}
+    bound: dict[Var, None] = {}
+    seen: set[int] = set()
+    stack: list[Expr | Clause] = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        kind = type(node)
+        if kind is Var:
+            found[node] = None  # type: ignore[index]
+            continue
+        seen.add(id(node))
+        new: Iterable[Var] = ()
+        match node:
+            case Call(op, args):
+                stack += args[::-1]
+                stack.append(op)
+            case Let(variable, value, body):
+                new = (variable,)
+                stack += (body, value)
+            case Function(params):
+                new = params
+                stack += children(node)
+            case Match(data, clauses):
+                stack += (*clauses[::-1], data)
+            case Clause(lhs, rhs):
+                new = pattern_vars(lhs)
+                stack.append(rhs)
+            case _:
+                stack += children(node)[::-1]  # type: ignore[arg-type]
+        for variable in new:
+            found[variable] = bound[variable] = None
+    return found, bound
+
+
 def bound_vars(expr: Expr) -> list[Var]:
     """The variables that parameters, lets and patterns inside the expression bind, each once, in program order."""
-    found: dict[Var, None] = {}
-    for node in post_order(expr):
-        match node:
-            case Function():
-                found.update(dict.fromkeys(node.params))
-            case Let():
-                found[node.variable] = None
-            case Match():
-                for clause in node.clauses:
-                    found.update(dict.fromkeys(pattern_vars(clause.lhs)))
-    return list(found)
+    return list(_variables(expr)[1])
 
 
 def all_vars(expr: Expr) -> list[Var]:
-    """Every variable that occurs or is bound, each once."""
-    found = dict.fromkeys(node for node in post_order(expr) if isinstance(node, Var))
-    found.update(dict.fromkeys(bound_vars(expr)))
-    return list(found)
+    """Every variable that occurs or is bound, each once, in program order."""
+    return list(_variables(expr)[0])
 
 
 def free_vars(expr: Expr) -> list[Var]:
@@ -178,8 +229,8 @@ def free_vars(expr: Expr) -> list[Var]:
 
     Variables are unique binders (by identity), so what is bound somewhere inside is not free.
     """
-    bound = set(bound_vars(expr))
-    return [node for node in post_order(expr) if isinstance(node, Var) and node not in bound]
+    found, bound = _variables(expr)
+    return [variable for variable in found if variable not in bound]
 
 
 def node_count(expr: Expr) -> int:

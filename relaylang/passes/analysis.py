@@ -37,9 +37,11 @@ from relaylang.ir import (
     free_vars,
     pattern_vars,
     post_order,
+    visit_order,
 )
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
+from relaylang.passes.to_bbnf import is_bbnf
 from relaylang.typing.exhaustive import missing_value
 
 define_codes({"R0509": "a variable is not bound as it should be", "R0510": "there is nothing to analyse"})
@@ -123,37 +125,9 @@ def well_formed(node: Node) -> bool:
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:
-    """Whether no node is shared between scopes but through a variable: each is used in the scope it belongs to."""
-    owner: dict[int, int] = {}
-    stack: list[tuple[Expr, int]] = [(expr, 0)]
-    scopes = 0
-    while stack:
-        node, scope = stack.pop()
-        if isinstance(node, (Var, GlobalVar, Op, Constructor, Constant)):
-            continue
-        known = owner.get(id(node))
-        if known is not None:
-            if known != scope:
-                return False
-            continue
-        owner[id(node)] = scope
-        if isinstance(node, Function) and (node.attrs.get("Primitive") or node.body is None):
-            continue
-        inner: tuple[Expr, ...] = ()
-        if isinstance(node, Function):
-            inner = (node.body,)
-        elif isinstance(node, If):
-            inner = (node.true_branch, node.false_branch)
-            stack.append((node.cond, scope))
-        elif isinstance(node, Match):
-            inner = tuple([c.rhs for c in node.clauses])
-            stack.append((node.data, scope))
-        else:
-            stack.extend([(c, scope) for c in children(node)])
-        for child in inner:
-            scopes += 1
-            stack.append((child, scopes))
-    return True
+    """Whether no node is first needed in another block than the innermost one around all its uses: whether
+    ToBasicBlockNormalForm has nothing to do."""
+    return is_bbnf(expr)
 
 
 # ---- types
@@ -176,29 +150,34 @@ def _types_of(node: Node) -> Iterator[Type]:
                 yield from item.type_args
 
 
-def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[TypeVar, None]]:
-    """All type variables, and those that function types bind."""
+def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[TypeVar, None], dict[TypeVar, None]]:
+    """All type variables, those that function types bind, and those that occur where none around them does."""
     found: dict[TypeVar, None] = {}
     bound: dict[TypeVar, None] = {}
-    seen: set[int] = set()
+    free: dict[TypeVar, None] = {}
+    seen: set[tuple[int, frozenset[TypeVar]]] = set()
     keep: list[Type] = []
     for ty in types:
-        stack = [ty]
+        stack: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
         while stack:
-            t = stack.pop()
-            if id(t) in seen:
+            t, inside = stack.pop()
+            if (id(t), inside) in seen:
                 continue
-            seen.add(id(t))
+            seen.add((id(t), inside))
             keep.append(t)
-            if isinstance(t, TypeVar):
-                found[t] = None
-            elif isinstance(t, TensorType):
-                found.update({d: None for d in t.shape if isinstance(d, TypeVar)})
-            else:
-                if isinstance(t, FuncType):
-                    bound.update(dict.fromkeys(t.type_params))
-                stack.extend(reversed(type_children(t)))
-    return found, bound
+            variables = [t] if isinstance(t, TypeVar) else []
+            if isinstance(t, TensorType):
+                variables = [d for d in t.shape if isinstance(d, TypeVar)]
+            for variable in variables:
+                found[variable] = None
+                if variable not in inside:
+                    free[variable] = None
+            if isinstance(t, FuncType) and t.type_params:
+                bound.update(dict.fromkeys(t.type_params))
+                inside |= frozenset(t.type_params)
+            if not variables:
+                stack.extend([(c, inside) for c in reversed(type_children(t))])
+    return found, bound, free
 
 
 def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
@@ -216,21 +195,19 @@ def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[Type
 def all_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
     """Every type variable that occurs or is bound, each once."""
     if isinstance(node, Type):
-        occurring, bound = _type_vars_in(iter([node]))
+        occurring, bound, _ = _type_vars_in(iter([node]))
     else:
-        occurring, bound = _type_vars_in(_types_of(node))
+        occurring, bound, _ = _type_vars_in(_types_of(node))
         bound = {**bound, **dict.fromkeys(bound_type_vars(node))}
     return list({**occurring, **bound})
 
 
 def free_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
-    """The type variables that occur and that nothing inside binds, each once."""
+    """The type variables that occur and that no function around them binds, each once."""
     if isinstance(node, Type):
-        occurring, bound = _type_vars_in(iter([node]))
-    else:
-        occurring, bound = _type_vars_in(_types_of(node))
-        bound = {**bound, **dict.fromkeys(bound_type_vars(node))}
-    return [t for t in occurring if t not in bound]
+        return list(_type_vars_in(iter([node]))[2])
+    bound = dict.fromkeys(bound_type_vars(node))
+    return [t for t in _type_vars_in(_types_of(node))[2] if t not in bound]
 
 
 def all_dtypes(node: Node) -> set[str]:
@@ -471,11 +448,12 @@ def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
 
 
 def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
-    """Call, tuple or projection number `expr_id` of @main as a module (TVM's spelling). Counted from 0 as printed with
-    `%0`, `%1`, ...: operands first. Raises `RelayError` where there is none of that number."""
+    """Call, tuple or projection number `expr_id` of @main as a module (TVM's spelling). Counted from 0 in TVM's order:
+    operands first, and what is called before them; a program of operators alone counts as it is printed: `%0`, `%1`.
+    Raises `RelayError` where there is none of that number."""
     count = 0
     if "main" in mod:
-        for node in post_order(mod["main"]):
+        for node in visit_order(mod["main"]):
             if isinstance(node, (Call, Tuple, TupleGetItem)):
                 if count == expr_id:
                     return IRModule.from_expr(node)

@@ -409,11 +409,12 @@ GRADIENTS: dict[str, Gradient] = {
     "atanh": lambda c, g: [_div(g, _one_less(_square(c.args[0]), c))],
     "sigmoid": _unary(lambda x, y: _mul(y, _one_less(y, y))),
     "erf": _unary(lambda x, y: _mul(_number(_PI, y), _of("exp", _of("negative", _square(x))))),
-    "nn.relu": lambda c, g: [_mask(g, _of("greater", c.args[0], _number(0, c)))],
+    # At the corners of these two the right side's slope, as in TVM.
+    "nn.relu": lambda c, g: [_mask(g, _of("greater_equal", c.args[0], _number(0, c)))],
     "nn.leaky_relu": lambda c, g: [
         _of("where", _of("greater", c.args[0], _number(0, c)), g, _mul(g, _number(c.attrs.alpha, c)))
     ],
-    "abs": lambda c, g: [_mul(g, _of("sign", c.args[0]))],
+    "abs": lambda c, g: [_of("where", _of("greater_equal", c.args[0], _number(0, c)), g, _of("negative", g))],
     "negative": lambda c, g: [_of("negative", g)],
     "copy": lambda c, g: [g],
     "clip": lambda c, g: [

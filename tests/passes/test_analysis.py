@@ -105,3 +105,29 @@ def test_parts_and_forms() -> None:
     shared = "def @main(%c: bool, %x: int32) { %0 = add(%x, 1); if (%c) { %0 } else { negative(%0) } }"
     assert not check_basic_block_normal_form(module(shared)["main"])
     assert check_basic_block_normal_form(mod["main"])
+
+
+def test_visits_and_variables_come_in_tvms_order() -> None:
+    text = "def @main(%x: float32, %f: fn (float32) -> float32) { let %a = add(%x, 1f); tanh(%f(%a)) }"
+    main = module(text)["main"]
+    kinds: list[str] = []
+    relay.analysis.post_order_visit(main, lambda n: kinds.append(getattr(n, "name_hint", getattr(n, "name", type(n).__name__))))
+    assert kinds == ["x", "f", "add", "Constant", "Call", "a", "tanh", "Call", "Call", "Let", "Function"]
+    assert [v.name_hint for v in relay.analysis.bound_vars(main)] == ["x", "f", "a"]
+    assert [v.name_hint for v in relay.analysis.free_vars(main.body.body)] == ["f", "a"]
+    assert [v.name_hint for v in relay.analysis.all_vars(main.body)] == ["a", "x", "f"]
+
+
+def test_type_variables_are_free_where_no_function_around_them_binds_them() -> None:
+    mod = module("def @each[A, B](%f: fn (A) -> B, %x: A) -> B { @each(%f, %x) }")
+    each = mod["each"]
+    assert [t.name_hint for t in free_type_vars(each.body)] == ["A", "B"] and free_type_vars(each) == []
+
+
+def test_a_value_that_two_blocks_need_is_no_basic_block_normal_form() -> None:
+    shared = op_call("tanh", [x := Var("x", TensorType((2,)))])
+    y = Var("y")
+    nested = Let(y, op_call("exp", [shared]), op_call("add", [y, shared]))
+    assert check_basic_block_normal_form(Function([x], nested))
+    inner = Let(Var("z"), Let(y, op_call("exp", [shared]), y), shared)
+    assert not check_basic_block_normal_form(Function([x], inner))
