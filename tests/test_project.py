@@ -37,7 +37,7 @@ FLOORS = [
     {"runtime"},
     {"backends"},
     {"frontends"},
-    {"api", "transform", "qnn.transform", "analysis", "partitioning", "plugins", "testing", "viz"},
+    {"api", "transform", "qnn.transform", "analysis", "byoc.calibration", "partitioning", "plugins", "testing", "viz"},
     {"repl"},
     {"lsp"},
     {"cli"},
