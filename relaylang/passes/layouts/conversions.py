@@ -9,7 +9,8 @@ from typing import Any
 
 from relaylang.diagnostics import Diagnostic, did_you_mean, error
 from relaylang.ir import Call, Expr
-from relaylang.ops import OPS, get
+from relaylang.ops import get
+from relaylang.ops.extensions import find
 from relaylang.passes.layouts.layout import fitted, is_layout, places, whole
 from relaylang.passes.layouts.registry import CONVERT, LayoutConfig
 from relaylang.passes.layouts.rule import changed
@@ -95,7 +96,7 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
     known = CONVERSIONS.get(name)
     if known is None:
         near = did_you_mean(name, list(CONVERSIONS))
-        if name not in OPS:
+        if find(name) is None:
             title = f"ConvertLayout: there is no operator {name}"
         notes = [f"did you mean {near}?"] if near else [f"it converts {', '.join(sorted(CONVERSIONS))}"]
         return error("R0501", title, notes=notes)

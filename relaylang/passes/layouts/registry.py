@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import Expr
-from relaylang.ops import OPS
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
 from relaylang.passes.layouts.rule import Rule
 from relaylang.passes.layouts.rules_nn import RULES
 from relaylang.passes.legalize import MAPS
@@ -45,8 +46,8 @@ def registrations() -> dict[tuple[str, str], int]:
 
 
 def _known(op_name: str) -> None:
-    if op_name not in OPS:
-        near = did_you_mean(op_name, list(OPS))
+    if find(op_name) is None:
+        near = did_you_mean(op_name, operator_names())
         raise RelayError(
             error("R0501", f"there is no operator {op_name}", notes=[f"did you mean {near}?"] if near else [])
         )
