@@ -31,11 +31,11 @@ def _block(extent: int, most: int) -> int:
 
 def blocked_conv2d(attrs: Any, inputs: Sequence[Expr], tinfos: Sequence[Any], out_type: Any) -> Call | None:
     """A convolution of NCHW with the channels in blocks: `NCHW16c`, the kernel `OIHW16i16o`. One of each channel by
-    itself becomes contrib_depthwise_conv2d_NCHWc; one in other groups, or of unknown extents, stays."""
-    data, weight = static_shape(tinfos[0]), static_shape(tinfos[1])
+    itself becomes contrib_depthwise_conv2d_NCHWc; one in other groups, or of channels that are not known, stays."""
+    data, weight = tuple(tinfos[0].shape), static_shape(tinfos[1])
     if attrs.data_layout != "NCHW" or attrs.kernel_layout != "OIHW" or attrs.out_layout not in ("", "NCHW"):
         return None
-    if data is None or weight is None or 0 in data or 0 in weight:
+    if weight is None or not isinstance(data[1], int) or 0 in (data[1], *weight):
         return None
     alone = attrs.groups > 1 and is_depthwise(attrs, data, weight)
     if (attrs.groups > 1 and not alone) or (alone and any(d != 1 for d in attrs.dilation)):

@@ -13,6 +13,7 @@ from relaylang.backends.cpu.blocks import without_blocks
 from relaylang.cli import main
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
+    ANY,
     Call,
     Constant,
     Expr,
@@ -95,6 +96,19 @@ def test_odd_channels_and_groups() -> None:
     assert ops(altered(conv(X, 4, 8, groups=2))) == ["nn.conv2d"]
     nhwc = op_call("nn.conv2d", [X, numbers(3, 3, 6, 4)], kernel_size=[3, 3], channels=4, data_layout="NHWC", kernel_layout="HWIO")
     assert ops(altered(nhwc)) == ["nn.conv2d"]
+
+
+def test_extents_that_are_not_known() -> None:
+    x = Var("x", TensorType((ANY, 8, ANY, 6)))
+    mod = InferType()(IRModule.from_expr(Function([x], op_call("nn.bias_add", [conv(x, 16, 8), numbers(16)]))))
+    new = AlterOpLayout()(mod)
+    assert len(named(new, "nn.contrib_conv2d_NCHWc")) == 1
+    value = np.random.default_rng(0).uniform(-1, 1, (2, 8, 5, 6)).astype("float32")
+    np.testing.assert_allclose(relay.evaluate(InferType()(new), value), relay.evaluate(mod, value), rtol=1e-5, atol=1e-6)
+    unknown = Var("x", TensorType((1, ANY, 6, 6)))
+    node = op_call("nn.conv2d", [unknown, numbers(8, 8, 3, 3)], kernel_size=[3, 3])
+    mod = InferType()(IRModule.from_expr(Function([unknown], node)))
+    assert AlterOpLayout()(mod) is mod
 
 
 def test_neighbours_follow() -> None:

@@ -42,6 +42,7 @@ def rank(layout: str) -> int:
     return len(parts(layout))
 
 
+@lru_cache(maxsize=4096)
 def whole(layout: str) -> str:
     """The whole axes in their order: `NCHW` of `NCHW4c`."""
     return "".join([letter for letter, size in parts(layout) if not size])
@@ -129,6 +130,7 @@ def alike(left: Parts, right: Parts) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def transformed_like(old: str, like_old: str, like_new: str) -> str | None:
     """What becomes of a tensor of the layout `old` where one of the layout `like_old`, to which it broadcasts from
     behind, becomes `like_new`: `NW` beside `NC` that becomes `NC4c` is `NW4w`. None where they do not fit together."""
