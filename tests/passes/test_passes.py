@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 import relaylang as relay
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, Let, TensorType, Tuple, Var, post_order
+from relaylang.ir import Call, Constant, Function, GlobalVar, IRModule, Let, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.passes.build import op_call
 from relaylang.passes.dynamic_to_static import STATIC
 from relaylang.syntax import astext
 from relaylang.transform import PASSES, InferType, Pass, PassContext, Sequential, Verify
-from tests.growth import assert_linear
 from tests.passes.programs import Programs, T, inputs, keeps_meaning
 
 #: Passes that keep every program's meaning up to rounding, with options to try.
@@ -314,36 +311,3 @@ def test_wide_concatenations_are_split() -> None:
 def test_annotated_spans_are_places_in_the_text() -> None:
     mod = made("AnnotateSpans")(module(main("exp(%x)")))
     assert mod["main"].body.span.text == "exp(%x)" and "exp(%x)" in astext(mod)
-
-
-# ---- size
-
-
-def chain(n: int) -> IRModule:
-    x = Var("x", T)
-    node: Expr = x
-    for i in range(n):
-        node = op_call(("nn.relu", "add", "exp")[i % 3], [node] if i % 3 != 1 else [node, x])
-    return IRModule.from_expr(Function([x], node))
-
-
-def lets(n: int) -> IRModule:
-    x = Var("x", T)
-    names = [Var(f"v{i}") for i in range(n)]
-    body: Expr = names[-1]
-    for i in reversed(range(n)):
-        body = Let(names[i], op_call("nn.relu", [names[i - 1] if i else x]), body)
-    return IRModule.from_expr(Function([x], body))
-
-
-@pytest.mark.parametrize("name", [n for n in KEEPING if n not in ("AnnotateSpans", "EtaExpand(expand_global_var=True)")])
-@pytest.mark.parametrize("shape", [chain, lets])
-def test_passes_are_linear(name: str, shape: Callable[[int], IRModule]) -> None:
-    transform = made(name)
-
-    def prepare(n: int) -> Callable[[], object]:
-        mod = InferType()(shape(n))
-        return lambda: transform(mod)
-
-    assert_linear(prepare)
-    assert prepare(4_000)() is not None
