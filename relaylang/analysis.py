@@ -23,6 +23,7 @@ from relaylang.passes.analysis import (
     unmatched_cases,
     well_formed,
 )
+from relaylang.passes.counting import CallGraph, count_layers, list_fake_quantized_op_freqs
 from relaylang.transform import FuseOps, InferType, PassContext, Sequential, SimplifyInference
 from relaylang.typing.kinds import TypeKind, check_kind
 
@@ -39,6 +40,7 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
 
 
 __all__ = [
+    "CallGraph", "count_layers", "list_fake_quantized_op_freqs",
     "Feature", "TypeKind", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
     "check_basic_block_normal_form", "check_constant", "check_kind", "detect_feature", "extract_fused_functions",
     "extract_intermdeiate_expr", "extract_intermediate_expr", "extract_operators", "free_type_vars", "free_vars",

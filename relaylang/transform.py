@@ -21,7 +21,7 @@ from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
 from relaylang.interpreter.kernels.added import added_kernel
-from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule
+from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, Type
 from relaylang.ops.record import Op
 from relaylang.passes.alter_op_layout import alter_op_layout
 from relaylang.passes.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
@@ -81,7 +81,7 @@ from relaylang.passes.to_cps import function_to_cps, un_cps, un_cps_module
 from relaylang.passes.to_cps import to_cps as _to_cps
 from relaylang.passes.to_gnf import to_gnf
 from relaylang.prelude.library import add
-from relaylang.typing import check
+from relaylang.typing import check, type_of
 
 
 def InferType() -> Pass:
@@ -97,6 +97,16 @@ def InferType() -> Pass:
 def ToANormalForm() -> Pass:
     """Every value bound by a let, where it is computed."""
     return BuiltinPass("ToANormalForm", to_anf, 1)
+
+
+def ToANormalFormExpr(e: Expr) -> Expr:
+    """An expression with every value bound by a let, where it is computed."""
+    return to_anf(e)
+
+
+def InferTypeLocal(expr: Expr) -> Type:
+    """The type of an expression, found in place with those of what it is made of. Raises `RelayError`."""
+    return type_of(expr)
 
 
 def ToGraphNormalForm() -> Pass:
@@ -415,6 +425,11 @@ def InlineCompilerFunctionsBoundTo(global_vars: Sequence[GlobalVar | str]) -> Pa
     return BuiltinPass("InlineCompilerFunctionsBoundTo", lambda mod: inline_compiler_functions(mod, global_vars), 0)
 
 
+def BatchingOps() -> Pass:
+    """The three `CombineParallel` passes, one after the other, in a context of level 4."""
+    return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()])
+
+
 #: Every pass by name: what makes it.
 PASSES: dict[str, Callable[..., Pass]] = {
     "InferType": InferType,
@@ -447,6 +462,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "CombineParallelConv2D": CombineParallelConv2D,
     "CombineParallelDense": CombineParallelDense,
     "CombineParallelBatchMatmul": CombineParallelBatchMatmul,
+    "BatchingOps": BatchingOps,
     "QnnCanonicalizeOps": QnnCanonicalizeOps,
     "FakeQuantizationToInteger": FakeQuantizationToInteger,
     "ToMixedPrecision": ToMixedPrecision,
@@ -475,7 +491,8 @@ def parse_passes(text: str, more: dict[str, Any] | None = None) -> list[Pass]:
 
 
 __all__ = [
-    "PASSES", "FoldConstantExpr", "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
+    "PASSES", "FoldConstantExpr", "InferTypeLocal", "ToANormalFormExpr",
+    "FunctionPass", "gradient", "ModulePass", "Pass", "PassContext", "PassInfo", "PassInstrument",
     "PassTimingInstrument",
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
     "InferCorrectLayoutOutput", "LayoutConfig", "TempOpAttr", "function_pass", "module_pass", "parse_passes",
