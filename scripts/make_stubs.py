@@ -89,6 +89,9 @@ def module(prefix: str) -> str:
     lines += [f"from relaylang.ir import {', '.join(ir)}"] if ir else []
     lines += ["from relaylang.op.build import Argument, TupleWrapper" if "TupleWrapper" in body
               else "from relaylang.op.build import Argument"]  # fmt: skip
+    if prefix == "qnn.op.":
+        own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
+        lines += [f"from relaylang.qnn.config import {name} as {name}" for name in own]
     if not prefix:
         lines[-1] = (
             "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"

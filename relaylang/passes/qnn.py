@@ -46,9 +46,17 @@ def _less_zero(n: Numbers, x: Expr, zero: Expr, ty: Type | None, axis: int, rank
 
 
 def _rescaled(
-    n: Numbers, shifted: Expr, multiplier: Expr, out_zero: Expr, dtype: str, rank: int, upward: bool, compute: str
+    n: Numbers, call: Call, shifted: Expr, multiplier: Expr, out_zero: Expr, dtype: str, rank: int
 ) -> Expr:
     """An int32 tensor times real numbers, at another zero point and in another element type."""
+    rounding, compute = (getattr(call.attrs, name, "None") for name in ("rounding", "compute_dtype"))
+    rounding = n.config.rounding if rounding == "None" else rounding
+    compute = n.config.compute_dtype if compute == "None" else compute
+    if rounding not in ("UPWARD", "TONEAREST"):
+        raise _refuse(call, f"rounding={rounding!r}; there are UPWARD and TONEAREST")
+    if compute not in ("int64", "float32", "float64"):
+        raise _refuse(call, f"compute_dtype={compute!r}; there are int64, float32 and float64")
+    upward = rounding == "UPWARD"
     if compute in ("float32", "float64"):
         real = op_call("multiply", [op_call("cast", [shifted], dtype=compute), n.cast(multiplier, compute)])
         if not is_zero(out_zero):
@@ -72,7 +80,7 @@ def _at(
     _check_scale(call, args[2])
     shifted = _less_zero(n, x, args[1], types[1], axis, rank)
     multiplier = n.ratio(n.along(args[0], types[0], axis, rank), args[2])
-    return _rescaled(n, shifted, multiplier, args[3], dtype, rank, True, "int64")
+    return _rescaled(n, call, shifted, multiplier, args[3], dtype, rank)
 
 
 def _same(a: Expr, b: Expr) -> bool:
@@ -88,15 +96,10 @@ def _check_scale(call: Call, scale: Expr) -> None:
 def _requantize(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorType) -> Expr:
     x, in_scale, in_zero, out_scale, out_zero = call.args
     attrs, rank = call.attrs, len(ty.shape)
-    if attrs.rounding not in ("None", "UPWARD", "TONEAREST"):
-        raise _refuse(call, f"rounding={attrs.rounding!r}; there are UPWARD and TONEAREST")
-    if attrs.compute_dtype not in ("None", "int64", "float32", "float64"):
-        raise _refuse(call, f"compute_dtype={attrs.compute_dtype!r}; there are int64, float32 and float64")
     _check_scale(call, out_scale)
     shifted = _less_zero(n, x, in_zero, types[2], attrs.axis, rank)
     multiplier = n.ratio(n.along(in_scale, types[1], attrs.axis, rank), out_scale)
-    upward = attrs.rounding != "TONEAREST"
-    return _rescaled(n, shifted, multiplier, out_zero, ty.dtype, rank, upward, attrs.compute_dtype)
+    return _rescaled(n, call, shifted, multiplier, out_zero, ty.dtype, rank)
 
 
 def _quantized(n: Numbers, x: Expr, scale: Expr, zero: Expr, dtype: str) -> Expr:
@@ -217,7 +220,7 @@ def _multiply(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorTy
         scales.append(n.along(scale, types[2 + 2 * i], axis, rank))
     multiplier = n.ratio(n.op("multiply", *scales), call.args[6])
     product = op_call("multiply", sides)
-    return _rescaled(n, product, multiplier, call.args[7], ty.dtype, len(ty.shape), True, "int64")
+    return _rescaled(n, call, product, multiplier, call.args[7], ty.dtype, len(ty.shape))
 
 
 def _fields(expr: Expr, ty: Type | None) -> list[Expr]:
@@ -302,7 +305,7 @@ def _softmax(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorTyp
     sums = op_call("sum", [exps], axis=axis, keepdims=True)
     output = of("right_shift", of("multiply", of("floor_divide", number(1 << 30), sums), exps), number(30 - 7))
     multiplier = n.ratio(constant(1 / 128, "float32"), scale)
-    return _rescaled(n, output, multiplier, zero, ty.dtype, len(ty.shape), True, "int64")
+    return _rescaled(n, call, output, multiplier, zero, ty.dtype, len(ty.shape))
 
 
 # ---- simulated quantization: whole numbers in floats, of the element type that an operand names
@@ -378,7 +381,8 @@ LOWER: dict[str, Lower] = {
 def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
     """A typed module with its qnn operators lowered; the result's types are to be found by the checker.
 
-    `compute` makes numbers of calls on constants. Rules of `register_legalize` for "FTVMQnnCanonicalize" go first.
+    `compute` makes numbers of calls on constants. `relaylang.qnn.op.requantize_config` says how products are rounded, and
+    whether in fixed point or floats, where a requantize does not. Rules of `register_legalize` for "FTVMQnnCanonicalize" go first.
     Raises `RelayError` (R0517) for attributes that mean nothing and an output scale of 0.
     """
     numbers, own = Numbers(compute), MAPS.get("FTVMQnnCanonicalize", {})

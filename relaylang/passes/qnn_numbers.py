@@ -14,6 +14,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Type
 from relaylang.passes.build import op_call
+from relaylang.qnn.config import current_requantize_config
 
 #: `(call, arrays)` to an array; None where it cannot be computed.
 Compute = Callable[[Call, "list[Any]"], Any]
@@ -21,7 +22,7 @@ Compute = Callable[[Call, "list[Any]"], Any]
 
 def constant(value: Any, dtype: str) -> Constant:
     """A constant with its type."""
-    made = Constant(np.asarray(value).astype(dtype))
+    made = Constant(np.asarray(value).astype(dtype), dtype=dtype)
     made.checked_type = TensorType(made.data.shape, dtype)
     return made
 
@@ -35,11 +36,16 @@ def is_one_scalar(expr: Expr) -> bool:
     return isinstance(expr, Constant) and expr.data.size == 1
 
 
+#: Casts that every library makes alike.
+_EXACT = frozenset({("float32", "float64"), ("int32", "float32"), ("int32", "float64"), ("int32", "int64")})
+
+
 class Numbers:
-    """Arithmetic with numbers that may be known."""
+    """Arithmetic with numbers that may be known; products as the configuration in force wants them."""
 
     def __init__(self, compute: Compute) -> None:
         self.compute = compute
+        self.config = current_requantize_config()
 
     def op(self, name: str, *args: Expr, **attrs: Any) -> Expr:
         """A call of an operator; its value where the operands are known."""
@@ -51,7 +57,9 @@ class Numbers:
         return call
 
     def cast(self, x: Expr, dtype: str) -> Expr:
-        return x if isinstance(x, Constant) and x.dtype == dtype else self.op("cast", x, dtype=dtype)
+        if isinstance(x, Constant) and (x.dtype == dtype or (x.dtype, dtype) in _EXACT):
+            return x if x.dtype == dtype else constant(x.data, dtype)
+        return self.op("cast", x, dtype=dtype)
 
     def along(self, x: Expr, ty: Type | None, axis: int, rank: int) -> Expr:
         """A vector of type `ty` as it is applied along an axis of a tensor of so many dimensions; else as it is."""
@@ -67,6 +75,8 @@ class Numbers:
 
     def ratio(self, scale: Expr, out_scale: Expr) -> Expr:
         """The quotient of two scales in float64."""
+        if isinstance(scale, Constant) and isinstance(out_scale, Constant):
+            return constant(scale.data.astype(np.float64) / out_scale.data.astype(np.float64), "float64")
         return self.op("divide", self.cast(scale, "float64"), self.cast(out_scale, "float64"))
 
     def _significand(self, multiplier: Expr) -> tuple[Expr, Expr]:

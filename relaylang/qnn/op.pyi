@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from relaylang.ir import Call
 from relaylang.op.build import Argument
+from relaylang.qnn.config import RequantizeConfig as RequantizeConfig
+from relaylang.qnn.config import current_requantize_config as current_requantize_config
+from relaylang.qnn.config import requantize_config as requantize_config
 
 def abs(
     x: Argument,

@@ -31,8 +31,8 @@ ABSENT = {
     "op.vm.reshape_tensor": "made by a compiler's passes",
     "op.vm.shape_func": "of TVM's shape functions",
     "annotation.function_on_device": "attributes of TVM's devices",
-    "qnn.op.current_requantize_config": "TVM's global configuration",
-    "qnn.op.requantize_config": "TVM's global configuration",
+    "qnn.op.current_requantize_config": "no operator; relaylang.qnn.config has it",
+    "qnn.op.requantize_config": "no operator; relaylang.qnn.config has it",
 }
 #: Functions that only the wheel has which the table was recorded with, or that it has otherwise than TVM 0.16.
 WHEEL = {

@@ -13,6 +13,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
+from relaylang.ir.structural import assert_structural_equal
 from relaylang.ops import OPS
 from relaylang.passes.build import op_call
 from relaylang.passes.qnn import LOWER
@@ -123,6 +124,21 @@ def test_what_means_nothing_is_told(attrs: dict[str, str], said: str) -> None:
     with pytest.raises(RelayError) as wrong:
         QnnCanonicalizeOps()(mod)
     assert wrong.value.diagnostics[0].code == "R0517" and said in wrong.value.diagnostics[0].title
+
+
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST"])
+@pytest.mark.parametrize("compute", ["int64", "float32", "float64"])
+def test_a_configuration_says_what_the_program_does_not(rounding: str, compute: str) -> None:
+    x = Var("x", T("int32", 3, 3))
+    args = [x, const(0.5), const(0), const(1.0), const(0)]
+    silent = op_call("qnn.requantize", args, out_dtype="int8")
+    told = op_call("qnn.requantize", args, out_dtype="int8", rounding=rounding, compute_dtype=compute)
+    with relay.qnn.op.requantize_config(rounding=rounding, compute_dtype=compute) as config:
+        assert relay.qnn.op.current_requantize_config() is config
+        mod = QnnCanonicalizeOps()(InferType()(IRModule.from_expr(Function([x], silent))))
+    assert relay.qnn.op.current_requantize_config().rounding == "UPWARD"
+    wanted = QnnCanonicalizeOps()(InferType()(IRModule.from_expr(Function([x], told))))
+    assert_structural_equal(InferType()(mod), InferType()(wanted))
 
 
 # ---- quantize and dequantize
