@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from functools import cached_property
 
@@ -15,20 +16,30 @@ from relaylang.source import Span
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 
+_LINE_END = re.compile(r"\r\n?|\n")
+
 
 class Lines:
-    """Offsets of a text as lines and columns. Columns count code units of an encoding: 16, 8 or 32 bits."""
+    """Offsets of a text as lines and columns. Columns count code units of an encoding: 16, 8 or 32 bits. As the protocol says,
+    lines end at `\\n`, `\\r\\n` and `\\r`."""
 
     def __init__(self, text: str, unit: str = "utf-16") -> None:
         self.text = text
         self.unit = unit
         self.plain = text.isascii() or unit == "utf-32"
-        starts = [0]
-        at = text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = text.find("\n", at + 1)
+        starts, ends = [0], []
+        if "\r" in text:
+            for found in _LINE_END.finditer(text):
+                ends.append(found.start())
+                starts.append(found.end())
+        else:
+            at = text.find("\n")
+            while at >= 0:
+                ends.append(at)
+                starts.append(at + 1)
+                at = text.find("\n", at + 1)
         self.starts = starts
+        self.ends = [*ends, len(text)]
 
     def _units(self, piece: str) -> int:
         if self.plain or piece.isascii():
@@ -45,8 +56,7 @@ class Lines:
         """The offset of a line and column; behind the end of a line it is the line's end."""
         if line >= len(self.starts):
             return len(self.text)
-        begin = self.starts[max(0, line)]
-        end = self.starts[line + 1] - 1 if line + 1 < len(self.starts) else len(self.text)
+        begin, end = self.starts[max(0, line)], self.ends[max(0, line)]
         if self.plain:
             return min(begin + column, end)
         at, used = begin, 0

@@ -23,6 +23,7 @@ from relaylang.syntax.format import format_text
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
 _GLOBAL = re.compile(r'@(?:[A-Za-z_][\w.]*|"(?:[^"\\\n]|\\.)+")')
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_LINE = re.compile(r"[^\r\n]+")
 #: How much of the text in front of the cursor is looked at.
 _REACH = 8000
 
@@ -250,11 +251,8 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
         elif t.start in scan.attributes:
             yield t.start, len(t.text), "property", False
         elif t.kind in plain:
-            at = t.start
-            for line in t.text.split("\n"):
-                if line:
-                    yield at, len(line), plain[t.kind], False
-                at += len(line) + 1
+            for line in _LINE.finditer(t.text):
+                yield t.start + line.start(), len(line.group()), plain[t.kind], False
 
 
 def formatted(analysis: Analysis) -> str | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Lines
 from relaylang.lsp.scan import Symbol, Token
+from relaylang.lsp.texts import Text, unit_of
 from relaylang.ops import OPS
 from relaylang.source import Span
 
@@ -48,8 +50,7 @@ class RelayServer(LanguageServer):
         known = self.known.get(uri)
         if known is not None and known[0] == document.version and known[1].text == document.source:
             return known[1]
-        encoding = self.workspace.position_encoding or "utf-16"
-        unit = str(getattr(encoding, "value", encoding))
+        unit = unit_of(self.workspace.position_encoding)
         made = Analysis(document.source, document.path or uri, unit, known[1] if known is not None else None)
         self.known[uri] = (document.version, made)
         return made
@@ -94,9 +95,15 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
     )
 
 
+def _worth_a_line(record: logging.LogRecord) -> bool:
+    """Not requests that are refused: their answer says why, and an editor shows it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], JsonRpcException))
+
+
 def make_server() -> RelayServer:
     """The server with its features."""
     server = RelayServer()
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_worth_a_line)
 
     def at(params: Any) -> tuple[Analysis, int]:
         analysis = server.analysis(params.text_document.uri)
@@ -104,13 +111,14 @@ def make_server() -> RelayServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        server.workspace.get_text_document(params.text_document.uri).__class__ = Text  # the workspace makes pygls' own
         server.publish(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
         await asyncio.sleep(_REST)
-        if uri in server.workspace.text_documents and server.workspace.get_text_document(uri).version == params.text_document.version:
+        if server.workspace.get_text_document(uri).version == params.text_document.version:
             server.publish(uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
@@ -217,7 +225,8 @@ def make_server() -> RelayServer:
     @server.feature(lsp.WORKSPACE_SYMBOL)
     def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
         out = []
-        for uri in list(server.workspace.text_documents):
+        for document in list(server.workspace.text_documents.values()):
+            uri = document.uri
             analysis = server.analysis(uri)
             for s, inside in features.named(analysis, params.query):
                 if s.definition is not None:

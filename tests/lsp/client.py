@@ -80,13 +80,13 @@ class Client:
         self.notify("textDocument/didOpen", {"textDocument": document})
         return self.diagnostics()
 
-    def change(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+    def change(self, start: tuple[int, int], end: tuple[int, int], text: str, uri: str = URI) -> None:
         """Replace a stretch, as an editor says it."""
         self.version += 1
         span = {"start": dict(zip(("line", "character"), start)), "end": dict(zip(("line", "character"), end))}
         self.notify(
             "textDocument/didChange",
-            {"textDocument": {"uri": URI, "version": self.version}, "contentChanges": [{"range": span, "text": text}]},
+            {"textDocument": {"uri": uri, "version": self.version}, "contentChanges": [{"range": span, "text": text}]},
         )
 
     def diagnostics(self) -> list[Any]:

@@ -270,3 +270,38 @@ def test_symbols_of_all_open_files(server: Client) -> None:
     assert len(server.request("workspace/symbol", {"query": ""})) == 6
     server.notify("textDocument/didClose", {"textDocument": {"uri": "file:///tmp/other.relay"}})
     assert len(server.request("workspace/symbol", {"query": "sum"})) == 1
+
+
+def test_lines_end_as_the_protocol_says(server: Client) -> None:
+    """Not at form feeds and Unicode's line ends; at a lone carriage return."""
+    for end in ("\x0c", "\x85", "\u2028", "\x1c"):
+        server.open(f"// a{end}b\ndef @f() {{ 1 }}\n")
+        server.change((1, 11), (1, 12), "adx(1, 2)")
+        (found,) = server.diagnostics()
+        assert found["message"].startswith("unknown operator `adx`") and found["range"]["start"] == {"line": 1, "character": 11}
+    server.open("/* a\r b\r\nc */ def @f() {\r1 }\r\n")
+    server.change((3, 0), (3, 1), "adx(1, 2)")
+    (found,) = server.diagnostics()
+    assert found["range"] == {"start": {"line": 3, "character": 0}, "end": {"line": 3, "character": 3}}
+    data = server.whole("semanticTokens/full")["data"]
+    assert data[:15] == [0, 0, 4, 9, 0, 1, 0, 2, 9, 0, 1, 0, 4, 9, 0]
+
+
+def test_files_whose_address_is_quoted(server: Client) -> None:
+    uri = "file:///tmp/my%20d%C3%AFr/net.relay"
+    assert server.open("def @there() { 1 }\n", uri) == []
+    server.change((0, 15), (0, 16), "adx(1, 2)", uri)
+    (found,) = server.diagnostics()
+    assert found["code"] == "R0202"
+    assert uri in {s["location"]["uri"] for s in server.request("workspace/symbol", {"query": "@there"})}
+    server.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    server.diagnostics()
+
+
+def test_a_refused_request_writes_no_traceback(tmp_path: Path) -> None:
+    client = Client(tmp_path)
+    client.open(TEXT)
+    with pytest.raises(Failed, match="there is no name here"):
+        client.at("rename", 0, 0, newName="%y")
+    assert client.close() == 0
+    assert client.process.stderr is not None and client.process.stderr.read() == b""
