@@ -295,8 +295,9 @@ def _add_constant(call: Call, operands: list[Affine | None]) -> Affine | None:
         if tensor_type(call.args[i]) != tensor_type(call):
             return None
         held = quantized_at(c, x, _rank(call))
-        args = [x.ints, held] if i == 0 else [held, x.ints]
-        return replace(x, ints=again(call, args)) if held is not None else None  # type: ignore[list-item]
+        if held is None:
+            return None
+        return replace(x, ints=again(call, [x.ints, held] if i == 0 else [held, x.ints]))
     return None
 
 
@@ -353,8 +354,9 @@ def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) ->
             if not x.plain:
                 return None
             held = quantized_at(c, x, _rank(call))
-            args = [x.ints, held] if i == 0 else [held, x.ints]
-            return replace(x, ints=again(call, args)) if held is not None else None  # type: ignore[list-item]
+            if held is None:
+                return None
+            return replace(x, ints=again(call, [x.ints, held] if i == 0 else [held, x.ints]))
     x, y = operands[:2]
     if x is None or y is None:
         return None

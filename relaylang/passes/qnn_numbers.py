@@ -113,7 +113,7 @@ class Numbers:
                     is_rshift_required=bool(right.any()),
                     axes=[rank - significand.ndim + wide[0]],
                 )
-            parts: list[Expr] = [constant(v, "int64") for v in (significand, np.minimum(left, 63), np.minimum(right + 31, 63))]
+            parts: list[Expr] = [constant(v, "int64") for v in (significand, left, right + 31)]
         else:
             known, moved = self._significand(multiplier)
             none, most = constant(0, "int64"), constant(63, "int64")
@@ -141,11 +141,13 @@ def round_away(x: Any) -> Any:
 
 
 def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Real numbers as `significand * 2**(shift - 31)`, both int64."""
+    """Real numbers as `significand * 2**(shift - 31)`, both int64; of those so small that nothing is left of a product with
+    an int32, some that leave nothing either."""
     fraction, shift = np.frexp(np.asarray(multiplier, np.float64))
     significand = round_away(fraction * 2.0**31).astype(np.int64)
     over = significand == 2**31
-    return np.where(over, significand // 2, significand), np.where(over, shift + 1, shift).astype(np.int64)
+    moved = np.clip(np.where(over, shift + 1, shift), -32, 63).astype(np.int64)
+    return np.where(over, significand // 2, significand), moved
 
 
 def saturated(x: Expr, dtype: str) -> Expr:

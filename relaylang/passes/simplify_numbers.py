@@ -228,7 +228,8 @@ def binomial(call: Call, ty: TensorType) -> Expr | None:
         return None
     if not all(name_of(t) == "multiply" for t in (*left.args, right)):
         return None
-    squares, cross = [], []
+    squares: list[tuple[Fraction, list[Expr]]] = []
+    cross: list[tuple[Fraction, list[Expr]]] = []
     for term in (*left.args, right):
         found = _factors(term)
         if found is None:

@@ -134,14 +134,16 @@ static inline int64_t r_fixed_shift(double m) {
 
 //@ r_fixed_multiply
 static inline int32_t r_fixed_multiply(int32_t x, int64_t significand, int64_t shift) {
-  int64_t left = shift > 0 ? shift : 0, right = (shift > 0 ? 0 : -shift) + 31;
+  int64_t left = shift > 0 ? (shift < 63 ? shift : 63) : 0;
+  int64_t right = shift > 0 ? 31 : shift > -32 ? 31 - shift : 63;  // beyond that nothing is left
   int64_t product = (int64_t)((uint64_t)(int64_t)x << left) * significand;
   return (int32_t)((product + (INT64_C(1) << (right - 1))) >> right);
 }
 
 //@ r_fixed_multiply_nearest
 static inline int32_t r_fixed_multiply_nearest(int32_t x, int64_t significand, int64_t shift) {
-  int64_t left = shift > 0 ? shift : 0, right = (shift > 0 ? 0 : -shift) + 31;
+  int64_t left = shift > 0 ? (shift < 63 ? shift : 63) : 0;
+  int64_t right = shift > 0 ? 31 : shift > -32 ? 31 - shift : 63;  // beyond that nothing is left
   int64_t product = (int64_t)((uint64_t)(int64_t)x << left) * significand;
   int64_t half = INT64_C(1) << (right - 1);
   return (int32_t)((product + (product >= 0 ? half : half - 1)) >> right);

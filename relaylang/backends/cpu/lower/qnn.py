@@ -61,7 +61,7 @@ def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: 
     numbers = [s if isinstance(s, float) else float(s.value) if isinstance(s, Number) else None for s in (scale, out_scale)]
     if numbers[0] is not None and numbers[1] is not None:
         significand, shift = fixed_point(numbers[0] / numbers[1])
-        left, right = max(shift, 0), max(-shift, 0) + 31
+        left, right = min(max(shift, 0), 63), min(max(-shift, 0) + 31, 63)
         shifted = f"((int64_t){{0}} << {left})" if left else "(int64_t){0}"
         half = 1 << (right - 1)
         if upward:
