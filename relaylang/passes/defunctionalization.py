@@ -290,7 +290,7 @@ def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRMo
                 raise _refuse(f"@{name} takes or returns functions, or is polymorphic", func)
     if not any(_uses_functions(f) for f in mod.functions.values()):
         return mod
-    expanded = eta_expand(mod, True)
+    expanded = eta_expand(mod, True, polymorphic=False)
     check(expanded)
     known = _Copies(expanded).run()
     for data in known.type_definitions.values():

@@ -28,9 +28,11 @@ from relaylang.passes.blocks import map_type
 from relaylang.passes.rewriting import copy_with, is_opaque, retype
 
 
-def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False) -> IRModule:
+def eta_expand(
+    mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False, polymorphic: bool = True
+) -> IRModule:
     """A typed module in which constructors (and, if asked for, global functions) that are used as values are functions
-    that call them."""
+    that call them. Without `polymorphic` these have the types of the place where they stand."""
 
     def expand(node: Expr, ty: Type | None) -> Expr:
         wanted = expand_constructor if isinstance(node, Constructor) else expand_global_var
@@ -38,6 +40,9 @@ def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var
             return node
         if isinstance(node, Constructor) and node.belong_to not in mod.type_definitions:
             return node
+        if not polymorphic and ty.type_params:
+            names = [Var(f"eta{i}") for i in range(len(ty.arg_types))]
+            return Function(names, Call(node, names), span=node.span)
         fresh = {v: TypeVar(v.name_hint, v.kind) for v in ty.type_params}
 
         def own(part: Type) -> Type:
