@@ -17,7 +17,7 @@ EPILOG = """\
 examples:
   relay check net.relay
   relay check examples/*.relay --quiet
-  echo 'add(1, 2f)' | relay check -
+  echo 'add(1, 2)' | relay check -
   relay check wrong.relay --verify-diagnostics     against its `// expected-error@+1 {{...}}` lines
 
 exit status: 0 every file is right, 1 some file is wrong, 2 some file could not be read
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             report(wrong.diagnostics)
             said += wrong.diagnostics
             continue
-        report(program.notes)
+        report([n for n in program.notes if n.severity != "note" or not args.quiet])
         if not args.quiet:
             print(f"{program.name}: ok ({summary(program)})")
     return exit_status(said)

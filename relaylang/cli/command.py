@@ -46,7 +46,7 @@ EPILOG = """\
 examples:
   relay check net.relay                        is the program well-typed?
   relay print net.relay --anf                  show it in A-normal form
-  relay run net.relay --random-params 0 --input data=1.0
+  relay run net.relay --random-params 0 --input data=image.npy
   relay compile net.relay --target c -o net.so
   relay repl net.relay
 

@@ -18,10 +18,11 @@ from relaylang.transform import PASSES
 
 EPILOG = """\
 examples:
-  relay completion bash > ~/.local/share/bash-completion/completions/relay
-  relay completion zsh > ~/.zfunc/_relay        (~/.zfunc in fpath, in front of compinit)
-  relay completion fish > ~/.config/fish/completions/relay.fish
-  source <(relay completion bash)               for this shell only
+  source <(relay completion bash)               bash or zsh, this shell only
+  relay completion fish | source                fish, this shell only
+  D=~/.local/share/bash-completion/completions; mkdir -p $D; relay completion bash > $D/relay
+  D=~/.zfunc; mkdir -p $D; relay completion zsh > $D/_relay      with fpath=(~/.zfunc $fpath) in front of compinit
+  D=~/.config/fish/completions; mkdir -p $D; relay completion fish > $D/relay.fish
 """
 
 _FILE = re.compile(r"FILE|PATH|DIR")

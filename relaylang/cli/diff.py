@@ -14,7 +14,7 @@ from relaylang.ir import structural_diff
 EPILOG = """\
 examples:
   relay diff a.relay b.relay
-  relay print net.relay --style tvm | relay diff net.relay -
+  relay print net.relay --no-types | relay diff net.relay -
   relay diff --quiet a.relay b.relay && echo the same
 
 exit status: 0 the same, 1 different (or a program is wrong), 2 a file cannot be read

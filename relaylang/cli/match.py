@@ -40,7 +40,7 @@ exit status: 0 something matches, 1 nothing does, 2 the pattern or the file is w
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG.replace("%", "%%")
+    parser.epilog = EPILOG
     parser.add_argument("pattern", metavar="PATTERN", help="what to look for")
     parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
     parser.add_argument("--count", action="store_true", help="say how many matches there are and nothing else")
