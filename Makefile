@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bench-typing conformance docs help demo test setup lint bench-text bench-interpreter clean
+.PHONY: bench-typing conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
@@ -14,6 +14,7 @@ help:
 	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
 	@echo "make bench-typing  time type inference (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make bench-text  time the reader, checker and printer"
+	@echo "make bench-passes  time the passes (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make clean       remove $(VENV) and caches"
 	@echo "PYTHON=python3.12 chooses the Python for $(VENV); RELAY_SHARED=DIR says where the shared test data lies"
@@ -45,6 +46,9 @@ docs: setup
 
 bench-text: setup
 	@$(BIN)/python benchmarks/text.py $(if $(WRITE),--write)
+
+bench-passes: setup
+	@$(BIN)/python benchmarks/passes.py $(if $(WRITE),--write)
 
 bench-interpreter: setup
 	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)

@@ -233,6 +233,11 @@ class _Finder:
         return None if axis is None else _Step(calls, position, axis)
 
 
+def _name(call: Call) -> str:
+    assert isinstance(call.op, Op)
+    return call.op.name
+
+
 def _values(call: Call, *without: str) -> Hashable:
     """A call's attributes, to be compared."""
     if call.attrs is None:
@@ -348,7 +353,7 @@ class _SideBySide:
         before = tensor_type(first.args[position])
         if before is None or any([tensor_type(c) is None for c in calls]):
             return None
-        name, rank = first.op.name, len(_shape(first))
+        name, rank = _name(first), len(_shape(first))
         if name in _UNARY:
             return axis
         if name == "expand_dims":
@@ -393,7 +398,7 @@ class _SideBySide:
         for i, operands in enumerate(others):
             if i == step.position:
                 args.append(whole)
-            elif first.op.name in _ALONG:
+            elif _name(first) in _ALONG:
                 args.append(_concatenated(operands, 0, self.written))
             else:
                 at = axis - rank + (len(_shape(operands[0])) or 1)
@@ -454,7 +459,7 @@ class _Batch:
         before = tensor_type(first.args[position])
         if before is None or tensor_type(first) is None:
             return None
-        name, rank = first.op.name, len(_shape(first))
+        name, rank = _name(first), len(_shape(first))
         if name in _UNARY or name == "expand_dims":
             return 0
         if name == "nn.bias_add" and first.attrs.axis not in (-1, rank - 1):
@@ -482,9 +487,9 @@ class _Batch:
                 continue
             missing = len(ty.shape) - len(_shape(operands[0]))
             args.append(_stacked([_expanded(o, 0, missing) if missing else o for o in operands]))
-        if first.op.name == "nn.bias_add":
+        if _name(first) == "nn.bias_add":
             return op_call("add", args, made)
-        if first.op.name == "expand_dims" and first.attrs.axis >= 0:
+        if _name(first) == "expand_dims" and first.attrs.axis >= 0:
             return _with(first, args, made, axis=first.attrs.axis + 1)
         return _with(first, args, made)
 

@@ -236,18 +236,23 @@ def _common(a: _Node, b: _Node, pattern: int) -> tuple[_Node | None, int]:
     if a.depth < b.depth:
         a, b = b, a
     while a.depth > b.depth:
-        assert a.dom is not None and a.jump is not None  # deeper than some other
-        if a.jump.depth >= b.depth:
-            pattern, a = max(pattern, a.jump_pattern), a.jump
+        dom, jump = a.dom, a.jump
+        assert dom is not None and jump is not None  # deeper than some other
+        if jump.depth >= b.depth:
+            pattern = max(pattern, a.jump_pattern)
+            a = jump
         else:
-            pattern, a = max(pattern, a.dom_pattern), a.dom
+            pattern = max(pattern, a.dom_pattern)
+            a = dom
     while a is not b:
-        if a.dom is None or b.dom is None or a.jump is None or b.jump is None:
+        up, other = (a.dom, b.dom) if a.jump is b.jump else (a.jump, b.jump)
+        if up is None or other is None:
             return None, pattern
         if a.jump is b.jump:
-            pattern, a, b = max(pattern, a.dom_pattern, b.dom_pattern), a.dom, b.dom
+            pattern = max(pattern, a.dom_pattern, b.dom_pattern)
         else:
-            pattern, a, b = max(pattern, a.jump_pattern, b.jump_pattern), a.jump, b.jump
+            pattern = max(pattern, a.jump_pattern, b.jump_pattern)
+        a, b = up, other
     return a, pattern
 
 
