@@ -30,7 +30,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.affine import Affine, Rule, Wanted, affine, at, parts
 from relaylang.passes.build import op_call
-from relaylang.passes.fake_quantization_rules import FLOWS, OPTIONAL, RULES
+from relaylang.passes.fake_quantization_rules import FLOWS, FOLLOWS, OPTIONAL, RULES
 from relaylang.passes.rewriting import per_function, retype, tensor_type
 
 define_codes({"R0516": "an operator has no integer form"})
@@ -88,8 +88,8 @@ def fake_quantization_to_integer(
     """A typed module in which fake-quantized parts compute in integers; its types are to be found again.
 
     `hard_fail`: a part with an operator that has no integer form is an error (`RelayError`, R0516), else it stays in
-    floats. `use_qat`: what is known in integers and flows to no quantize is computed in integers too, with a dequantize
-    behind it. `optional_qnn_ops`: operators of `OPTIONAL` that are to have integer forms.
+    floats. `use_qat`: what flows to no quantize is computed in integers too, with a dequantize behind it, as long as its scale
+    follows from its operands'. `optional_qnn_ops`: operators of `OPTIONAL` that are to have integer forms.
     """
     unknown = [name for name in optional_qnn_ops if name not in OPTIONAL and name not in RULES]
     if unknown:
@@ -99,7 +99,8 @@ def fake_quantization_to_integer(
 
 
 class _Conversion:
-    """One function. `affine` has what is known in integers; `blame` the first operator that stopped that."""
+    """One function. `affine` has what is known in integers, `follows` those of them whose scale follows from the operands'
+    all the way; `blame` the first operator that stopped that."""
 
     def __init__(self, func: Function, rules: dict[str, Rule], hard_fail: bool, use_qat: bool) -> None:
         self.func = func
@@ -109,6 +110,7 @@ class _Conversion:
         self.order = list(post_order(func))
         self.wanted = _wanted(self.order)
         self.affine: dict[int, Affine] = {}
+        self.follows: set[int] = set()
         self.blame: dict[int, Expr] = {}
 
     def run(self) -> Expr:
@@ -119,6 +121,8 @@ class _Conversion:
                 whole = self.affine.get(id(node.tuple_value))
                 if whole is not None:
                     part = TupleGetItem(whole.ints, node.index, node.span)
+                    if id(node.tuple_value) in self.follows:
+                        self.follows.add(id(node))
                     self.affine[id(node)] = Affine(part, whole.scale, whole.zero, whole.dtype)
             elif isinstance(new, Call) and isinstance(node, Call) and isinstance(node.op, Op):
                 new = self.call(node, new)
@@ -147,6 +151,9 @@ class _Conversion:
             ty = tensor_type(node.args[0])
             if isinstance(scale, Constant) and isinstance(zero, Constant) and ty is not None and np.all(scale.data > 0):
                 self.affine[id(node)] = affine(new.args[0], scale.data, zero.data, ty.dtype, node.attrs.axis)
+                self.follows.add(id(node))
+            elif self.hard_fail:
+                self.blame[id(node)] = node
         elif name == "qnn.quantize":
             x = self.affine.get(id(node.args[0]))
             if self.hard_fail and id(node.args[0]) in self.blame:
@@ -154,6 +161,8 @@ class _Conversion:
                 what = stopped.op.name if isinstance(stopped, Call) and isinstance(stopped.op, Op) else "this call"
                 raise RelayError(error("R0516", f"{what} has no integer form here", stopped.span))
             made = _quantized(new, x) if x is not None else None
+            if self.hard_fail and x is not None and made is None:
+                raise RelayError(error("R0516", "qnn.quantize has no integer form here", node.span))
             return retype(made, node) if made is not None else new
         elif name in self.rules:
             given = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
@@ -162,8 +171,11 @@ class _Conversion:
                 found = self.rules[name](new, operands, self.wanted.get(id(node)))
                 if found is not None:
                     self.affine[id(node)] = found
-                    if self.use_qat and isinstance(node.checked_type, TensorType):
-                        return retype(_real(found, node.checked_type.dtype), node)
+                    known = all(id(a) in self.follows for a, o in zip(given, operands) if o is not None)
+                    if self.use_qat and known and name in FOLLOWS:
+                        self.follows.add(id(node))
+                        if isinstance(node.checked_type, TensorType):
+                            return retype(_real(found, node.checked_type.dtype), node)
         return new
 
 

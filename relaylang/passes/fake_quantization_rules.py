@@ -286,8 +286,8 @@ def _same(x: Affine, y: Affine) -> bool:
     return alike and x.dtype == y.dtype and (x.plain or x.axis == y.axis)
 
 
-def _add_constant(call: Call, operands: list[Affine | None]) -> Affine | None:
-    """A sum in int32 and a constant, at the sum's scale: mostly a bias."""
+def _add_constant(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """A sum in int32 and a constant, at the sum's scale where that is fine enough: mostly a bias."""
     for i in (0, 1):
         x, c = operands[i], call.args[1 - i]
         if x is None or not isinstance(c, Constant) or x.dtype != "int32" or x.zero.any():
@@ -296,6 +296,9 @@ def _add_constant(call: Call, operands: list[Affine | None]) -> Affine | None:
             return None
         held = quantized_at(c, x, _rank(call))
         if held is None:
+            return None
+        lost = np.abs(held.data * spread(x.scale, x.axis, _rank(call)).astype("float64") - c.data).max()
+        if lost > (float(wanted.scale) / 2 if wanted is not None else np.abs(c.data).max() / 128):
             return None
         return replace(x, ints=again(call, [x.ints, held] if i == 0 else [held, x.ints]))
     return None
@@ -318,7 +321,7 @@ def binary(name: str) -> Rule:
     plain = {"qnn.add": "add", "qnn.subtract": "subtract"}.get(name)
 
     def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
-        special = _add_constant(call, operands) if plain else _times_constant(call, operands)
+        special = _add_constant(call, operands, wanted) if plain else _times_constant(call, operands)
         if special is not None:
             return special
         sides = _sides(call, operands)
@@ -463,3 +466,8 @@ OPTIONAL: dict[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
 FLOWS = frozenset({
     *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
 })  # fmt: skip
+#: Those whose result's scale follows from the operands', so that they need no quantize behind them.
+FOLLOWS = frozenset({
+    *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
+    "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",
+}) - {"take"}  # fmt: skip

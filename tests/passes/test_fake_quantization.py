@@ -153,6 +153,48 @@ def test_without_a_quantize_behind() -> None:
         np.testing.assert_allclose(evaluate(new, *given), evaluate(mod, *given), rtol=1e-5, atol=1e-5)
 
 
+def with_qat(params: list[Var], body: Expr) -> list[str]:
+    mod = InferType()(IRModule.from_expr(Function(params, body)))
+    new = InferType()(FakeQuantizationToInteger(use_qat=True)(mod))
+    rng = np.random.default_rng(0)
+    given = [draw(rng, p) for p in params]
+    np.testing.assert_allclose(evaluate(new, *given), evaluate(mod, *given), rtol=1e-5, atol=1e-4)
+    return ops(new)
+
+
+def test_what_flows_to_no_quantize_is_whole_as_long_as_its_scale_follows() -> None:
+    a, b, c = var("a", 1, 4, 2), var("b", 1, 4, 2), var("c", 2)
+    product = op_call("nn.batch_matmul", [real(a, 2.0), real(b, 6.0)], transpose_b=True)
+    summed = op_call("erf", [op_call("nn.relu", [op_call("add", [product, const(1.0)])])])
+    assert with_qat([a, b], summed) == ["qnn.batch_matmul", "qnn.dequantize", "add", "nn.relu", "erf"]
+    wide = op_call("broadcast_to", [real(c, 6.0)], shape=[1, 4, 2])
+    moved = op_call("reshape", [op_call("nn.batch_matmul", [real(a, 2.0), wide], transpose_b=True)], newshape=[-1])
+    assert with_qat([a, c], op_call("erf", [moved])) == ["broadcast_to", "qnn.batch_matmul", "reshape", "qnn.dequantize", "erf"]
+    parts = op_call("split", [real(a, 2.0)], indices_or_sections=2, axis=1)
+    one = op_call("erf", [op_call("nn.relu", [TupleGetItem(parts, 0)])])
+    assert with_qat([a], one) == ["split", "nn.relu", "qnn.dequantize", "erf"]
+
+
+def test_a_constant_that_the_scale_of_products_cannot_hold_stays_real() -> None:
+    a, b = var("a", 1, 4, 2), var("b", 1, 4, 2)
+    product = op_call("nn.batch_matmul", [real(a, 2.0), real(b, 6.0)], transpose_b=True)
+    body = quantized(op_call("add", [product, const(5.0)]), 4.0)
+    assert in_integers([a, b], body, off=0) == ["qnn.dequantize", "qnn.dequantize", "nn.batch_matmul", "add", "qnn.quantize"]
+    body = quantized(op_call("add", [product, const(24.0)]), 4.0)
+    assert in_integers([a, b], body) == ["qnn.batch_matmul", "add", "qnn.requantize"]
+
+
+def test_what_is_unknown_is_told_if_asked() -> None:
+    x, s = var("x", 4, 3), Var("s", TensorType((), "float32"))
+    free = op_call("qnn.dequantize", [x, s, const(0)], out_dtype="float32")
+    many = op_call("qnn.quantize", [real(x, 0.5), const(np.ones(3, "float32")), const(np.zeros(3, "int32"))], axis=1, out_dtype="int8")
+    for params, body in (([x, s], quantized(op_call("nn.relu", [free]), 0.1)), ([x], many)):
+        mod = InferType()(IRModule.from_expr(Function(params, body)))
+        assert ops(FakeQuantizationToInteger()(mod)) == ops(mod)
+        with pytest.raises(RelayError, match="no integer form"):
+            FakeQuantizationToInteger(hard_fail=True)(mod)
+
+
 # ---- every operator
 
 IMAGE: dict[str, Any] = {"pool_size": [2, 2], "strides": [2, 1]}
