@@ -92,14 +92,48 @@ def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) ->
         return Explanation(to_match(pattern, expr, matcher))
     assert furthest.pattern is not None and furthest.expr is not None
     met = {id(n): n for _, n in furthest.trail if not isinstance(n, Op)}
+    reason = _either(furthest) or reason_of(furthest.pattern, furthest.expr)
     return Explanation(
         None,
         furthest.expr,
         furthest.pattern,
-        reason_of(furthest.pattern, furthest.expr),
+        reason.replace(" is wanted, and it is ", f" is wanted{_as_operand(furthest)}, and it is ", 1),
         tuple(met.values()),
         len(all_parts(pattern)),
     )
+
+
+def _either(furthest: Furthest) -> str | None:
+    """What several alternatives wanted at the same node, where they wanted calls and constants."""
+    assert furthest.expr is not None
+    names: list[str] = []
+    constant = False
+    for part in (furthest.pattern, *furthest.others):
+        if isinstance(part, CallPattern) and isinstance(part.op, OpNamePattern):
+            names.append(part.op.name)
+        elif isinstance(part, ConstantPattern):
+            constant = True
+        else:
+            return None
+    expr = furthest.expr
+    own = expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+    names = list(dict.fromkeys(names))
+    if len(names) + constant < 2 or own in names:
+        return None
+    shown = names[:4] + ([f"{len(names) - 4} others"] if len(names) > 4 else [])
+    wanted = [f"a call of {' or '.join([', '.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)}"] if shown else []
+    wanted += ["a constant"] if constant else []
+    return f"{' or '.join(wanted)} is wanted, and it is {describe(expr)}"
+
+
+def _as_operand(furthest: Furthest) -> str:
+    """As what the node was met: ` as bias of nn.bias_add`."""
+    for _, owner in reversed(furthest.trail):
+        if isinstance(owner, Call) and isinstance(owner.op, Op):
+            for i, argument in enumerate(owner.args):
+                if argument is furthest.expr and not owner.op.variadic and i < len(owner.op.args):
+                    return f" as {owner.op.args[i]} of {owner.op.name}"
+    return ""
 
 
 def progress(explanation: Explanation) -> int:

@@ -62,12 +62,14 @@ class Match:
 
 @dataclass
 class Furthest:
-    """The failed attempt that met the most of the pattern: how many parts it met, and the part and node it failed at."""
+    """The failed attempt that met the most of the pattern: how many parts it met, and the part and node it failed at;
+    `others` are further parts that would have done there."""
 
     met: int = -1
     pattern: DFPattern | None = None
     expr: Expr | None = None
     trail: list[tuple[DFPattern, Expr]] = field(default_factory=list)
+    others: list[DFPattern] = field(default_factory=list)
 
 
 class Matcher:
@@ -120,6 +122,9 @@ class Matcher:
         if best is not None and len(self.trail) + len(self.entered) > best.met:
             best.trail = [*self.trail, *self.entered]
             best.met, best.pattern, best.expr = len(best.trail), pattern, expr
+            best.others = []
+        elif best is not None and expr is best.expr and len(self.trail) + len(self.entered) == best.met:
+            best.others.append(pattern)
         return False
 
     def visit(self, pattern: DFPattern, expr: Expr) -> bool:

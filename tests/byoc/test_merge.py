@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ from relaylang.transform import (
     PassContext,
     Sequential,
     Verify,
+    parse_passes,
 )
 from tests.growth import assert_linear
 from tests.passes.programs import Programs, keeps_meaning
@@ -197,7 +199,7 @@ def test_the_report_names_the_nearest_row_and_what_refused() -> None:
     assert rows["nn.max_pool2d"].region == "tvmgen_default_cmsis_nn_main_0"
     assert rows["nn.avg_pool2d"].reason == "int8 becomes uint8; it takes int8 to int8 and int16 to int16"
     assert rows["tanh"].reason.startswith("no row of the table has tanh")
-    assert "nn.softmax is wanted, and it is a call of tanh" in rows["qnn.quantize"].reason
+    assert "nn.softmax is wanted as data of qnn.quantize, and it is a call of tanh" in rows["qnn.quantize"].reason
     shown = table_text(list(rows.values()), "cmsis-nn")
     assert "goes to" in shown and "calls go to cmsis-nn" in shown
 
@@ -298,3 +300,74 @@ def test_answers_of_checks() -> None:
     for answer, taken in [(True, 1), (np.True_, 1), (1, 1), (False, 0), (np.False_, 0), (None, 0), ("no", 0)]:
         done = MergeComposite([("toy.exp", EXP, lambda root, answer=answer: answer)])(mod)
         assert sum(isinstance(n, Function) for n in post_order(done["main"].body)) == taken, answer
+
+
+# ---- the report, as somebody reads it
+
+
+BATCH_NORM = """
+def @main(%x: Tensor[(1, 4, 8, 8), float32], %g: Tensor[(4), float32]) {
+  %0 = nn.batch_norm(%x, %g, %g, %g, %g);
+  %1 = erf(%0.0);
+  nn.relu(nn.global_avg_pool2d(%1))
+}
+"""
+
+
+def test_calls_of_one_place_are_told_apart() -> None:
+    """batch_norm becomes two calls, which have no place of their own; all that goes is counted."""
+    mod = module(BATCH_NORM)
+    ready = prepare(mod, "dnnl", {"g": np.ones(4, "float32")})
+    done = partition(ready, "dnnl", prune=False)
+    pruned = partition(ready, "dnnl")
+    assert len(regions(done)) == 2 and len(regions(pruned)) == 1
+    rows = explain(ready, pruned, "dnnl")
+    assert [(r.name, r.place.line if r.place else 0, r.region is not None) for r in rows] == [
+        ("multiply", 4, False), ("add", 4, False), ("erf", 4, False), ("nn.global_avg_pool2d", 5, True), ("nn.relu", 5, True)
+    ]  # fmt: skip
+    assert rows[0].reason == "it could go, but its region has no product in it and is not worth the way"
+
+
+def test_a_row_that_ends_in_another_call_says_what_should_follow() -> None:
+    ready = prepare(module("def @main(%x: Tensor[(1, 8), int8]) { nn.softmax(cast(%x, dtype=\"float32\")) }"), "cmsis-nn")
+    (row,) = [r for r in explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn") if r.name == "nn.softmax"]
+    assert row.reason == "a call of qnn.quantize is wanted behind it, and it is the result"
+
+
+@pytest.mark.parametrize(
+    "target, text, hint",
+    [
+        ("ethos-u", "nn.relu(%x)", "ethos-u takes quantized programs, and this one has no qnn operators"),
+        ("arm_compute_lib", "nn.dense(nn.batch_flatten(%x), reshape(%w, newshape=[4, 256]), units=4)", "1 call wants constants"),
+        ("bnns", "nn.conv2d(%x, %w, kernel_size=[1, 1])", "1 call wants constants"),
+    ],
+)
+def test_hints(target: str, text: str, hint: str) -> None:
+    params = "%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(256, 4, 1, 1), float32]"
+    ready = prepare(module(f"def @main({params}) {{ {text} }}"), target)
+    shown = table_text(explain(ready, partition(ready, target), target), target)
+    assert f"hint: {hint}" in shown
+
+
+def test_the_hint_about_layouts_helps() -> None:
+    """With the passes that it names the convolution goes."""
+    rng = np.random.default_rng(0)
+    params = {"w": rng.normal(size=(6, 4, 3, 3)).astype("float32"), "b": rng.normal(size=6).astype("float32")}
+    mod = module(CONVNET)
+    for again in (False, True):
+        ready = prepare(mod, "arm_compute_lib", params)
+        shown = table_text(explain(ready, partition(ready, "arm_compute_lib"), "arm_compute_lib"), "arm_compute_lib")
+        found = re.search(r"hint: relay opt --passes '(.*)' brings", shown)
+        assert (found is not None) != again and ("arm_compute_lib.conv2d\n" in shown) == again, shown
+        if found is not None:
+            with PassContext(opt_level=4):  # as relay opt has it
+                mod = Sequential(parse_passes(found[1]))(ready)
+
+
+def test_common_reasons_are_counted() -> None:
+    body = "%x"
+    for _ in range(24):
+        body = f"atan({body})"
+    ready = prepare(main(body), "dnnl")
+    shown = table_text(explain(ready, partition(ready, "dnnl"), "dnnl"), "dnnl")
+    assert "of those that stay:\n    24  no row of the table has atan (it works on float32)" in shown

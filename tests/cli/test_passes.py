@@ -110,7 +110,7 @@ def test_match_shows_places(capsys: pytest.CaptureFixture[str], net: Path) -> No
     assert ran.status == 0 and ran.out.count("note[R0526]") == 2 and "net.relay:3:3" in ran.out
     assert relay(capsys, "match", "nn.relu(_)", net, "--count").out == "2\n"
     ran = relay(capsys, "match", "nn.relu(nn.relu(tanh(_)))", net, "--explain")
-    assert ran.status == 1 and "a call of tanh is wanted, and it is a call of add" in ran.out
+    assert ran.status == 1 and "a call of tanh is wanted as data of nn.relu, and it is a call of add" in ran.out
     assert relay(capsys, "match", "nn.rel(_)", net).status == 2
 
 

@@ -285,7 +285,7 @@ def test_an_explanation_tells_the_node_that_failed() -> None:
     text = "fn (%x, %w, %b) {\n  %0 = nn.conv2d(%x, %w, kernel_size=[1, 1]);\n  nn.relu(nn.bias_add(%0, %b))\n}"
     found = explain_match(pattern, expr(text).body)  # type: ignore[attr-defined]
     assert not found and isinstance(found.failed_at, Var) and found.failed_at.name_hint == "w"
-    assert str(found) == "a constant is wanted, and it is the variable %w"
+    assert str(found) == "a constant is wanted as weight of nn.conv2d, and it is the variable %w"
     said = found.diagnostic()
     assert said is not None and said.span is not None and "`const` is wanted here" in str(said)
     assert explain_match(wildcard(), const(1)) and str(explain_match(wildcard(), const(1))) == "it matches"
@@ -300,7 +300,7 @@ def test_an_explanation_tells_the_node_that_failed() -> None:
         ("(_, _)", "(%x,)", "a tuple of 2 is wanted, and it has 1"),
         ("subtract($a, $a)", "subtract(%x, %y)", "another node than the one that this part met before"),
         ("_ : int8", "tanh(%x)", "int8 is wanted, and a call of tanh is float32"),
-        ("nn.relu(_) | exp(_)", "tanh(%x)", "a call of nn.relu is wanted, and it is a call of tanh"),
+        ("nn.relu(_) | exp(_)", "tanh(%x)", "a call of nn.relu or exp is wanted, and it is a call of tanh"),
     ],
 )
 def test_reasons(pattern: str, text: str, reason: str) -> None:
