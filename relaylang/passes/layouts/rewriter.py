@@ -122,8 +122,8 @@ class Rewriter:
         shape = tensor_shape(expr)
         missing = len(whole(target)) - len(whole(source))
         if missing > 0:
-            if not shape:
-                return expr
+            if all(extent == 1 for extent in shape):
+                return expr  # it is spread over the others as it is
             begin = expanded(source, target)
             dtype = expr.checked_type.dtype  # type: ignore[union-attr]
             shape = (*[1] * missing, *shape)
