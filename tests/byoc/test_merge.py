@@ -338,7 +338,6 @@ def test_a_row_that_ends_in_another_call_says_what_should_follow() -> None:
     "target, text, hint",
     [
         ("ethos-u", "nn.relu(%x)", "ethos-u takes quantized programs, and this one has no qnn operators"),
-        ("arm_compute_lib", "nn.dense(nn.batch_flatten(%x), reshape(%w, newshape=[4, 256]), units=4)", "1 call wants constants"),
         ("bnns", "nn.conv2d(%x, %w, kernel_size=[1, 1])", "1 call wants constants"),
     ],
 )
