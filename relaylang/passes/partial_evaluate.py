@@ -58,9 +58,10 @@ from relaylang.passes.dead_code import eliminate_dead_code
 from relaylang.passes.fold_constant import _KEPT, Compute
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.to_anf import convert
+from relaylang.passes.to_gnf import _recursive
 from relaylang.typing import check
 
-_BOUND, _LEAST_BOUND = 16, 20_000
+_BOUND, _LEAST_BOUND, _MOST = 16, 20_000, 1 << 40
 
 
 class Value:
@@ -152,7 +153,10 @@ class _Evaluator:
         self.compute = compute
         self.functions = {gv: convert(f, let_results=False) for gv, f in mod.functions.items() if not is_opaque(f)}
         self.sizes: dict[int, int] = {}
-        self.loops: dict[int, bool] = {}
+        #: The names of functions that call themselves.
+        self.loops: set[Expr | None] = set()
+        for gv, f in self.functions.items():
+            self.measure(gv, f)
         total = sum(self.size(f) for f in self.functions.values() if isinstance(f, Function))
         self.left = _LEAST_BOUND + _BOUND * total
         #: The functions that are being unfolded, or whose bodies are being made, with what they were called with.
@@ -162,11 +166,20 @@ class _Evaluator:
         self.forgotten = 0
         self.type_params: set[TypeVar] = set()
 
+    def measure(self, gv: GlobalVar, func: Expr) -> None:
+        """Find the sizes of a function and of those inside it, and which of them call themselves, all in one."""
+        counts: dict[int, int] = {}
+        for node in post_order(func):
+            count = 1 + sum([counts[id(c)] for c in children(node)])
+            counts[id(node)] = min(count, _MOST)  # a kernel's nodes may be shared
+            if isinstance(node, Function):
+                self.sizes[id(node)] = count
+            elif node is gv:
+                self.loops.add(gv)
+        self.loops |= _recursive(func)
+
     def size(self, func: Function) -> int:
-        known = self.sizes.get(id(func))
-        if known is None:
-            known = self.sizes[id(func)] = sum(1 for _ in post_order(func))
-        return known
+        return self.sizes.get(id(func), _MOST)
 
     def whole(self, gv: GlobalVar) -> Function:
         """A function of the module, with nothing known of its parameters."""
@@ -335,13 +348,7 @@ class _Evaluator:
         if active:
             return any(_smaller(a, b) for a, b in zip(args, active[-1]))
         # A loop of which nothing says how long it is stays one.
-        return not self.calls_itself(closure) or any(_measure(a) is not None for a in args)
-
-    def calls_itself(self, closure: Closure) -> bool:
-        key = id(closure.func)
-        if key not in self.loops:
-            self.loops[key] = any(n is closure.name for n in post_order(closure.func))
-        return self.loops[key]
+        return closure.name not in self.loops or any(_measure(a) is not None for a in args)
 
     def branch(self, node: If, env: Env, scope: Scope) -> Walk:
         cond = yield self.value(node.cond, env, scope)

@@ -281,7 +281,17 @@ def inner_lets(n: int) -> IRModule:
     return _main(node, x)
 
 
-@pytest.mark.parametrize("shape", [shared, doubled, fan, branches, closures, inner_lets])
+def nested(n: int) -> IRModule:
+    """Functions in functions, each called where it stands."""
+    x = Var("x", MATRIX)
+    node: Expr = op_call("exp", [x])
+    for _ in range(n):
+        param = Var("p", MATRIX)
+        node = Call(Function([param], op_call("add", [node, param]), MATRIX), [x])
+    return _main(node, x)
+
+
+@pytest.mark.parametrize("shape", [shared, doubled, fan, branches, closures, inner_lets, nested])
 def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> None:
     for name in dict.fromkeys([name for name, _ in CASES]):
         flow = shape in (shared, doubled, fan)
