@@ -92,7 +92,7 @@ def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) ->
         return Explanation(to_match(pattern, expr, matcher))
     assert furthest.pattern is not None and furthest.expr is not None
     met = {id(n): n for _, n in furthest.trail if not isinstance(n, Op)}
-    reason = _either(furthest) or reason_of(furthest.pattern, furthest.expr)
+    reason = _either(furthest) or _another(furthest) or reason_of(furthest.pattern, furthest.expr)
     return Explanation(
         None,
         furthest.expr,
@@ -106,6 +106,9 @@ def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) ->
 def _either(furthest: Furthest) -> str | None:
     """What several alternatives wanted at the same node, where they wanted calls and constants."""
     assert furthest.expr is not None
+    wanted_ops = [p.name for p in (furthest.pattern, *furthest.others) if isinstance(p, OpNamePattern)]
+    if len(set(wanted_ops)) > 1 and len(wanted_ops) == len(furthest.others) + 1:
+        return f"{' or '.join(dict.fromkeys(wanted_ops))} is wanted, and it is {describe(furthest.expr)}"
     names: list[str] = []
     constant = False
     for part in (furthest.pattern, *furthest.others):
@@ -124,6 +127,16 @@ def _either(furthest: Furthest) -> str | None:
     wanted = [f"a call of {' or '.join([', '.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)}"] if shown else []
     wanted += ["a constant"] if constant else []
     return f"{' or '.join(wanted)} is wanted, and it is {describe(expr)}"
+
+
+def _another(furthest: Furthest) -> str | None:
+    """Of a part that stands twice in the pattern and met another node before: both nodes."""
+    assert furthest.expr is not None
+    for part, node in furthest.trail:
+        if part is furthest.pattern and node is not furthest.expr:
+            here = describe(furthest.expr)
+            return f"one node is wanted in both places of `{part}`: it was {describe(node)}, and here it is {here}"
+    return None
 
 
 def _as_operand(furthest: Furthest) -> str:
@@ -186,7 +199,8 @@ def reason_of(pattern: DFPattern, expr: Expr) -> str:
                 isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == wanted
             )
             if isinstance(expr, Call) and pattern.args is not None and same:
-                return f"a call with {len(pattern.args)} arguments is wanted, and it has {len(expr.args)}"
+                count = f"{len(pattern.args)} argument{'' if len(pattern.args) == 1 else 's'}"
+                return f"a call with {count} is wanted, and {it} has {len(expr.args)}"
             return f"a call of {wanted} is wanted, and it is {it}"
         case ConstantPattern():
             return f"a constant is wanted, and it is {it}"
@@ -211,6 +225,9 @@ def reason_of(pattern: DFPattern, expr: Expr) -> str:
         case TypePattern():
             return f"the type {type_text(pattern.type)} is wanted, and {it} is {_typed(expr)}"
         case FunctionPattern():
+            if isinstance(expr, Function) and pattern.params is not None:
+                count = f"{len(pattern.params)} parameter{'' if len(pattern.params) == 1 else 's'}"
+                return f"a function of {count} is wanted, and it has {len(expr.params)}"
             return f"a function is wanted, and it is {it}"
         case IfPattern():
             return f"a branch is wanted, and it is {it}"

@@ -15,6 +15,7 @@
 | `$a`, `$a=p` | a part with a name; where the name stands again it is the same node |
 | `p : int8`, `p : Tensor[(1, _, 8), _]` | with that element type, shape (`_` for any extent), or both |
 | `p @ key=value` | with that attribute (of a function, or `TOpPattern` of an operator) |
+| `(exp | log)(p)` | a call of one of the operators |
 | `op(p)` | a call of any operator or function; `op @ TOpPattern=0 (p)` one of a kind |
 | `fn (p, q) { r }`, `fn { r }` | a function |
 | `if (p) { q } else { r }`, `let p = q; r` | a branch; a let |
@@ -139,7 +140,7 @@ class _Parser:
                 found = self.of_type(found)
             elif self.take("@"):
                 found = AttrPattern(found, self.attribute({}))
-            elif self.peek("(") and isinstance(found, (AttrPattern, WildcardPattern)):
+            elif self.peek("(") and (isinstance(found, (AttrPattern, WildcardPattern)) or _operators(found)):
                 self.at += 1
                 args, rest, attrs = self.arguments()
                 found = self.call(found, args, rest, attrs)
@@ -352,6 +353,18 @@ class _Parser:
         value = self.pattern()
         self.want(";")
         return LetPattern(var, value, self.pattern())
+
+
+def _operators(pattern: DFPattern) -> bool:
+    """Whether a pattern in parentheses is one of several operators, `(nn.relu | tanh)`, which may be called."""
+    parts = [pattern]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, AltPattern):
+            parts += [part.left, part.right]
+        elif not isinstance(part, OpNamePattern):
+            return False
+    return isinstance(pattern, AltPattern)
 
 
 class _AnyExtent:
