@@ -118,6 +118,7 @@ class Env:
         while env is not None:
             found = env.values.get(var)
             if found is not None:
+                self.values[var] = found  # functions in this one, which will ask for it here, may be many deep
                 return found
             env = env.outer
         return Value(atom=var)

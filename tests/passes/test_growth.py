@@ -308,7 +308,8 @@ def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> No
 
             return run
 
-        assert_linear(prepare, 40)
+        # Of a small program PartialEvaluate unfolds all, of a large one as much as its bound allows.
+        assert_linear(prepare, 200 if name == "PartialEvaluate" and shape is nested else 40)
 
 
 def test_long_programs_are_no_depth() -> None:
