@@ -363,6 +363,10 @@ class Rewriter:
         looks = _checked(_asked(node, rule, node.attrs, None, before, types), len(values))
         if looks is None:
             return None
+        if not altering and not any([v.new != v.old for v in values]):
+            _result(node.checked_type, looks.output_layouts, looks.output_layouts)
+            self.again(node)
+            return _results(self.done[id(node)], node.checked_type, looks, looks)
         now = [v.new if v.new is not None else c for v, c in zip(values, looks.input_layouts)]
         was = [v.old if v.old is not None else c for v, c in zip(values, looks.input_layouts)]
         new: Call | None = None
@@ -417,14 +421,7 @@ class Rewriter:
             if ty != expected:
                 raise Misfit(f"its result would be of `{ty!r}`, not `{expected!r}`")
             made.checked_type = ty
-        pairs = list(zip(looks.output_layouts, takes.output_layouts))
-        if not isinstance(expected, TupleType):
-            return Value(made, *pairs[0]) if pairs[0][0] != PLAIN else Value(made)
-        fields = [
-            Value(_item(made, i, ty), *(pair if pair[0] != PLAIN else (None, None)))
-            for i, (ty, pair) in enumerate(zip(expected.fields, pairs))
-        ]
-        return Many(fields, made if not any(f.altered for f in fields) else None)
+        return _results(made, expected, looks, takes)
 
     def operand(self, expr: Expr, value: Value, view: str | None, takes: str | None) -> Expr:
         """An operand in the layout that a call takes: from the one that it has now, by way of the program's where the
@@ -462,6 +459,18 @@ class Rewriter:
         if made is None:
             raise Misfit("its type is not known")
         return made
+
+
+def _results(made: Expr, ty: Type | None, looks: InferCorrectLayoutOutput, takes: InferCorrectLayoutOutput) -> Value | Many:
+    """A call with its layouts: those that its results had in the program, and those that they have now."""
+    pairs = list(zip(looks.output_layouts, takes.output_layouts))
+    if not isinstance(ty, TupleType):
+        return Value(made, *pairs[0]) if pairs[0][0] != PLAIN else Value(made)
+    fields = [
+        Value(_item(made, i, field), *(pair if pair[0] != PLAIN else (None, None)))
+        for i, (field, pair) in enumerate(zip(ty.fields, pairs))
+    ]
+    return Many(fields, made if not any(f.altered for f in fields) else None)
 
 
 def _item(expr: Expr, index: int, ty: Type | None) -> TupleGetItem:
