@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +21,11 @@ _MAX_SHOWN = 110
 #: How much of a cut line stands in front of the place.
 _AHEAD = 40
 _TAB = 4
+
+
+def prose_width(most: int = 100) -> int:
+    """How many columns a paragraph on the standard output has: those of the terminal, at least 20, or `most`."""
+    return min(most, max(20, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else most
 
 
 def printable(text: str) -> str:

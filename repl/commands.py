@@ -10,7 +10,9 @@ from relaylang.diagnostics import CODES, RelayError, define_codes, did_you_mean,
 from relaylang.explain import PAGES, page_text
 from relaylang.ir import type_text
 from relaylang.ops.extensions import find, names
+from relaylang.rendering import prose_width
 from relaylang.repl.opdoc import doc_text
+from relaylang.repl.show import spelled
 from relaylang.repl.tools import (
     KEYS,
     compile_function,
@@ -51,15 +53,15 @@ def _type(session: Session, argument: str) -> str:
 
 def _names(session: Session, argument: str) -> str:
     lines = [f"{what}" for what in session.type_names()]
-    lines += [f"@{name} : {says}" for name, says in session.global_names().items()]
-    lines += [f"%{name} : {type_text(ty) if ty else '?'}" for name, ty in session.variables().items()]
+    lines += [f"{spelled('@', name)} : {says}" for name, says in session.global_names().items()]
+    lines += [f"{spelled('%', name)} : {type_text(ty) if ty else '?'}" for name, ty in session.variables().items()]
     return "\n".join(lines) or "nothing is defined yet"
 
 
 def _doc(session: Session, argument: str) -> str:
     op = find(argument)
     if op is not None:
-        return doc_text(op)
+        return doc_text(op, prose_width())
     near = did_you_mean(argument, names())
     notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
     raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
@@ -74,7 +76,7 @@ def _explain(session: Session, argument: str) -> str:
     code = f"R{digits.zfill(4)}" if digits.isdigit() else argument
     page = PAGES.get(code)
     if page is not None:
-        return page_text(page).rstrip("\n")
+        return page_text(page, prose_width()).rstrip("\n")
     if code in CODES:
         return f"{code}: {CODES[code]}"
     near = did_you_mean(code, CODES)

@@ -19,9 +19,10 @@ from relaylang.ops.record import Op
 from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
+from relaylang.repl.show import spelled
 from relaylang.transform import PASSES
 
-_WORD = re.compile(r"[%@:]?[\w/.]*$")
+_WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@:]?[\w/.]*$')
 _VARIABLE = re.compile(r"%[^\W\d][\w/]*")
 _KEYWORDS = (
     "def",
@@ -146,17 +147,22 @@ def _operator(name: str) -> Op | None:
         return None
 
 
+def _begins(name: str, word: str) -> bool:
+    """Whether a word, `%` or `@` included, begins a name, with quotes or without."""
+    return name.startswith(word[1:]) or f'"{name}"'.startswith(word[1:])
+
+
 def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
     size = len(word)
     if word.startswith("%"):
-        known: dict[str, str] = {f"%{n}": type_text(t) if t is not None else "" for n, t in names.variables().items()}
-        known.update({n: "" for n in _VARIABLE.findall(before) if n not in known})
-        yield from (Suggestion(n, size, says) for n, says in sorted(known.items()) if n.startswith(word))
+        known = {n: type_text(t) if t is not None else "" for n, t in names.variables().items()}
+        known.update({n[1:]: "" for n in _VARIABLE.findall(before) if n[1:] not in known})
+        yield from (Suggestion(spelled("%", n), size, says) for n, says in sorted(known.items()) if _begins(n, word))
         return
     if word.startswith("@"):
         for name, says in sorted(names.global_names().items()):
-            if f"@{name}".startswith(word):
-                yield Suggestion(f"@{name}", size, says)
+            if _begins(name, word):
+                yield Suggestion(spelled("@", name), size, says)
         return
     call = open_call(before)
     op = _operator(call.name) if call is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -72,11 +73,10 @@ def type_rule(op: Op) -> str:
     return " ".join(doc.split("\n\n")[0].split())
 
 
-def doc_text(op: Op) -> str:
-    """All of it, for `:doc`."""
-    lines = [op.signature()]
-    if op.doc:
-        lines.append(f"  {op.doc}")
+def doc_text(op: Op, columns: int = 100) -> str:
+    """All of it, for `:doc`; sentences in so many columns."""
+    lines = textwrap.wrap(op.signature(), columns, subsequent_indent="    ", break_on_hyphens=False)
+    lines += _sentences(op.doc or "", columns)
     width = max([len(f) for f in op.schema] + [len(a) for a in op.args] + [0])
     if op.args:
         lines.append("arguments:")
@@ -88,12 +88,16 @@ def doc_text(op: Op) -> str:
         lines += [f"  {f.name:<{width}}  {kind_text(f)}; {default_text(f)}" for f in op.schema.values()]
     rule = type_rule(op)
     if rule:
-        lines += ["type:", f"  {rule}"]
+        lines += ["type:", *_sentences(rule, columns)]
     shown = example(op)
     if shown is not None:
         lines += ["example:", *(f"  {line}" for line in shown.text.split("\n")), f"  : {shown.result}"]
     lines.append(f"fusion: {_PATTERNS[op.pattern]}")
     return "\n".join(lines)
+
+
+def _sentences(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, columns, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 class Example:

@@ -36,7 +36,7 @@ from relaylang.ir.visit import free_vars
 from relaylang.passes.to_anf import to_anf
 from relaylang.prelude.library import import_from_std
 from relaylang.repl.calls import OpenCall, Signature
-from relaylang.repl.show import show
+from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text
 from relaylang.source import SourceFile
 from relaylang.syntax import ParseResult, astext, parse
@@ -143,10 +143,10 @@ class Session:
         if not self._before:
             raise RelayError(error("R0726", "there is nothing to take back"))
         module, values = self._before.pop()
-        gone = [f"@{gv.name_hint}" for gv in self.module.functions if gv not in module.functions]
-        gone += [f"%{n}" for n in self._values if n not in values]
-        back = [f"@{gv.name_hint}" for gv, f in module.functions.items() if self.module.functions.get(gv) is not f]
-        back += [f"%{n}" for n, v in values.items() if self._values.get(n) is not v]
+        gone = [spelled("@", gv.name_hint) for gv in self.module.functions if gv not in module.functions]
+        gone += [spelled("%", n) for n in self._values if n not in values]
+        back = [spelled("@", gv.name_hint) for gv, f in module.functions.items() if self.module.functions.get(gv) is not f]
+        back += [spelled("%", n) for n, v in values.items() if self._values.get(n) is not v]
         self.module, self._values = module, values
         said = [f"gone: {', '.join(gone)}"] if gone else []
         said += [f"back: {', '.join(back)}"] if back else []
@@ -196,7 +196,7 @@ class Session:
         names = list(result.bindings)
         self._keep(module, {**self._values, **dict(zip(names, values[1:]))} if names else self._values)
         last = names[-1] if names and _end(result.expr) is result.bindings[names[-1]] else None
-        return "\n".join([*([said] if said else []), f"%{last} = {values[0]}" if last is not None else str(values[0])])
+        return "\n".join([*([said] if said else []), f"{spelled('%', last)} = {values[0]}" if last is not None else str(values[0])])
 
     def _defined(self, module: IRModule) -> str:
         """A line for each definition of the module that the session does not have."""
@@ -207,7 +207,7 @@ class Session:
             if old.type_definitions.get(gtv) is not data
         ]
         lines += [
-            f"@{gv.name_hint} : {_says(f.checked_type)}"
+            f"{spelled('@', gv.name_hint)} : {_says(f.checked_type)}"
             for gv, f in module.functions.items()
             if old.functions.get(gv) is not f
         ]

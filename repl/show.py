@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from relaylang.interpreter.values import value_text, value_type
 from relaylang.ir.types import TupleType, Type, type_text
+from relaylang.syntax.names import global_text, local_text
 
 _WIDTH = 100
 #: How many fields of a tuple are shown.
 _MOST = 1000
+
+
+def spelled(sign: str, name: str) -> str:
+    """A variable's (`%`) or function's (`@`) name as one types it: in quotes where it has more than letters, digits and dots."""
+    if re.fullmatch(r"\w+", name):
+        return sign + name
+    return local_text(name) if sign == "%" else global_text(name)
 
 
 def show(value: Any, ty: Type | None) -> str:

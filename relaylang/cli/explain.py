@@ -8,6 +8,7 @@ import sys
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.explain import PAGES, page_text
+from relaylang.rendering import prose_width
 
 EPILOG = """\
 examples:
@@ -39,7 +40,7 @@ def _one(word: str) -> str:
     code = f"R{digits.zfill(4)}" if digits.isdigit() else word
     page = PAGES.get(code)
     if page is not None:
-        return page_text(page)
+        return page_text(page, prose_width())
     titled = [c for c, p in PAGES.items() if word.lower() in p.title.lower()]
     if titled:
         return _list(titled)

@@ -15,9 +15,9 @@ PAGES: dict[str, Page] = {
 }
 
 
-def page_text(page: Page) -> str:
-    """A page as it is printed: title, text, the wrong example, the repaired one."""
-    paragraphs = [textwrap.fill(" ".join(part.split()), 100) for part in page.text.strip().split("\n\n")]
+def page_text(page: Page, width: int = 100) -> str:
+    """A page as it is printed: title, text in `width` columns, the wrong example, the repaired one."""
+    paragraphs = [textwrap.fill(" ".join(part.split()), width) for part in page.text.strip().split("\n\n")]
     wrong = textwrap.indent(page.wrong.strip("\n"), "    ")
     right = textwrap.indent(page.right.strip("\n"), "    ")
     return f"{page.code}: {page.title}\n\n" + "\n\n".join(paragraphs) + f"\n\nWrong:\n\n{wrong}\n\nRight:\n\n{right}\n"

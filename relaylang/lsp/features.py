@@ -19,6 +19,7 @@ from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.source import Span
 from relaylang.syntax.format import format_text
+from relaylang.syntax.values import string
 
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
 _GLOBAL = re.compile(r'@(?:[A-Za-z_][\w.]*|"(?:[^"\\\n]|\\.)+")')
@@ -42,16 +43,21 @@ class Names:
         self._offset = offset
 
     def variables(self) -> dict[str, Type | None]:
-        return {name[1:]: None for name in self._analysis.scan.visible(self._offset)}
+        return {_hint(name): None for name in self._analysis.scan.visible(self._offset)}
 
     def global_names(self) -> dict[str, str]:
         found = self._analysis.scan.globals
-        return {name[1:]: self._analysis.symbol_type(s) or "" for name, s in found.items() if s.definition is not None}
+        return {_hint(name): self._analysis.symbol_type(s) or "" for name, s in found.items() if s.definition is not None}
 
     def constructor_names(self) -> dict[str, str]:
         return {
             c.name: f"constructor of {t.name}" for t in self._analysis.scan.types.values() for c in t.children
         }
+
+
+def _hint(text: str) -> str:
+    """A name without its sign and quotes."""
+    return string(text[1:]) if text[1:2] == '"' else text[1:]
 
 
 def op_markdown(op: Op) -> str:

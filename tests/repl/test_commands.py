@@ -256,3 +256,24 @@ def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.relay").write_text("1")
     monkeypatch.chdir(tmp_path)
     assert names(made, ":load n").keys() == {"net.relay"}
+
+
+def test_names_are_shown_as_they_are_typed() -> None:
+    made = session()
+    assert made.execute('let %"größe 🙂" = 3') == '%"größe 🙂" = 3 : int32'
+    assert made.execute("let %größe = 4") == "%größe = 4 : int32"
+    assert made.execute('def @"a b"(%x: int32) { %x }').startswith('@"a b" : fn')
+    assert made.execute(":names").splitlines()[0].startswith('@"a b" : fn')
+    for begun in ("%gr", '%"gr', '%"größe '):
+        assert '%"größe 🙂"' in names(made, begun)
+    assert names(made, '@"a').keys() == {'@"a b"'}
+    assert made.execute(':undo') == 'gone: @"a b"'
+
+
+def test_sentences_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    for command in (":doc nn.batch_matmul", ":explain R0301"):
+        lines = session().execute(command).splitlines()
+        prose = [line for line in lines if line[:4] != "    " and "%" not in line and "default" not in line]
+        assert len(prose) > 5 and max(map(len, prose)) <= 48 and any(len(line) > 30 for line in prose)
