@@ -32,6 +32,7 @@ from relaylang.ir import (
     children,
     post_order,
     rebuild,
+    rebuilt,
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
@@ -202,7 +203,7 @@ def annotate_target(mod: IRModule, targets: str | Sequence[str], include_non_cal
         owner: dict[int, str] = {}
         closed = inside_closed(order)
         for node in order:
-            new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            new = retype(rebuilt(node, done), node)
             if id(node) not in closed:
                 new = _annotated(node, new, owner, names, include_non_call_ops)
             done[id(node)] = new
@@ -318,7 +319,7 @@ def _partition(
                 stack.extend([(c, False) for c in reversed(waits)])
             continue
         if region is None:
-            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            done[id(node)] = retype(rebuilt(node, done), node)
             continue
         if region not in calls:
             late = next((n for n in inputs[region] if id(n) not in done), None)
@@ -334,7 +335,7 @@ def _partition(
             for i, out in enumerate(outputs):
                 done[id(out)] = call if len(outputs) == 1 else retype(TupleGetItem(call, i, out.span), out)
         if id(node) not in done:  # a tuple that leaves the region is put together outside
-            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            done[id(node)] = retype(rebuilt(node, done), node)
     new = Function(func.params, done[id(body)], func.ret_type, func.type_params, func.attrs, func.span)
     retype(new, func)
     return new
