@@ -92,6 +92,8 @@ def along(x: Any, axis: int, rank: int) -> np.ndarray:
     x = np.asarray(x)
     if x.ndim != 1:
         return x
+    if not rank:
+        return x.reshape(())
     shape = [1] * rank
     shape[norm_axis(axis, rank)] = x.shape[0]
     return x.reshape(shape)

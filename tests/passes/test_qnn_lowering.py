@@ -106,7 +106,7 @@ def test_requantize_far_from_one(dtype: str, scale: float) -> None:
 
 
 def test_requantize_of_single_numbers() -> None:
-    for shape, scale in (((), 0.4), ((1,), [0.4]), ((2, 1), [0.4])):
+    for shape, scale in (((), 0.4), ((), [0.4]), ((1,), [0.4]), ((2, 1), [0.4])):
         lowered([T("int32", *shape)], [scale, 1, 0.3, 2], of("qnn.requantize", out_dtype="int8"), small=200)
 
 
