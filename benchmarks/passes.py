@@ -145,7 +145,7 @@ def theirs(program: str, name: str, times: int, limit: float) -> float | str:
         assert process.stdout is not None
         try:
             answer = ""
-            for seconds in (STARTING, limit * times):
+            for seconds in (STARTING, limit):
                 with selectors.DefaultSelector() as waiting:
                     waiting.register(process.stdout, selectors.EVENT_READ)
                     if not waiting.select(seconds):
