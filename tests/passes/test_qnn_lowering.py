@@ -195,6 +195,14 @@ def test_convolution(layout: str, kernel: str, shape: Any, weight: Any, groups: 
         lowered([T("uint8", *shape), T("int8", *weight)], [12, zero, 0.1, scale], body, 1)
 
 
+@pytest.mark.parametrize("zero", [-3, list(range(8))])
+def test_convolution_of_a_kernel_in_blocks(zero: Any) -> None:
+    for weight, kernel, layout, shape in (((2, 1, 3, 3, 4, 4), "OIHW4i4o", "NCHW4c", (1, 1, 6, 6, 4)),
+                                          ((2, 4, 3, 3, 4), "OIHW4o", "NCHW", (1, 4, 6, 6))):  # fmt: skip
+        body = of("qnn.conv2d", kernel_size=[3, 3], channels=8, data_layout=layout, kernel_layout=kernel, out_dtype="int32")
+        lowered([T("uint8", *shape), T("int8", *weight)], [12, zero, 0.1, 0.2], body, 1)
+
+
 def test_transposed_convolution() -> None:
     attrs: dict[str, Any] = {"kernel_size": [2, 2], "channels": 3, "strides": [2, 2], "kernel_layout": "IOHW"}
     for zero, scale in ((-3, 0.2), ([1, 2, 3], SCALES)):
