@@ -5,13 +5,14 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bench-typing conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
+.PHONY: bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
 	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
 	@echo "make lint        ruff and mypy on the installed package"
 	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
+	@echo "make pass-conformance compare every pass and analysis with TVM's (RELAY_ORACLE=PYTHON that has TVM; some twenty minutes)"
 	@echo "make bench-typing  time type inference (RELAY_ORACLE=PYTHON beside TVM 0.16)"
 	@echo "make bench-text  time the reader, checker and printer"
 	@echo "make bench-passes  time the passes (RELAY_ORACLE=PYTHON beside TVM 0.16)"
@@ -38,6 +39,9 @@ bench-typing: setup
 
 conformance: setup
 	@$(BIN)/python -m tests.conformance.record
+
+pass-conformance: setup
+	@$(BIN)/python -m tests.conformance.passes.record
 
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[docs]'
