@@ -11,7 +11,8 @@ async function start() {
   try {
     await client.start();
   } catch (problem) {
-    vscode.window.showErrorMessage(`Relay: \`${command}\` cannot be started (${problem.message}). pip install 'relaylang[lsp]', or set relay.command.`);
+    const why = (problem && problem.message) || problem || "no such program";
+    vscode.window.showErrorMessage(`Relay: \`${command}\` cannot be started (${why}). pip install 'relaylang[lsp]', or set relay.command.`);
   }
 }
 

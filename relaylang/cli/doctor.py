@@ -39,7 +39,8 @@ _EXTRAS = {
     "ethosu": "compiling for Arm Ethos-U NPUs",
     "safetensors": "parameters from .safetensors files",
     "lsp": "relay lsp, for editors",
-    "test": "relay test, and relaylang's own tests",
+    "golden": "relay test and golden.check, for golden files",
+    "test": "relaylang's own tests",
     "docs": "building the documentation",
     "fuzz": "the reader's fuzz target",
 }

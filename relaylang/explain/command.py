@@ -173,7 +173,7 @@ PAGES = (
         "a package is not installed",
         """What was asked for needs a package that an extra of relaylang brings; the note has the line that installs it.""",
         "$ relay test tests/",
-        "$ pip install 'relaylang[test]'",
+        "$ pip install 'relaylang[golden]'",
         "text",
     ),
     Page(

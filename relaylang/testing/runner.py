@@ -241,7 +241,7 @@ def _filecheck() -> ModuleType:
         import filecheck.options
         import filecheck.parser
     except ImportError:
-        notes = ["pip install 'relaylang[test]'"]
+        notes = ["pip install 'relaylang[golden]'"]
         raise RelayError(error("R0763", "relay test needs the package filecheck", notes=notes)) from None
     return filecheck
 

@@ -14,7 +14,7 @@ import pytest
 from relaylang.testing.directives import read_test
 from tests.cli.command import Ran, one_diagnostic, relay
 
-pytest.importorskip("filecheck", reason="relay test needs filecheck: pip install 'relaylang[test]'")
+pytest.importorskip("filecheck", reason="relay test needs filecheck: pip install 'relaylang[golden]'")
 
 Caps = pytest.CaptureFixture[str]
 PRINT = "// RUN: relay print %s --no-types\n"
@@ -105,7 +105,7 @@ def test_without_filecheck_the_command_to_install_it(
     monkeypatch.setitem(sys.modules, "filecheck.finput", None)
     ran = relay(capsys, "test", tmp_path)
     one_diagnostic(ran, 2, "R0763")
-    assert "pip install 'relaylang[test]'" in ran.err
+    assert "pip install 'relaylang[golden]'" in ran.err
 
 
 EXPECTED = """\

@@ -85,6 +85,7 @@ def test_the_extension_goes_together() -> None:
     contributes = package["contributes"]
     assert (FOLDER / package["main"]).exists()
     assert (FOLDER / contributes["grammars"][0]["path"]).exists()
+    assert (FOLDER / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert contributes["configuration"]["properties"]["relay.command"]["default"] == ["relay", "lsp"]
     node = shutil.which("node")
     if node:
