@@ -8,6 +8,7 @@ quotient in float64, so that the result is the same to the last bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,12 @@ def round_away(x: Any) -> Any:
 def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
     """Real numbers as `significand * 2**(shift - 31)`, both int64; of those so small that nothing is left of a product with
     an int32, some that leave nothing either."""
+    if np.ndim(multiplier) == 0:  # mostly, and quicker so
+        part, power = frexp(float(multiplier))
+        whole = int(part * 2.0**31 + (0.5 if part >= 0 else -0.5))
+        if whole == 1 << 31:
+            whole, power = whole >> 1, power + 1
+        return np.asarray(whole, np.int64), np.asarray(min(max(power, -32), 63), np.int64)
     fraction, shift = np.frexp(np.asarray(multiplier, np.float64))
     significand = round_away(fraction * 2.0**31).astype(np.int64)
     over = significand == 2**31

@@ -338,6 +338,13 @@ def test_padding(value: float) -> None:
     assert in_integers([x, v], quantized(node, 0.03, 2)) == ["qnn.requantize", "nn.pad"]
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+def test_padding_with_what_is_there(mode: str) -> None:
+    x = var("x", 4, 5)
+    node = op_call("nn.pad", [real(x, 0.03, 2), const(0.0)], pad_width=[[1, 0], [0, 2]], pad_mode=mode)
+    assert in_integers([x], quantized(node, 0.03, 2), off=0) == ["nn.pad"]
+
+
 # ---- TVM's list
 
 TVM_LIST = """abs add broadcast_to clip concatenate erf exp expand_dims image.resize2d log max maximum mean min minimum multiply
