@@ -128,7 +128,10 @@ class ModulePass(Pass):
         self.pass_func = pass_func
 
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        return self.pass_func(mod, ctx)
+        made = self.pass_func(mod, ctx)
+        if isinstance(made, IRModule) and made is not mod and not self.info.builtin:
+            check_module(made, self.info.name)
+        return made
 
 
 class FunctionPass(Pass):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,6 +75,34 @@ def _dotted(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)])
 
 
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool, int), "True or False"),
+    "str": ((str,), "a text"),
+    "None": ((type(None),), "None"),
+    "Sequence": ((list, tuple), "a list"),
+    "list": ((list, tuple), "a list"),
+    "Mapping": ((dict,), "a dictionary"),
+    "dict": ((dict,), "a dictionary"),
+    "Callable": ((), "a function, which a list of passes cannot give"),
+}
+
+
+def _wanted(annotation: str, value: Any) -> str | None:
+    """What an option is by its annotation, where a value is something else; None where it fits or nothing is known."""
+    words = []
+    for part in re.sub(r"\[[^|]*\]", "", annotation.strip("'\"")).split("|"):
+        kind = _KINDS.get(part.strip())
+        if kind is None:
+            return None
+        types, word = kind
+        if isinstance(value, types) and (bool in types or not isinstance(value, bool)):
+            return None
+        words.append(word)
+    return " or ".join(sorted(words, key=len))
+
+
 def _one(item: ast.expr, registry: Registry, source: SourceFile) -> Pass | Diagnostic:
     span = _span(item, source)
     callee = item.func if isinstance(item, ast.Call) else item
@@ -116,9 +145,13 @@ def _one(item: ast.expr, registry: Registry, source: SourceFile) -> Pass | Diagn
             has = f"it has {', '.join(known)}" if known else "it has none"
             return error("R0501", f"{name} has no option {unknown[0]}", span, notes=suggest(unknown[0], known) or [has])
         try:
-            signature.bind(*args, **options)
+            bound = signature.bind(*args, **options)
         except TypeError as problem:
-            return error("R0501", f"{name}{signature}: {problem}", span)
+            return error("R0501", f"{name}({', '.join(known)}): {problem}", span)
+        for option, given in bound.arguments.items():
+            wanted = _wanted(str(signature.parameters[option].annotation), given)
+            if wanted is not None and signature.parameters[option].kind is signature.parameters[option].POSITIONAL_OR_KEYWORD:
+                return error("R0501", f"{option} of {name} is {wanted}, not {given!r:.60}", span)
     try:
         return as_pass(maker(*args, **options))
     except RelayError as problem:

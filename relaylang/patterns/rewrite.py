@@ -49,6 +49,8 @@ class DFPatternCallback:
 
     is_pattern_callback = True
     pattern: DFPattern | None
+    require_type = False
+    rewrite_once = False
 
     def __init__(self, require_type: bool = False, rewrite_once: bool = False) -> None:
         self.pattern = None
@@ -83,8 +85,13 @@ def rewrite(
     """
     given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     for callback in given:
-        if getattr(callback, "pattern", None) is None:
-            raise RelayError(error("R0520", f"{type(callback).__name__} has no pattern"))
+        pattern = getattr(callback, "pattern", None)
+        if pattern is None:
+            notes = ["set self.pattern in __init__"]
+            raise RelayError(error("R0520", f"{type(callback).__name__} has no pattern", notes=notes))
+        if not isinstance(pattern, DFPattern):
+            title = f"the pattern of {type(callback).__name__} is a value of type {type(pattern).__name__}, and no pattern"
+            raise RelayError(error("R0520", title, notes=['is_op("nn.relu")(wildcard()) is one']))
     with gc_paused():
         return _rounds(given, expr, mod)
 

@@ -62,7 +62,7 @@ _TOKEN = re.compile(
     |(?P<field>\.\d+)|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(?P<sign>[()\[\]{}|,=:;?@])""",
     re.VERBOSE,
 )
-_DTYPE = re.compile(r"(?:u?int\d+|float\d+|bfloat16|bool)$")
+_DTYPE = re.compile(r"(?:u?int(?:1|2|4|8|16|32|64|128)|float(?:16|32|64|8_\w+)|bfloat16|bool)$")
 _DEPTH = 100
 
 
@@ -229,6 +229,7 @@ class _Parser:
 
     def arguments(self, op: str = "") -> tuple[list[DFPattern], bool, dict[str, Any]]:
         args: list[DFPattern] = []
+        starts: list[int] = []
         attrs: dict[str, Any] = {}
         rest = False
         while not self.peek(")"):
@@ -246,12 +247,16 @@ class _Parser:
             else:
                 if rest:
                     self.wrong("`...` stands behind the arguments")
+                starts.append(first)
                 args.append(self.pattern())
             if not self.take(","):
                 break
         self.want(")")
         if op and not rest and not OPS[op].variadic and len(args) > max(len(OPS[op].args), 0) > 0:
-            self.wrong(f"{op} takes {len(OPS[op].args)} arguments, not {len(args)}; this is behind them")
+            count = len(OPS[op].args)
+            end = self.tokens[self.at - 1][3]
+            said = f"{op} takes {count} argument{'' if count == 1 else 's'}, not {len(args)}"
+            self.stop(said, starts[count], end, [f"its arguments: {', '.join(OPS[op].args)}"])
         return args, rest, attrs
 
     def attribute(self, into: dict[str, Any]) -> dict[str, Any]:

@@ -174,7 +174,7 @@ def test_a_pass_that_makes_a_wrong_program_is_told() -> None:
 
     with PassContext(instruments=[Verify()]), pytest.raises(RelayError) as wrong:
         unbound(program())
-    assert codes(wrong.value) == ["R0504", "R0509"]
+    assert codes(wrong.value) == ["R0504", "R0312"]
 
 
 def test_only_modules_and_passes_are_taken() -> None:
