@@ -172,10 +172,23 @@ def read_test(path: str) -> TestFile:
             wrong += e.diagnostics
     if held:
         wrong.append(_bad(test.span(held_at), "this RUN line goes on with `\\`, and no RUN line follows"))
+    wrong += _unknown_checks(test)
     if wrong:
         raise RelayError(wrong)
     test.parts = [p for p in test.parts if p.expected or _has_text(test.part_text(p))] or test.parts[:1]
     return test
+
+
+def _unknown_checks(test: TestFile) -> list[Diagnostic]:
+    """Checks such as `CHECK-NXT:`, which nothing would look at."""
+    prefixes = sorted({p for run in test.runs if not run.verify for p in run.prefixes})
+    if not prefixes:
+        return []
+    known = check_pattern(prefixes)
+    like = re.compile(rf"(?://|#)\s*((?:{'|'.join(map(re.escape, prefixes))})-[A-Z][\w-]*)(?:\{{LITERAL\}})?:")
+    found = [(i, m) for i, line in enumerate(test.lines, 1) if (m := like.search(line)) and not known.search(line)]
+    kinds = ", ".join(f"-{k}" for k in ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT-n"))
+    return [_bad(test.span(i), f"there is no check `{m[1]}:`", f"behind the prefix stands nothing, or one of {kinds}") for i, m in found]
 
 
 def _has_text(text: str) -> bool:
