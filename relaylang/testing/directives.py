@@ -188,7 +188,8 @@ def _unknown_checks(test: TestFile) -> list[Diagnostic]:
     like = re.compile(rf"(?://|#)\s*((?:{'|'.join(map(re.escape, prefixes))})-[A-Z][\w-]*)(?:\{{LITERAL\}})?:")
     found = [(i, m) for i, line in enumerate(test.lines, 1) if (m := like.search(line)) and not known.search(line)]
     kinds = ", ".join(f"-{k}" for k in ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT-n"))
-    return [_bad(test.span(i), f"there is no check `{m[1]}:`", f"behind the prefix stands nothing, or one of {kinds}") for i, m in found]
+    note = f"behind the prefix stands nothing, or one of {kinds}"
+    return [_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in found]
 
 
 def _has_text(text: str) -> bool:
