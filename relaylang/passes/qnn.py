@@ -12,7 +12,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, error
-from relaylang.ir import Call, Constant, Expr, IRModule, TensorType, Tuple, TupleGetItem, TupleType, Type
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    children,
+)
 from relaylang.ops import OPS, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.build import op_call
@@ -386,20 +398,28 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
     Raises `RelayError` (R0517) for attributes that mean nothing and an output scale of 0.
     """
     numbers, own = Numbers(compute), MAPS.get("FTVMQnnCanonicalize", {})
+    made: list[Expr] = []
 
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(new, Call) or not isinstance(old, Call) or not isinstance(new.op, Op):
             return new
         name = new.op.name
         if name in own:
-            made = apply_rule(own[name], "FTVMQnnCanonicalize", old, new, mod)
-            if made is not None:
-                return made
+            other = apply_rule(own[name], "FTVMQnnCanonicalize", old, new, mod)
+            if other is not None:
+                return other
         ty = tensor_type(old)
         if name not in LOWER or ty is None:
             return new
         lowered = LOWER[name](numbers, new, [a.checked_type for a in old.args], ty)
-        infer(lowered, fragment=True, module=mod)
+        made.extend(children(lowered))
         return lowered
 
-    return per_function(mod, lambda f: rewrite_typed(f, put))
+    def convert(func: Function) -> Expr:
+        made.clear()
+        new = rewrite_typed(func, put)
+        # The results have the types of what they stand for; what is inside them gets its own.
+        infer(Tuple([m for m in made if m.checked_type is None and not isinstance(m, Op)]), fragment=True, module=mod)
+        return new
+
+    return per_function(mod, convert)
