@@ -157,6 +157,12 @@ def test_names_that_are_no_names_are_quoted() -> None:
     assert [p.name_hint for p in again.params] == names
 
 
+@pytest.mark.parametrize("node", [None, "add(1, 2)", 3, np.ones(2)])
+def test_what_is_no_program(node: object) -> None:
+    with pytest.raises(TypeError, match="a module, an expression, a type or a pattern, not"):
+        astext(node)  # type: ignore[arg-type]
+
+
 def test_words_of_the_language_as_names() -> None:
     """Bare where TVM reads them behind `%` and `@`: `%data` is what most networks call their input."""
     free = "data case meta True False None inf nan nanf Tensor import".split()
