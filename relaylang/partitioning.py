@@ -308,6 +308,7 @@ def explain(ready: IRModule, done: IRModule, target: str, entry: str = "main") -
     places = _places(graph)
     rows = []
     for number, node in enumerate(calls):
+        assert isinstance(node.op, Op)
         place = places.get(id(node))
         if number in where:
             rows.append(Row(node, node.op.name, *where[number], place=place))
@@ -355,7 +356,9 @@ def _followed(
         assert isinstance(new, Call)
         return Call(new.op, new.args, new.attrs, new.type_args, Span(tag, number, number))
 
-    marked = ready.with_functions({**ready.functions, ready.get_global_var(entry): rewrite_typed(ready[entry], tagged)})
+    main = rewrite_typed(ready[entry], tagged)
+    assert isinstance(main, Function)
+    marked = ready.with_functions({**ready.functions, ready.get_global_var(entry): main})
     not_worth: dict[int, str] = {}
     if target == "ethos-u":
         parts = _partition_ethosu(prepare(marked, target))
