@@ -38,6 +38,12 @@ from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functi
 from relaylang.passes.defunctionalization import defunctionalize
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
+from relaylang.passes.fake_quantization_own import (
+    TensorAffineType,
+    TupleAffineType,
+    register_fake_quantization_to_integer,
+    register_optional_fake_quantization_to_integer,
+)
 from relaylang.passes.first_order_gradient import first_order_gradient
 from relaylang.passes.first_order_gradient import gradient as _first_order
 from relaylang.passes.fold_constant import fold_constant, fold_expr
@@ -304,7 +310,9 @@ def FakeQuantizationToInteger(
     """
     optional = list(optional_qnn_ops or ())
     return BuiltinPass(
-        "FakeQuantizationToInteger", lambda mod: fake_quantization_to_integer(mod, hard_fail, use_qat, optional), 0
+        "FakeQuantizationToInteger",
+        lambda mod: fake_quantization_to_integer(mod, hard_fail, use_qat, optional, FoldConstantExpr),
+        0,
     )
 
 
@@ -497,6 +505,7 @@ __all__ = [
     "PrintAfterAll", "PrintBeforeAll", "PrintChanged", "PrintIRAfter", "PrintIRBefore", "Sequential", "Verify",
     "InferCorrectLayoutOutput", "LayoutConfig", "TempOpAttr", "function_pass", "module_pass", "parse_passes",
     "pass_instrument", "register_alter_op_layout", "register_convert_op_layout", "register_infer_correct_layout",
-    "register_legalize", "to_cps",
+    "register_fake_quantization_to_integer", "register_legalize", "register_optional_fake_quantization_to_integer",
+    "TensorAffineType", "TupleAffineType", "to_cps",
     "un_cps", *PASSES,
 ]  # fmt: skip

@@ -9,7 +9,7 @@ one twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.affine import Affine, Rule, Wanted, affine, at, parts
 from relaylang.passes.build import op_call
+from relaylang.passes.fake_quantization_own import OWN_OPTIONAL, own_rules
 from relaylang.passes.fake_quantization_rules import FLOWS, FOLLOWS, OPTIONAL, RULES
 from relaylang.passes.rewriting import per_function, retype, tensor_type
 
@@ -83,18 +84,24 @@ def _quantized(call: Call, x: Affine) -> Expr | None:
 
 
 def fake_quantization_to_integer(
-    mod: IRModule, hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Sequence[str] = ()
+    mod: IRModule,
+    hard_fail: bool = False,
+    use_qat: bool = False,
+    optional_qnn_ops: Sequence[str] = (),
+    fold: Callable[[Expr], Expr] = lambda e: e,
 ) -> IRModule:
     """A typed module in which fake-quantized parts compute in integers; its types are to be found again.
 
     `hard_fail`: a part with an operator that has no integer form is an error (`RelayError`, R0516), else it stays in
     floats. `use_qat`: what flows to no quantize is computed in integers too, with a dequantize behind it, as long as its scale
-    follows from its operands'. `optional_qnn_ops`: operators of `OPTIONAL` that are to have integer forms.
+    follows from its operands'. `optional_qnn_ops`: operators of `OPTIONAL` that are to have integer forms. `fold` makes
+    constants of what rules of others say of scales.
     """
-    unknown = [name for name in optional_qnn_ops if name not in OPTIONAL and name not in RULES]
+    unknown = [name for name in optional_qnn_ops if not {name} & {*OPTIONAL, *OWN_OPTIONAL, *RULES}]
     if unknown:
         raise RelayError(error("R0516", f"{unknown[0]} has no integer form", notes=[f"there are {', '.join(OPTIONAL)}"]))
     rules = {**RULES, **{name: rule for name, rule in OPTIONAL.items() if name in optional_qnn_ops}}
+    rules |= own_rules(fold, list(optional_qnn_ops))
     return per_function(mod, lambda f: _Conversion(f, rules, hard_fail, use_qat).run())
 
 

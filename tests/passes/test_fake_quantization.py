@@ -13,7 +13,15 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const, post_order
 from relaylang.passes.build import op_call
-from relaylang.transform import FakeQuantizationToInteger, InferType, Sequential, parse_passes
+from relaylang.passes.fake_quantization_own import OWN, OWN_OPTIONAL
+from relaylang.transform import (
+    FakeQuantizationToInteger,
+    InferType,
+    Sequential,
+    parse_passes,
+    register_fake_quantization_to_integer,
+    register_optional_fake_quantization_to_integer,
+)
 from tests.growth import assert_linear
 from tests.passes.programs import inputs
 
@@ -343,6 +351,73 @@ def test_padding_with_what_is_there(mode: str) -> None:
     x = var("x", 4, 5)
     node = op_call("nn.pad", [real(x, 0.03, 2), const(0.0)], pad_width=[[1, 0], [0, 2]], pad_mode=mode)
     assert in_integers([x], quantized(node, 0.03, 2), off=0) == ["nn.pad"]
+
+
+# ---- rules of one's own
+
+
+@pytest.fixture
+def registered() -> Any:
+    yield register_fake_quantization_to_integer
+    OWN.clear()
+    OWN_OPTIONAL.clear()
+
+
+def test_rules_of_ones_own(registered: Any) -> None:
+    x, y = var("x", 4, 6), var("y", 4, 6)
+
+    @registered("copy")
+    def same(expr: Any, type_map: Any) -> Any:
+        return [expr, type_map[expr.args[0]]]
+
+    assert in_integers([x], quantized(op_call("copy", [real(x, 0.03, 2)]), 0.03, 2), off=0) == ["copy"]
+
+    @registered("multiply")
+    def product(expr: Any, type_map: Any) -> Any:
+        a, b = (type_map[arg] for arg in expr.args)
+        wide = [op_call("cast", [arg], dtype="int32") for arg in expr.args]
+        scale = op_call("multiply", [a.scale, b.scale])
+        return [op_call("multiply", wide), relay.transform.TensorAffineType(scale, a.zero_point, "int32", -1)]
+
+    body = quantized(op_call("multiply", [real(x, 0.03), real(y, 0.05)]), 0.1)
+    assert in_integers([x, y], body) == ["cast", "cast", "multiply", "qnn.requantize"]
+    body = quantized(op_call("multiply", [real(x, 0.03), const(np.ones((4, 6), "float32"))]), 0.1)
+    assert in_integers([x], body, off=0) == ["qnn.dequantize", "multiply", "qnn.quantize"]
+
+    @registered("concatenate")
+    def joined(expr: Any, type_map: Any) -> Any:
+        assert len({float(t.scale.data) for t in type_map[expr.args[0]].types}) == 1
+        return [expr, type_map[expr.args[0]].types[0]]
+
+    for scale, left in ((0.03, ["concatenate"]), (0.05, ["qnn.dequantize", "qnn.dequantize", "concatenate", "qnn.quantize"])):
+        body = op_call("concatenate", [Tuple([real(x, 0.03), real(y, scale)])], axis=0)
+        assert in_integers([x, y], quantized(body, 0.03), off=0) == left
+
+
+def test_optional_rules_of_ones_own(registered: Any) -> None:
+    def bounded(expr: Any, type_map: Any) -> Any:
+        x, out = type_map[expr.args[0]], type_map[expr]
+        args = [expr.args[0], x.scale, x.zero_point, out.scale, out.zero_point]
+        return [op_call("qnn.tanh", args), out]
+
+    register_optional_fake_quantization_to_integer("atan", bounded)
+    x = var("x", 4, 6)
+    body = quantized(op_call("atan", [real(x, 0.001, 2)]), 0.01)
+    assert in_integers([x], body, off=0) == ["qnn.dequantize", "atan", "qnn.quantize"]
+    assert in_integers([x], body, options="optional_qnn_ops=['atan']") == ["qnn.tanh"]
+
+
+@pytest.mark.parametrize(
+    "rule, code",
+    [(lambda e, t: 1 // 0, "R0502"), (lambda e, t: e, "R0503"), (lambda e, t: [e, None], "R0503"), (lambda e, t: None, "R0503")],
+)
+def test_wrong_rules_of_ones_own_are_told(registered: Any, rule: Any, code: str) -> None:
+    registered("copy", rule)
+    x = var("x", 4, 6)
+    mod = InferType()(IRModule.from_expr(Function([x], quantized(op_call("copy", [real(x, 0.03)]), 0.03))))
+    with pytest.raises(RelayError) as wrong:
+        FakeQuantizationToInteger()(mod)
+    assert wrong.value.diagnostics[0].code == code
 
 
 # ---- TVM's list
