@@ -4,10 +4,17 @@
 
 from relaylang import analysis as analysis
 from relaylang import backends as backends
+from relaylang import build_module as build_module
 from relaylang import dataflow_pattern as dataflow_pattern
 from relaylang import diagnostics as diagnostics
+from relaylang import expr_functor as expr_functor
 from relaylang import grammar as grammar
 from relaylang import interpreter as interpreter
+from relaylang import ir as expr
+from relaylang import ir as function
+from relaylang import ir as adt
+from relaylang import ir as ty
+from relaylang import ir as scope_builder
 from relaylang import ir as ir
 from relaylang import op as op
 from relaylang.op import annotation as annotation
@@ -27,8 +34,12 @@ from relaylang import typing as typing
 from relaylang.api import build as build
 from relaylang.api import create_executor as create_executor
 from relaylang.api import parse as parse
+from relaylang.build_module import bind as bind
 from relaylang.diagnostics import Diagnostic as Diagnostic
 from relaylang.diagnostics import RelayError as RelayError
+from relaylang.expr_functor import ExprFunctor as ExprFunctor
+from relaylang.expr_functor import ExprMutator as ExprMutator
+from relaylang.expr_functor import ExprVisitor as ExprVisitor
 from relaylang.interpreter import evaluate as evaluate
 from relaylang.ir import ANY as ANY
 from relaylang.ir import Any as Any
@@ -55,6 +66,7 @@ from relaylang.ir import RefCreate as RefCreate
 from relaylang.ir import RefRead as RefRead
 from relaylang.ir import RefType as RefType
 from relaylang.ir import RefWrite as RefWrite
+from relaylang.ir import ScopeBuilder as ScopeBuilder
 from relaylang.ir import TensorType as TensorType
 from relaylang.ir import Tuple as Tuple
 from relaylang.ir import TupleGetItem as TupleGetItem
@@ -206,6 +218,7 @@ from relaylang.op import where as where
 from relaylang.op import zeros as zeros
 from relaylang.op import zeros_like as zeros_like
 from relaylang.partitioning import register_op_attr as register_op_attr
+from relaylang.prelude import Prelude as Prelude
 from relaylang.syntax import ParseResult as ParseResult
 from relaylang.syntax import astext as astext
 from relaylang.syntax import fromtext as fromtext

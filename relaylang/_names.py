@@ -5,7 +5,7 @@ from __future__ import annotations
 _IR = (
     "ANY Any Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If "
     "IncompleteType Let Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard RefCreate RefRead RefType RefWrite "
-    "TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
+    "ScopeBuilder TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
 )
 
 #: The functions of `relaylang.op` that stand at the top too (tests/op holds the list against the module).
@@ -41,16 +41,21 @@ NAMES: dict[str, str] = {
     "register_op_attr": "relaylang.partitioning",
     "create_executor": "relaylang.api",
     "build": "relaylang.api",
+    "bind": "relaylang.build_module",
+    **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.expr_functor"),
+    "Prelude": "relaylang.prelude",
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     "op": "relaylang.op",
+    # TVM has the nodes in these; here they stand together.
+    **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     "qnn": "relaylang.qnn",
     **{name: f"relaylang.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
-        for name in ("analysis", "backends", "dataflow_pattern", "diagnostics", "grammar", "interpreter", "ir", "ops",
-                     "passes", "prelude", "runtime", "source", "syntax", "transform", "typing")
+        for name in ("analysis", "backends", "build_module", "dataflow_pattern", "diagnostics", "expr_functor", "grammar",
+                     "interpreter", "ir", "ops", "passes", "prelude", "runtime", "source", "syntax", "transform", "typing")
     },
 }  # fmt: skip

@@ -93,8 +93,10 @@ def module(prefix: str) -> str:
         own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
         lines += [f"from relaylang.qnn.config import {name} as {name}" for name in own]
     if not prefix:
+        below = ("annotation", "image", "nn", "random", "vision", "vm")
         lines[-1] = (
-            "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"
+            "".join(f"from relaylang.op import {name} as {name}\n" for name in below)
+            + "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"
             "from relaylang.ops import get as get"
         )
     return HEAD + "\n".join(lines) + "\n\n" + body + "\n"

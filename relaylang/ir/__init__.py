@@ -31,6 +31,7 @@ from relaylang.ir.expr import (
     var,
 )
 from relaylang.ir.module import IRModule
+from relaylang.ir.scope_builder import ScopeBuilder
 from relaylang.ir.structural import assert_structural_equal, structural_diff, structural_equal, structural_hash
 from relaylang.ir.types import (
     ANY,
@@ -68,7 +69,7 @@ __all__ = [
     "ANY", "Any", "Call", "Clause", "Constant", "Constructor", "Dim", "Expr", "FuncType", "Function",
     "GlobalTypeVar", "GlobalVar", "IRModule", "If", "IncompleteType", "Let", "Match", "MetaRef", "Pattern",
     "PatternConstructor", "PatternTuple", "PatternVar", "PatternWildcard", "RawAttrs", "RefCreate", "RefRead",
-    "RefType", "RefWrite", "TensorType", "Tuple", "TupleGetItem", "TupleType", "Type", "TypeCall", "TypeData",
+    "RefType", "RefWrite", "ScopeBuilder", "TensorType", "Tuple", "TupleGetItem", "TupleType", "Type", "TypeCall", "TypeData",
     "TypeVar", "Var", "all_vars", "assert_structural_equal", "bound_vars", "children", "const", "free_vars",
     "is_incomplete", "node_count", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rebuilt", "rewrite",
     "scalar_type", "structural_diff", "structural_equal", "structural_hash", "substitute", "type_text",

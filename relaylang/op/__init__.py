@@ -18,6 +18,6 @@ def get(name: str) -> Op:
     return op
 
 
-__getattr__, __dir__ = lazy(__name__, "")
+__getattr__, __dir__ = lazy(__name__, "", ("annotation", "image", "nn", "random", "vision", "vm"))
 
 __all__ = ["TupleWrapper", "get", "register"]

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir import Call, Expr, Tuple
+from relaylang.op import annotation as annotation
+from relaylang.op import image as image
+from relaylang.op import nn as nn
+from relaylang.op import random as random
+from relaylang.op import vision as vision
+from relaylang.op import vm as vm
 from relaylang.op.build import Argument
 from relaylang.op.build import TupleWrapper as TupleWrapper
 from relaylang.ops import get as get

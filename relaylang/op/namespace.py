@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from relaylang.op.build import documentation, function, operator_of, signatures
@@ -36,10 +37,14 @@ def names(prefix: str) -> list[str]:
     return sorted(name for name in found if "." not in name)
 
 
-def lazy(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module of functions."""
+def lazy(
+    module: str, prefix: str, modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module of functions, and of the `modules` below it."""
 
     def get(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(f"{module}.{name}")
         if name.startswith("_") or prefix + name not in signatures() or "." in name:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         made = builder(prefix + name)
@@ -47,4 +52,4 @@ def lazy(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], l
         setattr(sys.modules[module], name, made)
         return made
 
-    return get, lambda: sorted({*vars(sys.modules[module]), *names(prefix)})
+    return get, lambda: sorted({*vars(sys.modules[module]), *names(prefix), *modules})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
@@ -178,3 +178,13 @@ _DEFAULT = PassContext()
 
 def _stack() -> list[PassContext]:
     return _LOCAL.stack
+
+
+def share_contexts() -> Callable[[], None]:
+    """Call what is returned in another thread, and the contexts of this one are current there."""
+    stack = list(_stack())
+
+    def take() -> None:
+        _LOCAL.stack = stack
+
+    return take

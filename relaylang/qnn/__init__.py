@@ -1,5 +1,17 @@
-"""Quantized operators: `relaylang.qnn.op`."""
+"""Quantized operators, `relaylang.qnn.op`, and the passes over them, `relaylang.qnn.transform`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from relaylang.qnn import op
 
 __all__ = ["op"]
+
+
+def __getattr__(name: str) -> Any:
+    # The passes are loaded when they are asked for: operators alone need none of them.
+    if name == "transform":
+        return importlib.import_module("relaylang.qnn.transform")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

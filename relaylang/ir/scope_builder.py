@@ -1,0 +1,104 @@
+"""Expressions with lets and branches, written one after the other under TVM's names.
+
+    sb = ScopeBuilder()
+    x = sb.let("x", add(a, b))
+    with sb.if_scope(cond):
+        sb.ret(x)
+    with sb.else_scope():
+        sb.ret(a)
+    expr = sb.get()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from relaylang.ir.expr import Expr, If, Let, Var, var
+from relaylang.ir.types import IncompleteType, Type
+
+
+class _Scope:
+    """The lets of a block, its value, and the condition and first half of a branch that waits for its second."""
+
+    __slots__ = ("lets", "open_if", "value")
+
+    def __init__(self) -> None:
+        self.lets: list[tuple[Var, Expr]] = []
+        self.value: Expr | None = None
+        self.open_if: tuple[Expr, Expr] | None = None
+
+    def finished(self) -> Expr:
+        if self.open_if is not None:
+            raise RuntimeError("an if_scope has no else_scope behind it")
+        if self.value is None:
+            raise RuntimeError("a scope has no value: ret was not called in it")
+        expr = self.value
+        for variable, value in reversed(self.lets):
+            expr = Let(variable, value, expr)
+        return expr
+
+
+class ScopeBuilder:
+    """Collects lets, and a value at their end. Raises `RuntimeError` for calls in the wrong order."""
+
+    def __init__(self) -> None:
+        self._scopes = [_Scope()]
+
+    def let(self, var: Var | str | Sequence, value: Expr) -> Var:
+        """Bind a variable, which is returned: a `Var`, a name, or a name and its type."""
+        variable = _variable(var)
+        self._scopes[-1].lets.append((variable, value))
+        return variable
+
+    @contextmanager
+    def if_scope(self, cond: Expr) -> Iterator[None]:
+        """A block for what is computed where `cond` holds. An `else_scope` must follow; both give the value here."""
+        outer = self._scopes[-1]
+        if outer.value is not None or outer.open_if is not None:
+            raise RuntimeError("the scope around this if_scope has its value already")
+        self._scopes.append(_Scope())
+        yield
+        outer.open_if = (cond, self._scopes.pop().finished())
+
+    @contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """A block for what is computed otherwise."""
+        outer = self._scopes[-1]
+        if outer.open_if is None:
+            raise RuntimeError("an else_scope follows an if_scope")
+        self._scopes.append(_Scope())
+        yield
+        other = self._scopes.pop().finished()
+        outer.value, outer.open_if = If(*outer.open_if, other), None
+
+    def type_of(self, expr: Expr) -> Type | None:
+        """A variable's type, or a type that is found when the expression, which is bound here, is checked."""
+        if isinstance(expr, Var):
+            return expr.type_annotation
+        unknown = IncompleteType()
+        self.let(Var("unify", unknown), expr)
+        return unknown
+
+    def ret(self, value: Expr) -> None:
+        """Give the block its value."""
+        scope = self._scopes[-1]
+        if scope.value is not None or scope.open_if is not None:
+            raise RuntimeError("the scope has its value already")
+        scope.value = value
+
+    def get(self) -> Expr:
+        """The expression. All scopes must be closed."""
+        if len(self._scopes) != 1:
+            raise RuntimeError("an if_scope or else_scope is still open")
+        return self._scopes[0].finished()
+
+
+def _variable(given: Var | str | Sequence) -> Var:
+    if isinstance(given, Var):
+        return given
+    if isinstance(given, str):
+        return var(given)
+    if not 1 <= len(given) <= 2:
+        raise ValueError("a variable is a name, or a name and its type")
+    return var(*given)
