@@ -22,6 +22,12 @@ def _operator(name: str, *args: AnyValue) -> Expr:
     return made
 
 
+def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
+    """Relay text, for the methods `astext`. The printer stands above, and is imported when it is used first."""
+    made: str = importlib.import_module("relaylang.syntax.printer").astext(node, show_meta_data=show_meta_data)
+    return made
+
+
 class Expr:
     """An expression. `span` is its place in a text, `checked_type` its type once it has been checked.
 
@@ -34,6 +40,10 @@ class Expr:
     __array_ufunc__ = None  # an array on the left leaves the operation to us
     span: Span | None
     checked_type: Type | None
+
+    def astext(self, show_meta_data: bool = True) -> str:
+        """Relay text that reads back to the same expression: `relaylang.astext` with its defaults."""
+        return text_of(self, show_meta_data)
 
     def __add__(self, other: AnyValue) -> Expr:
         return _operator("add", self, other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 
-from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, text_of
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
 
@@ -42,6 +42,13 @@ class IRModule:
         main = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, span=expr.span)
         mod[mod._globals.get("main") or GlobalVar("main")] = main
         return mod
+
+    def astext(self, show_meta_data: bool = True) -> str:
+        """Relay text that reads back to the same module: `relaylang.astext` with its defaults."""
+        return text_of(self, show_meta_data)
+
+    def __str__(self) -> str:
+        return text_of(self, show_meta_data=False)
 
     def get_global_var(self, name: str) -> GlobalVar:
         """The function's variable. Raises `KeyError`."""
