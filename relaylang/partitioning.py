@@ -15,20 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.byoc import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
+from relaylang.byoc import arm_compute_lib, dnnl
 from relaylang.byoc.composite import Entry, as_entries
 from relaylang.byoc.ethosu import partition_for_ethosu as _partition_ethosu
 from relaylang.byoc.inline import calls_one_of, inline_regions
 from relaylang.byoc.lets import effects_of, place_lets
 from relaylang.byoc.merge import OP_SUPPORT, choose, op_verdict
+from relaylang.byoc.tables import PATTERN_TABLES, get_pattern_table, register_pattern_table
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
-from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import MAC_COUNTS
-from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import describe, progress
@@ -56,30 +55,7 @@ from relaylang.transform import (
 )
 from relaylang.typing import check
 
-define_codes({"R0513": "there is no such accelerator", "R0514": "a parameter's value does not fit"})
-
-_TABLES = "relaylang.pattern_tables"
-Table = Callable[..., "Sequence[Entry | tuple]"]
-#: Pattern tables by the accelerator's name.
-PATTERN_TABLES: dict[str, Table] = {
-    "ethos-n": ethosn.pattern_table,
-    "ethos-u": ethosu.pattern_table,
-    "bnns": bnns.pattern_table,
-    "dnnl": dnnl.pattern_table,
-    "cmsis-nn": cmsisnn.pattern_table,
-    "arm_compute_lib": arm_compute_lib.pattern_table,
-}
-
-
-def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
-    """Add a table: `@register_pattern_table("my-npu")` on a function that returns rows `(name, pattern[, check])`."""
-
-    def add(function: Table) -> Table:
-        PATTERN_TABLES[compiler] = function
-        return function
-
-    return add(table) if table is not None else add
-
+define_codes({"R0514": "a parameter's value does not fit"})
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
     """Say something of an operator, under TVM's name for it; without `value` a decorator of a function.
@@ -117,29 +93,6 @@ _REGISTERS: dict[str, Callable[..., Any]] = {
     "FTVMConvertOpLayout": register_convert_op_layout,
     "FInferCorrectLayout": register_infer_correct_layout,
 }
-
-
-def get_pattern_table(compiler: str) -> list[Entry]:
-    """The rows of an accelerator's table. Raises `RelayError` where there is none of that name."""
-    table = PATTERN_TABLES.get(compiler)
-    if table is None:
-        table = load_installed(_TABLES, compiler)
-        if table is not None and not callable(table):
-            raise wrong_plugin(_TABLES, compiler, f"is no function, but a value of type {type(table).__name__}")
-    if table is None:
-        known = [*PATTERN_TABLES, *installed_names(_TABLES)]
-        near = did_you_mean(compiler, known)
-        notes = [f"did you mean {near}?"] if near else [f"there are {', '.join(known)}"]
-        raise RelayError(error("R0513", f"there is no accelerator {compiler}", notes=notes))
-    try:
-        rows = table()
-    except RelayError:
-        raise
-    except (KeyboardInterrupt, MemoryError, SystemExit):
-        raise
-    except Exception as problem:
-        raise RelayError(raised_in(compiler, problem, "the pattern table of")) from problem
-    return as_entries(rows)
 
 
 def bind_params(mod: IRModule, params: Mapping[str, Any] | None, entry: str = "main") -> IRModule:
@@ -499,3 +452,11 @@ def hints(rows: Sequence[Row], target: str) -> list[str]:
         calls = "call wants" if constant == 1 else "calls want"
         found.append(f"hint: {constant} {calls} constants; --params or --random-params gives parameters their values")
     return ["", *found] if found else []
+
+
+__all__ = [
+    "PATTERN_TABLES", "RECIPES", "Recipe", "Row", "bind_params", "explain", "get_pattern_table", "hints", "partition",
+    "partition_for_arm_compute_lib", "partition_for_bnns", "partition_for_cmsisnn", "partition_for_dnnl",
+    "partition_for_ethosn", "partition_for_ethosu", "prepare", "register_op_attr", "register_pattern_table", "summary",
+    "table_text",
+]  # fmt: skip

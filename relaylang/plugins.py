@@ -24,8 +24,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from relaylang.byoc.merge import OP_SUPPORT
+from relaylang.byoc.tables import PATTERN_TABLES
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
+from relaylang.ops.extensions import EXTENSIONS
 from relaylang.passes.layouts.registry import registrations
 from relaylang.passes.manager import Pass, place_in_file, raised_in
 from relaylang.patterns import DFPatternCallback, callback_pass
@@ -77,7 +80,7 @@ def load_file(path: str) -> dict[str, Any]:
     module = types.ModuleType(name)
     module.__file__ = str(Path(path))
     sys.modules[name] = module
-    before = registrations()
+    before = _registered()
     try:
         exec(compile(text, str(Path(path)), "exec"), module.__dict__)
     except SyntaxError as problem:
@@ -86,21 +89,28 @@ def load_file(path: str) -> dict[str, Any]:
         raise RelayError(Diagnostic("R0512", said, (label,) if label else ())) from None
     except RelayError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise RelayError(raised_in(path, problem, "the file")) from problem
     found = {n: v for n, v in vars(module).items() if not n.startswith("_") and _adds(v, name)}
-    if not found and registrations() == before:
+    if not found and _registered() == before:
         raise RelayError(
             error(
                 "R0512",
                 f"{path} has no passes",
                 notes=[
                     "a pass is what @function_pass or @module_pass makes, or a DFPatternCallback",
-                    "and it registers no function for AlterOpLayout, ConvertLayout or Legalize",
+                    "and it registers nothing: no operator, no pattern table, no function for AlterOpLayout or Legalize",
                 ],
             )
         )
     return found
+
+
+def _registered() -> list[dict[Any, int]]:
+    """What is registered now beside passes: the identities of functions and operators by their names."""
+    support = {(target, op): id(check) for target, rows in OP_SUPPORT.items() for op, check in rows.items()}
+    tables = [{name: id(value) for name, value in table.items()} for table in (EXTENSIONS, PATTERN_TABLES)]
+    return [registrations(), support, *tables]
 
 
 def _adds(value: Any, module: str) -> bool:

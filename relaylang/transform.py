@@ -18,6 +18,7 @@ from relaylang.byoc.functions import (
     outline_compiler_functions,
 )
 from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
+from relaylang.byoc.tables import get_pattern_table
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError
 from relaylang.interpreter.kernels.added import added_kernel
@@ -398,7 +399,11 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
 
 
 def MergeComposite(pattern_table: Any) -> Pass:
-    """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`."""
+    """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`.
+
+    A name is the accelerator's whose table it is. Raises `RelayError` for one that has none, and for wrong rows."""
+    if isinstance(pattern_table, str):
+        pattern_table = get_pattern_table(pattern_table)
     return BuiltinPass("MergeComposite", lambda mod: merge_composite(mod, pattern_table), 0)
 
 

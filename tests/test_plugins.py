@@ -352,3 +352,57 @@ def test_a_broken_backend_is_named_with_its_package(
     assert ran.status == 2 and "the backend sim of the package sim-package" in ran.err and says in ran.err
     ran = call_relay(capsys, "compile", str(net), "--target", "simm", "-o", str(site / "x"))
     assert "did you mean sim?" in ran.err and "sim: from the package sim-package" in ran.err
+
+
+# ---- what else a script may get wrong, and where else names are known
+
+RELATIONS = {
+    "its type relation raised IndexError": lambda types, attrs, ctx: types[5],
+    "its type relation raised TypeError": lambda types: types[0],
+    "its type relation returned a value of type int, not a type": lambda types, attrs, ctx: 3,
+}
+
+
+@pytest.mark.parametrize("says", RELATIONS)
+def test_a_type_relation_that_is_wrong_is_told_at_the_call(says: str) -> None:
+    relay.op.register(Op("my.scale", ("data",), ScaleAttrs, RELATIONS[says]))  # type: ignore[arg-type]
+    with pytest.raises(RelayError) as wrong:
+        relay.transform.InferType()(relay.parse(NET))
+    first = wrong.value.diagnostics[0]
+    assert first.code == "R0301" and says in first.title and first.labels and "a script or a package" in first.notes[0]
+
+
+def test_wrong_records_are_not_registered() -> None:
+    class Plain:
+        factor = 1.0
+
+    made = Op("my.scale", ("data",), Plain, same)  # type: ignore[arg-type]
+    assert "not made by attrs_class" in said("R0219", relay.op.register, made)
+    assert "which is no function" in said("R0219", relay.op.register, Op("my.scale", ("data",), None, 3))  # type: ignore
+
+
+def test_a_loaded_file_may_register_what_the_program_uses(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Operators, tables and what a target takes, without a pass."""
+    (site / "npu.py").write_text(
+        "import relaylang as relay\nimport tests.test_plugins as t\n"
+        "from relaylang.partitioning import register_pattern_table\n"
+        "relay.op.register(t.scale())\nrelay.register_op_attr('my.scale', 'target.npu', lambda call: True)\n"
+        "register_pattern_table('npu', lambda: [])\n"
+    )
+    (site / "exits.py").write_text("import sys\nsys.exit(4)\n")
+    (site / "net.relay").write_text('#[version = "0.0.5"]\n' + NET + "\n")
+    steps = 'MergeComposite("npu"),AnnotateTarget("npu"),PartitionGraph'
+    ran = call_relay(capsys, "opt", site / "net.relay", "--load", site / "npu.py", "--passes", steps)
+    assert ran.status == 0 and "tvmgen_default_npu_main_0" in ran.out, ran.err
+    ran = call_relay(capsys, "opt", site / "net.relay", "--load", site / "exits.py", "--passes", "InferType")
+    assert ran.status == 1 and "exits.py raised SystemExit: 4" in ran.err and "exits.py:2:1" in ran.err
+    ran = call_relay(capsys, "opt", site / "net.relay", "--passes", 'MergeComposite("dnl")')
+    assert ran.status == 2 and "did you mean dnnl?" in ran.err and "<passes>:1:1" in ran.err
+
+
+def test_doctor_shows_what_packages_add(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = "import tests.test_plugins as t\nmade = t.scale()\n"
+    install(site, "one-package", {"ops": {"my.scale": "one_package:made", "my.gone": "no_module:made"}}, code)
+    ran = call_relay(capsys, "doctor", "--quick")
+    assert re.search(r"my\.scale .*an operator of one-package", ran.out), ran.out
+    assert "the operator my.gone of the package one-package cannot be loaded" in ran.out

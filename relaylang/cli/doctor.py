@@ -22,6 +22,7 @@ from relaylang.api import build, parse
 from relaylang.backends.cpu.cc import find_compiler
 from relaylang.backends.target import BACKENDS
 from relaylang.diagnostics import RelayError
+from relaylang.entrypoints import GROUPS, installed_names, load_installed, package_of
 from relaylang.transform import InferType
 
 EPILOG = """\
@@ -99,6 +100,7 @@ def _all(quick: bool) -> Iterator[Finding]:
     compiler = _compiler()
     yield compiler
     yield from _backends(compiler, quick)
+    yield from _added()
     for name, (package, purpose) in _TOOLS.items():
         path = shutil.which(name)
         if path:
@@ -224,6 +226,19 @@ def _backends(compiler: Finding, quick: bool) -> Iterator[Finding]:
             yield Finding("backend", name, "missing", f"{backend.doc}: its packages are not there", lacking[0].repair)
         else:
             yield Finding("backend", name, "ok", backend.doc)
+
+
+def _added() -> Iterator[Finding]:
+    """What installed packages add, each imported to see whether it can be."""
+    for group, what in GROUPS.items():
+        for name in installed_names(group):
+            package = package_of(group, name)
+            try:
+                load_installed(group, name)
+                yield Finding("plug-in", name, "ok", f"a{'n' if what[0] in 'aeio' else ''} {what} of {package}")
+            except RelayError as wrong:
+                repair = f"pip uninstall {package}"
+                yield Finding("plug-in", name, "broken", wrong.diagnostics[0].title, repair)
 
 
 def _cpu(compiler: Finding, quick: bool) -> Finding:

@@ -45,10 +45,17 @@ EXTENSIONS: dict[str, Extension] = {}
 def _problem(found: Any) -> str | None:
     if not isinstance(found, Extension) or not isinstance(found.op, Op):
         return f"is no operator, but a value of type {type(found).__name__}"
-    if not _NAME.fullmatch(found.op.name):
+    if not isinstance(found.op.name, str) or not _NAME.fullmatch(found.op.name):
         return f"has the name {found.op.name!r}, which the language cannot write"
     if found.op.name in OPS and found.op.name not in EXTENSIONS:
         return f"has the name of the language's own {found.op.name}"
+    op = found.op
+    if isinstance(op.args, str) or not all(isinstance(a, str) for a in op.args):
+        return f"has the arguments {op.args!r:.60}; they are a tuple of names"
+    if op.attrs is not None and not (isinstance(op.attrs, type) and hasattr(op.attrs, "schema")):
+        return "has attributes of a class that is not made by attrs_class"
+    if not callable(op.rel):
+        return f"has rel={op.rel!r:.60}, which is no function"
     for part in ("kernel", "lower"):
         made = getattr(found, part)
         if made is not None and not callable(made):

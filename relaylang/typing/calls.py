@@ -19,6 +19,7 @@ from relaylang.ir.types import (
     TypeCall,
     TypeVar,
 )
+from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
 from relaylang.typing.report import argument_span, difference, name_of, plain, show
@@ -26,6 +27,7 @@ from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unkn
 
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63
+_ADDED = "the operator is none of the language's own: a script or a package added it"
 _DTYPE = re.compile(r"bool|handle|custom\[.*\]\d+|(int|uint|float|bfloat)\d+(x\d+)?")
 #: A relation's message begins with one of these where it says what the argument is or does.
 _VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
@@ -272,6 +274,12 @@ class Calls(Solver):
         except ArithmeticError:
             self.relation_failed(node, RelationError("an attribute is 0, or too large, where it must not be"))
             return POISON
+        except Exception as problem:
+            if op.name not in EXTENSIONS:
+                raise
+            said = f"its type relation raised {type(problem).__name__}: {problem}"
+            self.relation_failed(node, RelationError(said, notes=[_ADDED]))
+            return POISON
         if type(made) is TensorType:
             made = self.intern(made)
             if id(made) not in self.sound:
@@ -282,6 +290,10 @@ class Calls(Solver):
                 self.sound.add(id(made))
             return made
         if made is None and any(self.is_poisoned(a) for a in args):
+            return POISON
+        if made is not None and op.name in EXTENSIONS and not isinstance(made, Type):
+            said = f"its type relation returned a value of type {type(made).__name__}, not a type"
+            self.relation_failed(node, RelationError(said, notes=[_ADDED]))
             return POISON
         return made
 

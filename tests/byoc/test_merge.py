@@ -271,7 +271,7 @@ EXP = is_op("exp")(wildcard())
     "table, says",
     [
         (None, "a pattern table is a list of rows, not nothing (None)"),
-        ("toy.exp", "a pattern table is a list of rows, not a value of type str"),
+        (3, "a pattern table is a list of rows, not a value of type int"),
         ([EXP], "row 1 of the pattern table is a value of type CallPattern"),
         ([("toy.exp",)], "row 1 of the pattern table has 1 parts"),
         ([("toy.exp", EXP), (EXP, "toy.exp")], "row 2 of the pattern table has a value of type CallPattern for its name"),
