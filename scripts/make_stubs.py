@@ -92,6 +92,8 @@ def module(prefix: str) -> str:
     if prefix == "qnn.op.":
         own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
         lines += [f"from relaylang.qnn.config import {name} as {name}" for name in own]
+        rules = ("register_qnn_canonicalize", "register_qnn_legalize")
+        lines += [f"from relaylang.op.legalizations import {name} as {name}" for name in rules]
     if not prefix:
         below = ("annotation", "image", "nn", "random", "vision", "vm")
         lines[-1] = (

@@ -75,7 +75,7 @@ def _register(rules: dict[str, Own], op_name: str, func: Own | None) -> Any:
 
 
 def register_fake_quantization_to_integer(op_name: str, func: Own | None = None, level: int = 10) -> Any:
-    """Add a rule for an operator, before those that there are; also a decorator."""
+    """Add a rule for an operator, in the place of one that there is; also a decorator."""
     return _register(OWN, op_name, func)
 
 

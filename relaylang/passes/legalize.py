@@ -7,45 +7,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Expr, IRModule, Type
+from relaylang.ir import Call, Expr, IRModule
+from relaylang.op.legalizations import MAPS as MAPS
+from relaylang.op.legalizations import Rule as Rule
+from relaylang.op.legalizations import register_legalize as register_legalize
 from relaylang.ops.record import Op
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.typing import infer
 
-#: `(attributes, operands, types of the operands and of the result)` to an expression, or None.
-Rule = Callable[[Any, Sequence[Expr], Sequence["Type | None"]], "Expr | None"]
-#: Map's name -> operator -> rule.
-MAPS: dict[str, dict[str, Rule]] = {}
-
-
-def register_legalize(op_name: str, rule: Rule | None = None, attr_name: str = "FTVMLegalize") -> Any:
-    """Add a rule for an operator to a map; also a decorator."""
-
-    def add(function: Rule) -> Rule:
-        MAPS.setdefault(attr_name, {})[op_name] = function
-        return function
-
-    return add(rule) if rule is not None else add
-
 
 def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, Rule] | None = None) -> IRModule:
-    """A typed module with a map's rules used on every call that they are for; `more` are rules for operators for which the
-    map has none. Raises `RelayError` for a rule that raises, returns no expression, or one of another type."""
-    rules = {**(more or {}), **MAPS.get(attr_name, {})}
-    if not rules:
+    """A typed module with a map's rules used on every call that they are for; `more` are rules for calls that those leave
+    as they are. Raises `RelayError` for a rule that raises, returns no expression, or one of another type."""
+    tables = [table for table in (MAPS.get(attr_name), more) if table]
+    if not tables:
         return mod
 
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(old, Call) or not isinstance(new, Call) or not isinstance(new.op, Op):
             return new
-        rule = rules.get(new.op.name)
-        made = apply_rule(rule, attr_name, old, new, mod) if rule is not None else None
-        return new if made is None else made
+        for table in tables:
+            rule = table.get(new.op.name)
+            made = apply_rule(rule, attr_name, old, new, mod) if rule is not None else None
+            if made is not None:
+                return made
+        return new
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 

@@ -1,5 +1,7 @@
 """Functions that make calls of quantized operators, as in TVM's `tvm.relay.qnn.op`."""
 
+from relaylang.op.legalizations import register_qnn_canonicalize as register_qnn_canonicalize
+from relaylang.op.legalizations import register_qnn_legalize as register_qnn_legalize
 from relaylang.op.namespace import lazy
 from relaylang.qnn.config import RequantizeConfig as RequantizeConfig
 from relaylang.qnn.config import current_requantize_config as current_requantize_config

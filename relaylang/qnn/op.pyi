@@ -9,6 +9,8 @@ from relaylang.op.build import Argument
 from relaylang.qnn.config import RequantizeConfig as RequantizeConfig
 from relaylang.qnn.config import current_requantize_config as current_requantize_config
 from relaylang.qnn.config import requantize_config as requantize_config
+from relaylang.op.legalizations import register_qnn_canonicalize as register_qnn_canonicalize
+from relaylang.op.legalizations import register_qnn_legalize as register_qnn_legalize
 
 def abs(
     x: Argument,

@@ -19,7 +19,7 @@ from relaylang.passes.build import op_call
 from relaylang.passes.qnn import LOWER
 from relaylang.passes.qnn_tables import FUNCTIONS
 from relaylang.qnn import transform as qnn_transform
-from relaylang.transform import InferType, QnnCanonicalizeOps, register_legalize
+from relaylang.transform import InferType, QnnCanonicalizeOps
 from tests.growth import assert_linear
 
 #: Makes a body of data, and of numbers that are constants or arrive with the data.
@@ -329,7 +329,7 @@ def @main(%x: Tensor[(?, 3), int32], %s: Tensor[(3), float32], %z: Tensor[(3), i
 
 
 def test_rules_of_others_go_first() -> None:
-    @register_legalize("qnn.abs", attr_name="FTVMQnnCanonicalize")
+    @relay.qnn.op.register_qnn_canonicalize("qnn.abs")
     def nothing_to_do(attrs: Any, inputs: Any, types: Any) -> Expr | None:
         return inputs[0] if types[0].shape == (2, 2) else None
 
@@ -360,6 +360,17 @@ def test_functions_as_tables(dtype: str, name: str) -> None:
         assert set(ops(new)) <= {"reinterpret", "take"} and len(ops(new)) == 1 + (dtype == "int8")
         every = np.arange(256, dtype="uint8").view(dtype)
         np.testing.assert_array_equal(evaluate(new, every), evaluate(mod, every))
+
+
+def test_tables_of_others_go_first() -> None:
+    relay.qnn.op.register_qnn_legalize("qnn.abs", lambda attrs, inputs, types: inputs[0] if types[0].shape == (2,) else None)
+    try:
+        for shape, wanted in (((2,), []), ((3,), ["reinterpret", "take"])):
+            x = Var("x", T("int8", *shape))
+            body = op_call("qnn.abs", [x, const(0.5), const(0), const(0.5), const(0)])
+            assert ops(qnn_transform.Legalize()(InferType()(IRModule.from_expr(Function([x], body))))) == wanted
+    finally:
+        relay.passes.legalize.MAPS["FTVMQnnLegalize"].clear()
 
 
 def test_functions_of_unknown_scales_have_no_table() -> None:
