@@ -30,10 +30,11 @@ _FILE = re.compile(r"FILE|PATH|DIR")
 
 @dataclass(frozen=True)
 class Value:
-    """What an option or argument takes: some words, files, or what nobody can guess."""
+    """What an option or argument takes: some words (`several`: with commas between them), files, or what nobody can guess."""
 
     words: tuple[str, ...] = ()
     files: bool = False
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _value(action: argparse.Action) -> Value:
     if action.dest == "accelerator":
         return Value(tuple(PATTERN_TABLES))
     if action.dest == "passes" or (action.dest == "disable" and metavar == "NAME"):
-        return Value(tuple(PASSES))
+        return Value(tuple(PASSES), several=action.dest == "passes")
     if metavar == "CODE":
         return Value(tuple(sorted(CODES)))
     return Value((), bool(_FILE.search(metavar)))
@@ -114,13 +115,13 @@ def bash(table: list[Verb]) -> str:
             if option.value is not None:
                 lines.append(
                     f"        {'|'.join(option.names)}) options= words={_bash_word(' '.join(option.value.words))}"
-                    f" files={int(option.value.files)} ;;"
+                    f" files={int(option.value.files)} several={int(option.value.several)} ;;"
                 )
         cases.append("\n".join([*lines, "      esac ;;"]))
     return (
         "# bash completion for relay, written by `relay completion bash`\n"
         "_relay() {\n"
-        "  local cur prev verb= i options='--help --version' words= files=0\n"
+        "  local cur prev verb= i options='--help --version' words= files=0 several=0\n"
         '  cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n'
         '  if [[ $prev == "=" ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n'
         '  if [[ $cur == "=" ]]; then cur=; fi\n'
@@ -133,6 +134,10 @@ def bash(table: list[Verb]) -> str:
         "  COMPREPLY=()\n"
         '  if [[ $cur == -* ]]; then\n'
         '    COMPREPLY=($(compgen -W "$options" -- "$cur"))\n'
+        "    return\n"
+        "  fi\n"
+        '  if ((several)) && [[ $cur == *,* ]]; then\n'
+        '    COMPREPLY=($(compgen -P "${cur%,*}," -W "$words" -- "${cur##*,}"))\n'
         "    return\n"
         "  fi\n"
         '  COMPREPLY=($(compgen -W "$words" -- "$cur"))\n'
@@ -195,6 +200,8 @@ def _zsh_text(text: str) -> str:
 
 
 def _zsh_value(value: Value) -> str:
+    if value.several:
+        return f"_sequence compadd - {' '.join(value.words)}"
     if value.words:
         return f"({' '.join(value.words)})"
     return "_files" if value.files else " "
@@ -233,7 +240,9 @@ def _fish_verb(verb: Verb) -> Iterator[str]:
         value = ""
         if option.value is not None:
             value = " -r -F" if option.value.files else " -x"
-            if option.value.words:
+            if option.value.several:
+                value += f" -a {_fish_word('(__fish_append , ' + ' '.join(option.value.words) + ')')}"
+            elif option.value.words:
                 value += f" -a {_fish_word(' '.join(option.value.words))}"
         yield f"{head} {names}{value} -d {_fish_word(option.help)}"
 

@@ -58,6 +58,8 @@ def test_every_verb_and_option_is_in_every_script() -> None:
         ("relay compile --target ", ["c", "ethos-u"]),
         ("relay --ver", ["--version"]),
         ("relay check my", ["my net.relay"]),
+        ("relay opt x --passes FoldC", ["FoldConstant"]),
+        ("relay opt x --passes InferType,FoldC", ["InferType,FoldConstant"]),
     ],
 )
 def test_bash(tmp_path: Path, line: str, wanted: list[str]) -> None:
@@ -82,6 +84,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ("relay print --style ", ["lossless", "tvm"]),
         ("relay compile --target ", ["c", "ethos-u"]),
         ("relay check my", ["my net.relay"]),
+        ("relay opt x --passes FoldC", ["FoldConstant"]),
+        ("relay opt x --passes InferType,FoldC", ["InferType,FoldConstant"]),
     ],
 )
 def test_fish(tmp_path: Path, line: str, wanted: list[str]) -> None:
@@ -118,6 +122,7 @@ def test_zsh(tmp_path: Path) -> None:
         ("relay check --qu\t", "--quiet"),
         ("relay compile --target e\t", "ethos-u"),
         ("relay check my\t", r"my\ net.relay"),
+        ("relay opt x --passes InferType,FoldC\t", "InferType,FoldConstant"),
     ):
         child.send(typed)
         seen = ""
