@@ -15,6 +15,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, Let, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import structural_equal
+from relaylang.partitioning import partition, prepare
 from relaylang.passes.build import op_call
 from relaylang.patterns import is_op, wildcard
 from relaylang.syntax import astext
@@ -31,6 +32,7 @@ from relaylang.transform import (
 )
 from tests.growth import assert_linear
 from tests.passes.programs import Programs, keeps_meaning
+from tests.shared import SHARED, needs_shared
 
 TABLE = [
     ("toy.relu_add", is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))),
@@ -265,3 +267,17 @@ def test_kept_lets_are_linear() -> None:
         return lambda: STEPS(mod)
 
     assert_linear(prepare, small=100)
+
+
+# ---- networks
+
+
+@needs_shared
+@pytest.mark.parametrize("network", ["dqn", "mlp", "synthetic"])
+@pytest.mark.parametrize("target", ["arm_compute_lib", "dnnl"])
+def test_networks_partition_the_same_in_a_normal_form(network: str, target: str) -> None:
+    mod = InferType()(relay.parse((SHARED / "golden" / f"{network}.typed.relay").read_text()))
+    ready = prepare(mod, target)
+    done = partition(ready, target)
+    assert regions(done)
+    assert structural_equal(partition(InferType()(ToANormalForm()(ready)), target), done)
