@@ -7,6 +7,7 @@ is imported when what it adds is used.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -29,15 +30,30 @@ def _points(group: str) -> dict[str, list[Any]]:
     key = (group, tuple(sys.path))
     found = _FOUND.get(key)
     if found is None:
-        from importlib.metadata import entry_points
-
         found = {}
-        for point in entry_points(group=group):
+        for point in _read(group):
             same = found.setdefault(point.name, [])
             if all((point.value, owner(point)) != (p.value, owner(p)) for p in same):
                 same.append(point)
         _FOUND[key] = found
     return found
+
+
+def _read(group: str) -> list[Any]:
+    from importlib.metadata import distributions, entry_points
+
+    try:
+        return list(entry_points(group=group))
+    except Exception:  # some package's metadata is damaged: the others are read one by one
+        found: list[Any] = []
+        seen: set[str] = set()
+        for package in distributions():
+            with contextlib.suppress(Exception):
+                name = str(package.metadata["Name"]).lower().replace("_", "-")
+                if name not in seen:
+                    seen.add(name)
+                    found += [p for p in package.entry_points if p.group == group]
+        return found
 
 
 def owner(point: Any) -> str:

@@ -406,3 +406,15 @@ def test_doctor_shows_what_packages_add(site: Path, capsys: pytest.CaptureFixtur
     ran = call_relay(capsys, "doctor", "--quick")
     assert re.search(r"my\.scale .*an operator of one-package", ran.out), ran.out
     assert "the operator my.gone of the package one-package cannot be loaded" in ran.out
+
+
+@pytest.mark.parametrize("damage", [b"[relaylang.ops\nmy.scale\n", b"\xff\xfe\x00", b"[relaylang.ops]\nmy.gone = \n= 3\n"])
+def test_damaged_metadata_of_one_package_leaves_the_others(damage: bytes, site: Path) -> None:
+    code = "import tests.test_plugins as t\nmade = t.scale()\n"
+    install(site, "good-package", {"ops": {"my.scale": "good_package:made"}}, code)
+    bad = site / "bad_package-1.0.dist-info"
+    bad.mkdir()
+    (bad / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-package\nVersion: 1.0\n")
+    (bad / "entry_points.txt").write_bytes(damage)
+    assert relay.parse(NET)["main"].body.args[0].op is OPS["my.scale"]
+    assert said("R0202", relay.parse, NET.replace("my.scale", "my.nothing")) == "unknown operator `my.nothing`"
