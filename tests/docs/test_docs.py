@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -108,6 +109,8 @@ def test_the_pages_are_built_and_need_no_network(tmp_path: Path) -> None:
         assert f">{name}</h3>" in reference
     assert "nn.conv2d" in reference and "default [1, 1]" in reference
     assert "LOCAL" in (tmp_path / "site/grammar.html").read_text(encoding="utf-8")
+    index = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))
+    assert "dense" in re.split(index["config"]["separator"], "nn.dense(data, weight)")
 
 
 def test_every_page_is_in_the_contents() -> None:
