@@ -43,7 +43,7 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
     for gv in parts:
         every = []
         for inputs in calls.found.get(gv.name_hint, ()):
-            outputs = plain.call(gv.name_hint, inputs, {})
+            outputs = plain.call(gv.name_hint, tuple(inputs), {})
             every.append({"inputs": inputs, "outputs": list(outputs) if isinstance(outputs, tuple) else [outputs]})
         if every:
             out[gv] = {**every[0], "calls": every}
