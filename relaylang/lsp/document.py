@@ -79,6 +79,8 @@ class Document:
         made.text = text
         made.known, made.checker = self.known, self.checker
         made.parts = [*self.parts[:first], *new, *self.parts[last + 1 :]]
+        if len(made.parts) == 1:
+            raise NotByParts
         made._place()
         unread = [first + i for i, part in enumerate(new) if part not in old]
         made._update(unread, first + len(new))

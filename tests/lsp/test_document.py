@@ -156,6 +156,12 @@ def test_other_texts_are_read_as_a_whole(text: str) -> None:
     assert is_sound(Analysis(text, "net.relay").diagnostics)
 
 
+def test_a_text_that_loses_its_definitions_is_read_as_a_whole() -> None:
+    before = Analysis("def @f() { 1 }\n(", "net.relay")
+    assert isinstance(before.reading, Document)
+    assert isinstance(Analysis("(", "net.relay", before=before).reading, Whole)
+
+
 def test_a_function_that_is_defined_twice() -> None:
     document = Document("def @f() { 1 }\ndef @g() { @f() }\n", "net.relay").changed("def @f() { 1 }\ndef @f() { @f() }\n")
     (found,) = document.diagnostics
