@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+import typing as _typing  # `Any` is the unknown dimension here
 
 from relaylang._names import NAMES, PACKAGES
 
@@ -27,11 +27,11 @@ if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.pa
     __path__.append(_beside)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        value: Any = version("relaylang")
+        value: _typing.Any = version("relaylang")
     elif name in NAMES:
         value = getattr(importlib.import_module(NAMES[name]), name)
     elif name in PACKAGES:

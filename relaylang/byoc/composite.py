@@ -1,8 +1,9 @@
 """Merging composites: subgraphs that a pattern table names become calls of functions with a `Composite` attribute."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from relaylang.byoc.scope import scope_nodes, user_map, with_type_of
 from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
@@ -25,6 +26,13 @@ class Entry:
     name: str
     pattern: DFPattern
     check: Check | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """The row as TVM has it: `for name, pattern, *check in table`."""
+        return iter((self.name, self.pattern) if self.check is None else (self.name, self.pattern, self.check))
+
+    def __getitem__(self, index: int) -> Any:
+        return tuple(self)[index]
 
 
 @dataclass

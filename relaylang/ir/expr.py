@@ -160,6 +160,16 @@ class Tuple(Expr):
         self.span = span
         self.checked_type = None
 
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int) -> Expr:
+        """Field `index` itself; no projection is made. Raises `IndexError`."""
+        return self.fields[index]
+
+    def __bool__(self) -> bool:
+        return True  # a tuple of no fields is an expression as any other
+
 
 class TupleGetItem(Expr):
     """`t.1`: field `index` of a tuple, counted from 0."""
@@ -267,9 +277,22 @@ class Function(Expr):
         self.span = span
         self.checked_type = None
 
-    def with_attr(self, key: str, value: AnyValue) -> Function:
-        """A copy with one attribute set."""
-        new = Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, key: value}, self.span)
+    def with_attr(self, attr_key_or_dict: str | Mapping[str, AnyValue], attr_value: AnyValue = None) -> Function:
+        """A copy with one attribute set, or those of a mapping."""
+        if isinstance(attr_key_or_dict, str):
+            return self.with_attrs({attr_key_or_dict: attr_value})
+        return self.with_attrs(attr_key_or_dict)
+
+    def with_attrs(self, attr_map: Mapping[str, AnyValue]) -> Function:
+        """A copy with attributes set."""
+        return self._with({**self.attrs, **attr_map})
+
+    def without_attr(self, attr_key: str) -> Function:
+        """A copy without an attribute."""
+        return self._with({key: value for key, value in self.attrs.items() if key != attr_key})
+
+    def _with(self, attrs: Mapping[str, AnyValue]) -> Function:
+        new = Function(self.params, self.body, self.ret_type, self.type_params, attrs, self.span)
         new.checked_type = self.checked_type
         return new
 

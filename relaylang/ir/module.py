@@ -111,6 +111,36 @@ class IRModule:
     def __len__(self) -> int:
         return len(self.functions)
 
+    def get_attr(self, attr_key: str) -> AnyValue:
+        """A module attribute, None where there is none."""
+        return self.attrs.get(attr_key)
+
+    def with_attr(self, attr_key: str, attr_value: AnyValue) -> IRModule:
+        """A module with one attribute set, and the same functions and types."""
+        return self.with_attrs({attr_key: attr_value})
+
+    def with_attrs(self, attr_map: Mapping[str, AnyValue]) -> IRModule:
+        """A module with attributes set, and the same functions and types."""
+        return IRModule(self.functions, self.type_definitions, {**self.attrs, **attr_map})
+
+    def without_attr(self, attr_key: str) -> IRModule:
+        """A module without an attribute, and with the same functions and types."""
+        left = {key: value for key, value in self.attrs.items() if key != attr_key}
+        return IRModule(self.functions, self.type_definitions, left)
+
+    def update(self, other: IRModule | Mapping[GlobalVar, Function]) -> None:
+        """Take the functions and types of another module, in place of those of the same names."""
+        if isinstance(other, IRModule):
+            for gtv, data in other.type_definitions.items():
+                self[self._types.get(gtv.name_hint, gtv)] = data
+            other = other.functions
+        for gv, function in other.items():
+            self.update_func(self._globals.get(gv.name_hint, gv), function)
+
+    def update_func(self, var: GlobalVar, func: Function) -> None:
+        """`mod[var] = func`"""
+        self[var] = func
+
     def with_functions(self, functions: Mapping[GlobalVar, Function]) -> IRModule:
         """A module with other functions and the same types and attributes."""
         return IRModule(functions, self.type_definitions, self.attrs)

@@ -61,10 +61,14 @@ _Token = tuple[AnyValue, ...]
 
 
 class _Stream:
-    """Writes one side. `free`: free variables are numbered as they come; otherwise they are what they are."""
+    """Writes one side. `free`: free variables are numbered as they come; otherwise they are what they are.
 
-    def __init__(self, free: bool) -> None:
+    `found`: what the checker found stands for the types that variables and functions do not name.
+    """
+
+    def __init__(self, free: bool, found: bool = False) -> None:
         self.free = free
+        self.found = found
         self.numbers: dict[int, int] = {}
         self.projections: dict[tuple[int, int], int] = {}
         self.leaves: dict[_Token, int] = {}
@@ -193,7 +197,10 @@ class _Stream:
     def bind(self, var: Var, path: _Path) -> Iterator[tuple[_Token, _Path]]:
         """A variable where it is bound: its number is its name."""
         yield ("binds", self.number(var)), path
-        yield from self.type(var.type_annotation, (path, ".type_annotation"))
+        ty = var.type_annotation
+        if self.found and (ty is None or isinstance(ty, IncompleteType)):
+            ty = var.checked_type
+        yield from self.type(ty, (path, ".type_annotation"))
         if var.virtual_device is not None:
             yield ("attribute", self.value(var.virtual_device)), (path, ".virtual_device")
 
@@ -322,7 +329,10 @@ class _Stream:
                 self.bind_types(node.type_params)
                 for i, param in enumerate(node.params):
                     yield from self.bind(param, (path, f".params[{i}]"))
-                yield from self.type(node.ret_type, (path, ".ret_type"))
+                ty = node.ret_type
+                if self.found and (ty is None or isinstance(ty, IncompleteType)):
+                    ty = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else ty
+                yield from self.type(ty, (path, ".ret_type"))
                 yield from self.attrs(node.attrs, path)
                 if node.body is not None:
                     stack.append((node.body, (path, ".body")))
@@ -429,18 +439,36 @@ def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False
     """The first difference between two modules, expressions, types, patterns or attribute values, with its path.
 
     None where they are equal up to the names of what they bind. Free variables (and free type variables) are equal to
-    themselves only, or, with `map_free_vars`, to any that stands in the same places. Spans and checked types do not
-    count; a missing annotation is the same as an open one.
+    themselves only, or, with `map_free_vars`, to any that stands in the same places. Spans do not count, nor do checked
+    types, but for one thing: where one side names the type of a variable or of a result and the other does not, what
+    the checker found there stands for it (TVM's checker writes it there). A missing annotation is the same as an open
+    one.
     """
     if left is right:
         return None
-    one, two = _Stream(map_free_vars), _Stream(map_free_vars)
+    first = _difference(_Stream(map_free_vars), _Stream(map_free_vars), left, right)
+    if first is None:
+        return None
+    a, b, path = first
+    if ("type unknown",) in (a, b):
+        second = _difference(_Stream(map_free_vars, True), _Stream(map_free_vars, True), left, right)
+        if second is None:
+            return None
+        # behind the annotations there is the difference that counts
+        if ("type unknown",) not in second[:2]:
+            a, b, path = second
+    where = _path_text(path)
+    return f"{f'at {where}: ' if where else ''}{_say(a)} on the left, {_say(b)} on the right"
+
+
+def _difference(
+    one: _Stream, two: _Stream, left: AnyValue, right: AnyValue
+) -> tuple[_Token | None, _Token | None, _Path] | None:
+    """The first tokens in which two sides differ, and their path."""
     two.digests = one.digests
     for a, b in zip_longest(one.write(left), two.write(right), fillvalue=(None, None)):
         if a[0] != b[0]:
-            path = a[1] if a[0] is not None else b[1]
-            where = _path_text(path)
-            return f"{f'at {where}: ' if where else ''}{_say(a[0])} on the left, {_say(b[0])} on the right"
+            return a[0], b[0], a[1] if a[0] is not None else b[1]
     return None
 
 
@@ -457,7 +485,7 @@ def assert_structural_equal(left: AnyValue, right: AnyValue, map_free_vars: bool
 
 
 def structural_hash(node: AnyValue, map_free_vars: bool = False) -> int:
-    """64 bits that are the same for structurally equal programs.
+    """64 bits that are the same for structurally equal programs; types that only the checker knows do not count.
 
     Without free variables, or with `map_free_vars`, they are the same from run to run.
     """

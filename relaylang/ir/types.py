@@ -71,6 +71,14 @@ class TensorType(Type):
         self.dtype = dtype
         self.span = span
 
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape, where every extent is a number. Raises `TypeError` where one is not."""
+        for dim in self.shape:
+            if not isinstance(dim, int):
+                raise TypeError(f"the extent {dim!r} of {self!r} is no number")
+        return self.shape  # type: ignore[return-value]
+
 
 class TupleType(Type):
     """A tuple of `fields`."""

@@ -86,7 +86,7 @@ def _part_name(node: Expr) -> str:
         case TupleGetItem():
             return f"TupleGetItem{node.index}_"
         case Function():
-            return "Function_"
+            return "Function"
         case Let():
             return "Let_"
         case If():
