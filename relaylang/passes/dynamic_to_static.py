@@ -49,7 +49,7 @@ def _strided_slice(call: Call, values: list[Any]) -> tuple[str, list[Expr], dict
 
 
 def _topk(call: Call, values: list[Any]) -> tuple[str, list[Expr], dict[str, Any]] | None:
-    return None if values[1] is None else ("topk", [call.args[0]], {"k": int(values[1])})
+    return None if values[1] is None else ("topk", [call.args[0]], {"k": int(values[1].item())})
 
 
 def _one_hot(call: Call, values: list[Any]) -> tuple[str, list[Expr], dict[str, Any]] | None:

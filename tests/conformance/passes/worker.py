@@ -329,18 +329,6 @@ class Program:
 # ---- passes
 
 
-def function_pass(f):
-    """A pass that replaces each function by `f` of it and its module."""
-
-    def run(mod):
-        new = tvm.IRModule(dict(mod.functions), dict(mod.type_definitions))
-        for gv in list(mod.functions):
-            new[gv] = f(mod[gv], new)
-        return relay.transform.InferType()(new)
-
-    return run
-
-
 def cps(mod, back=False):
     """Main in continuation passing style."""
     mod = relay.transform.InferType()(mod)
@@ -449,7 +437,7 @@ def toy_table():
 NAMES = {
     "relay": relay, "transform": relay.transform, "tvm": tvm, "cps": cps, "gradient": gradient, "table": table,
     "defunctionalize": defunctionalize, "test_rule": test_rule, "here": here,
-    "in_blocks": in_blocks, "partition": partition, "toy_table": toy_table, "function_pass": function_pass,
+    "in_blocks": in_blocks, "partition": partition, "toy_table": toy_table,
 }  # fmt: skip
 
 
