@@ -456,7 +456,7 @@ def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
         for node in visit_order(mod["main"]):
             if isinstance(node, (Call, Tuple, TupleGetItem)):
                 if count == expr_id:
-                    return IRModule.from_expr(node)
+                    return IRModule.from_expr(node, None, mod.type_definitions)
                 count += 1
     raise RelayError(error("R0510", f"@main has no expression {expr_id}; there are {count}, counted from 0"))
 
