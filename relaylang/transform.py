@@ -344,15 +344,20 @@ def FirstOrderGradient() -> Pass:
     return BuiltinPass("FirstOrderGradient", first_order_gradient, 0)
 
 
-def gradient(expr: Function, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
+def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
     """A function of the same parameters that returns `(result, (gradient, ...))`.
 
     The mode "first_order" takes data flow and gives it back; "higher_order" also goes through branches, references,
     functions and data, and what it gives has gradients again. The functions that the expression calls are then added to
-    `mod` as `<name>_grad`. Raises `RelayError` (R0511) for what has no gradient.
+    `mod` as `<name>_grad`. A global variable stands for its function in `mod`. Raises `RelayError` (R0511) for what has
+    no gradient.
     """
     if mode not in ("first_order", "higher_order"):
         raise RelayError(error("R0501", f"gradient has the modes first_order and higher_order, not {mode}"))
+    if isinstance(expr, GlobalVar):
+        if mod is None or expr not in mod:
+            raise RelayError(error("R0501", f"the module has no function @{expr.name_hint}", expr.span))
+        expr = mod[expr]
     return _first_order(expr, mod) if mode == "first_order" else _higher_order(expr, mod)
 
 

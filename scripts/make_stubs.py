@@ -95,7 +95,7 @@ def module(prefix: str) -> str:
         rules = ("register_qnn_canonicalize", "register_qnn_legalize")
         lines += [f"from relaylang.op.legalizations import {name} as {name}" for name in rules]
     if not prefix:
-        below = ("annotation", "image", "nn", "random", "vision", "vm")
+        below = ("annotation", "contrib", "image", "nn", "random", "vision", "vm")
         lines[-1] = (
             "".join(f"from relaylang.op import {name} as {name}\n" for name in below)
             + "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"

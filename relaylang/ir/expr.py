@@ -498,13 +498,13 @@ def pattern_vars(pattern: Pattern) -> list[Var]:
 def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant from a Python number, a list or an array.
 
-    Without a `dtype`, Python floats become float32 and Python ints int32, also in lists, as in tvm.relay; arrays keep
-    their own.
+    Without a `dtype`, Python floats (np.float64 is one) become float32 and Python ints int32, also in lists, as in
+    tvm.relay; arrays and numpy's other numbers keep their own.
     """
     array = np.asarray(value)
     if dtype is not None:
-        array = array.astype(np.dtype(dtype))
-    elif not isinstance(value, (np.ndarray, np.generic)):
+        array = array.astype(np.dtype("bool" if dtype == "uint1" else dtype))
+    elif isinstance(value, float) or not isinstance(value, (np.ndarray, np.generic)):
         array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype.name))
     return Constant(array, span)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 
@@ -140,6 +141,10 @@ class IRModule:
     def update_func(self, var: GlobalVar, func: Function) -> None:
         """`mod[var] = func`"""
         self[var] = func
+
+    def import_from_std(self, file_to_import: str) -> None:
+        """Take a file of the standard library: `mod.import_from_std("prelude.rly")`. Raises `RelayError`."""
+        importlib.import_module("relaylang.prelude").import_from_std(self, file_to_import)
 
     def with_functions(self, functions: Mapping[GlobalVar, Function]) -> IRModule:
         """A module with other functions and the same types and attributes."""

@@ -68,7 +68,7 @@ class TensorType(Type):
 
     def __init__(self, shape: Sequence[Dim] = (), dtype: str = "float32", span: Span | None = None) -> None:
         self.shape: tuple[Dim, ...] = tuple(shape)
-        self.dtype = dtype
+        self.dtype = dtype if dtype != "uint1" else "bool"
         self.span = span
 
     @property

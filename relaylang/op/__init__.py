@@ -4,6 +4,11 @@ Those at the top are `relaylang.add` and so on, too; the modules below are `rela
 `get` finds an operator by its name, `register` adds one.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from relaylang.op.build import TupleWrapper
 from relaylang.op.namespace import lazy
 from relaylang.ops.extensions import find, register
@@ -18,6 +23,21 @@ def get(name: str) -> Op:
     return op
 
 
-__getattr__, __dir__ = lazy(__name__, "", ("annotation", "image", "nn", "random", "vision", "vm"))
+_MODULES = ("annotation", "contrib", "image", "nn", "random", "vision", "vm")
+#: What TVM has among the operators and what stands above them here: rules for passes.
+_ABOVE = (
+    "register_alter_op_layout",
+    "register_convert_op_layout",
+    "register_fake_quantization_to_integer",
+    "register_infer_correct_layout",
+    "register_legalize",
+    "register_optional_fake_quantization_to_integer",
+)
+_operator, __dir__ = lazy(__name__, "", _MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(importlib.import_module("relaylang.transform"), name) if name in _ABOVE else _operator(name)
+
 
 __all__ = ["TupleWrapper", "get", "register"]

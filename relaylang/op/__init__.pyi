@@ -7,6 +7,7 @@ from typing import Any
 
 from relaylang.ir import Call, Expr, Tuple
 from relaylang.op import annotation as annotation
+from relaylang.op import contrib as contrib
 from relaylang.op import image as image
 from relaylang.op import nn as nn
 from relaylang.op import random as random

@@ -32,7 +32,7 @@ from relaylang.passes.affine import Affine, Rule, Wanted, affine, at, parts
 from relaylang.passes.build import op_call
 from relaylang.passes.fake_quantization_own import OWN_OPTIONAL, own_rules
 from relaylang.passes.fake_quantization_rules import FLOWS, FOLLOWS, OPTIONAL, RULES
-from relaylang.passes.rewriting import per_function, retype, tensor_type
+from relaylang.passes.rewriting import forget_stale_types, per_function, retype, tensor_type
 
 define_codes({"R0516": "an operator has no integer form"})
 
@@ -136,7 +136,7 @@ class _Conversion:
             if self.hard_fail and id(node) not in self.affine and id(node) not in self.blame:
                 self.follow(node)
             done[id(node)] = new
-        return done[id(self.func)]
+        return forget_stale_types(done[id(self.func)])
 
     def follow(self, node: Expr) -> None:
         """Remember which operator it was that left the integers."""

@@ -55,6 +55,21 @@ def retype(new: Expr, old: Expr) -> Expr:
     return new
 
 
+def forget_stale_types(expr: Expr) -> Expr:
+    """The expression, in which no node has a type that has one below it without.
+
+    The checker takes a node that has a type as done, with all that it is made of. Only nodes that a pass made can be
+    above one without a type.
+    """
+    for node in post_order(expr):
+        if node.checked_type is not None and not isinstance(node, (Op, Var)):
+            for child in children(node):
+                if child.checked_type is None and not isinstance(child, Op):
+                    node.checked_type = None
+                    break
+    return expr
+
+
 def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     """As `ir.rewrite`, for rewrites that keep every node's type: `f(old, new)` gets the old node and its copy with
     rewritten children, which has the old one's type. Functions that are one kernel already are not looked into."""

@@ -14,4 +14,6 @@ def __getattr__(name: str) -> Any:
     # The passes are loaded when they are asked for: operators alone need none of them.
     if name == "transform":
         return importlib.import_module("relaylang.qnn.transform")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(op, name)  # qnn.quantize is qnn.op.quantize, as in TVM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import relaylang as relay
@@ -31,6 +32,36 @@ def test_tuples_have_a_length_and_fields_by_number() -> None:
     with pytest.raises(IndexError):
         both[2]
     assert Tuple([])  # an expression, whatever is in it
+
+
+def test_uint1_is_bool_and_numpys_double_a_python_float() -> None:
+    assert TensorType((), "uint1") == TensorType((), "bool")
+    assert relay.const(1, "uint1").dtype == "bool"
+    assert relay.const(np.float64(0.5)).dtype == relay.const(0.5).dtype == "float32"
+    assert relay.const(np.int64(1)).dtype == "int64" and relay.const(np.zeros(2)).dtype == "float64"
+
+
+def test_a_module_takes_a_file_of_the_standard_library() -> None:
+    mod = IRModule()
+    mod.import_from_std("nat.rly")
+    assert {"nat_add", "nat_iterate"} <= {gv.name_hint for gv in mod} and len(mod.get_type("nat")) == 3
+
+
+def test_a_gradient_of_a_global_function() -> None:
+    mod = InferType()(relay.parse("def @f(%x: Tensor[(2), float32]) { multiply(%x, %x) }"))
+    found = relay.transform.gradient(mod.get_global_var("f"), mod)
+    value, (slope,) = relay.create_executor("debug").evaluate(found)(np.array([1, 3], "float32"))
+    assert value.tolist() == [1, 9] and slope.tolist() == [2, 6]
+    with pytest.raises(relay.RelayError, match="no function @g"):
+        relay.transform.gradient(GlobalVar("g"), mod)
+
+
+def test_rules_for_passes_and_tables_are_found_beside_the_operators() -> None:
+    from relaylang.op.contrib import get_pattern_table as beside
+
+    assert beside is get_pattern_table is relay.op.contrib.get_pattern_table
+    assert relay.op.register_alter_op_layout is relay.transform.register_alter_op_layout
+    assert relay.qnn.requantize is relay.qnn.op.requantize
 
 
 def test_a_shape_of_numbers_is_concrete() -> None:

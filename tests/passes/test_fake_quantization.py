@@ -447,3 +447,13 @@ def test_linear() -> None:
         return lambda: FakeQuantizationToInteger()(mod)
 
     assert_linear(chain, 60)
+
+
+def test_what_it_makes_is_typed_anew_below_the_result_too() -> None:
+    x = Var("x", TensorType((1, 3, 4, 4), "int8"))
+    func = Function([x], quantized(relay.nn.global_avg_pool2d(real(x, 2.0)), 2.0))
+    made = InferType()(FakeQuantizationToInteger()(InferType()(IRModule.from_expr(func))))
+    assert [n for n in post_order(made["main"].body) if isinstance(n, Call) and n.checked_type is None] == []
+    value = np.arange(48, dtype="int8").reshape(1, 3, 4, 4)
+    compiled = relay.create_executor("vm", made).evaluate()(value)
+    assert compiled.ravel().tolist() == np.asarray(evaluate(made, value)).ravel().tolist()
