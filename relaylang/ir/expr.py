@@ -498,14 +498,16 @@ def pattern_vars(pattern: Pattern) -> list[Var]:
 def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant from a Python number, a list or an array.
 
-    Without a `dtype`, Python floats (np.float64 is one) become float32 and Python ints int32, also in lists, as in
-    tvm.relay; arrays and numpy's other numbers keep their own.
+    Without a `dtype`, what Python or numpy has in 64 bits by itself is a float32 or an int32, as in tvm.relay; integers
+    that 32 bits do not hold stay int64. `Constant(array)` keeps the array as it is.
     """
     array = np.asarray(value)
     if dtype is not None:
         array = array.astype(np.dtype("bool" if dtype == "uint1" else dtype))
-    elif isinstance(value, float) or not isinstance(value, (np.ndarray, np.generic)):
-        array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype.name))
+    elif array.dtype.name == "float64":
+        array = array.astype("float32")
+    elif array.dtype.name == "int64" and (not array.size or -(1 << 31) <= array.min() <= array.max() < 1 << 31):
+        array = array.astype("int32")
     return Constant(array, span)
 
 

@@ -34,11 +34,25 @@ def test_tuples_have_a_length_and_fields_by_number() -> None:
     assert Tuple([])  # an expression, whatever is in it
 
 
-def test_uint1_is_bool_and_numpys_double_a_python_float() -> None:
+def test_uint1_is_bool() -> None:
     assert TensorType((), "uint1") == TensorType((), "bool")
     assert relay.const(1, "uint1").dtype == "bool"
-    assert relay.const(np.float64(0.5)).dtype == relay.const(0.5).dtype == "float32"
-    assert relay.const(np.int64(1)).dtype == "int64" and relay.const(np.zeros(2)).dtype == "float64"
+
+
+@pytest.mark.parametrize("value", [1.5, [1.5], np.float64(1.5), np.zeros(2)])
+def test_constants_are_floats_of_32_bits(value: object) -> None:
+    assert relay.const(value).dtype == "float32" and relay.const(value, "float64").dtype == "float64"
+
+
+@pytest.mark.parametrize("value", [1, [1, 2], np.int64(1), np.arange(3)])
+def test_constants_are_integers_of_32_bits(value: object) -> None:
+    assert relay.const(value).dtype == "int32" and relay.const(value, "int64").dtype == "int64"
+
+
+def test_constants_keep_what_32_bits_do_not_hold_and_other_types() -> None:
+    assert relay.const(1 << 40).data == 1 << 40 and relay.const(np.array([0, -(1 << 31) - 1])).dtype == "int64"
+    assert relay.const(np.zeros(2, "float16")).dtype == "float16" and relay.const(np.uint8(1)).dtype == "uint8"
+    assert relay.Constant(np.zeros(2)).dtype == "float64"
 
 
 def test_a_module_takes_a_file_of_the_standard_library() -> None:

@@ -86,7 +86,7 @@ def test_variance_and_softmax() -> None:
 
 def test_shapes() -> None:
     x = f64("x", 2, 3)
-    w = const(np.arange(6.0).reshape(3, 2))
+    w = const(np.arange(6.0).reshape(3, 2), "float64")
     turned = op_call("transpose", [x], axes=[1, 0])
     against_differences([x], op_call("multiply", [turned, w]))
     against_differences([x], op_call("multiply", [op_call("reshape", [x], newshape=[3, 2]), w]))
@@ -129,7 +129,7 @@ def test_tuples() -> None:
     parts = op_call("split", [op_call("exp", [x])], indices_or_sections=3, axis=1)
     against_differences([x], op_call("multiply", [TupleGetItem(parts, 0), TupleGetItem(parts, 2)]))
     against_differences([x, y], Tuple([op_call("exp", [x]), op_call("multiply", [x, y])]))
-    mask = op_call("less", [x, const(np.array(0.6))])
+    mask = op_call("less", [x, const(0.6, "float64")])
     against_differences([x, y], op_call("where", [mask, x, op_call("exp", [y])]))
 
 
@@ -141,7 +141,7 @@ def test_products() -> None:
             a = f64("a", 2, *((4, 3) if ta else (3, 4)))
             c = f64("c", 2, *((5, 4) if tb else (4, 5)))
             product = op_call("nn.batch_matmul", [a, c], transpose_a=ta, transpose_b=tb)
-            against_differences([a, c], op_call("exp", [op_call("multiply", [product, const(np.array(0.1))])]))
+            against_differences([a, c], op_call("exp", [op_call("multiply", [product, const(0.1, "float64")])]))
             a, c = f64("a", *((4, 3) if ta else (3, 4))), f64("c", *((5, 4) if tb else (4, 5)))
             against_differences([a, c], op_call("tanh", [op_call("nn.matmul", [a, c], transpose_a=ta, transpose_b=tb)]))
 

@@ -240,7 +240,7 @@ def test_the_largest_of_what_was_dequantized(name: str, dtype: str, scale: float
 def test_fills_of_many_bits_are_exact() -> None:
     big = (1 << 53) + 1
     x = Var("x", TensorType((3,), "int64"))
-    filled = op_call("full", [const(np.int64(big))], shape=[3], dtype="int64")
+    filled = op_call("full", [const(big, "int64")], shape=[3], dtype="int64")
     assert simplified(IRModule.from_expr(Function([x], op_call("add", [x, filled])))) == ["add"]
 
 

@@ -37,7 +37,7 @@ class Maker:
 
     def integers(self, *shape: int, dtype: str = "int8", bound: int = 100) -> Constant:
         low = 0 if dtype.startswith("u") else -bound
-        return const(self.numbers.integers(low, bound, shape).astype(dtype))
+        return const(self.numbers.integers(low, bound, shape), dtype)
 
     def one(self, *choices: Any) -> Any:
         return self.rng.choice(choices)
@@ -381,7 +381,7 @@ class Dynamic(Maker):
 
     def step(self, x: Expr) -> Expr:
         def ints(*numbers: int) -> Constant:
-            return const(np.array(numbers, "int64"))
+            return const(numbers, "int64")
 
         match self.one("reshape", "shape", "tile", "broadcast", "slice", "full", "zeros", "onehot", "topk", "expand", "pad", "squeeze",
                        "resize"):  # fmt: skip
@@ -403,18 +403,18 @@ class Dynamic(Maker):
                 return op_call("add", [x, op_call(self.one("dyn.zeros", "dyn.ones"), [ints(2, 3, 4)], dtype="float32")])
             case "onehot":
                 index = op_call("cast", [op_call("clip", [x], a_min=0.0, a_max=3.0)], dtype="int32")
-                hot = op_call("dyn.one_hot", [index, const(np.float32(1)), const(np.float32(0)), const(np.int64(2))],
+                hot = op_call("dyn.one_hot", [index, const(np.float32(1)), const(np.float32(0)), const(2, "int64")],
                               axis=-1, dtype="float32")  # fmt: skip
                 return op_call("sum", [hot], axis=[3])
             case "topk":
-                best = op_call("dyn.topk", [x, const(np.array([4], "int64"))], axis=-1, ret_type="values")
+                best = op_call("dyn.topk", [x, const([4], "int64")], axis=-1, ret_type="values")
                 return best
             case "expand":
-                return op_call("dyn.expand_dims", [x, const(np.int64(1))], num_newaxis=1)
+                return op_call("dyn.expand_dims", [x, const(1, "int64")], num_newaxis=1)
             case "squeeze":
                 return op_call("dyn.squeeze", [op_call("expand_dims", [x], axis=0), ints(0)])
             case "pad":
-                padded = op_call("dyn.nn.pad", [x, const(np.array([[0, 0], [0, 0], [1, 1]], "int64")), const(np.float32(0))])
+                padded = op_call("dyn.nn.pad", [x, const([[0, 0], [0, 0], [1, 1]], "int64"), const(np.float32(0))])
                 return op_call("strided_slice", [padded], begin=[0, 0, 1], end=[2, 3, 5], strides=[1, 1, 1])
         image = op_call("expand_dims", [x], axis=0)
         sized = op_call("dyn.image.resize2d", [image, ints(3, 4), const(np.zeros(4, "float32"))], layout="NCHW")
