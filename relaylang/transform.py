@@ -357,7 +357,7 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
     if isinstance(expr, GlobalVar):
         if mod is None or expr not in mod:
             raise RelayError(error("R0501", f"the module has no function @{expr.name_hint}", expr.span))
-        expr = mod[expr]
+        return gradient(mod.functions[expr], mod, mode)
     return _first_order(expr, mod) if mode == "first_order" else _higher_order(expr, mod)
 
 

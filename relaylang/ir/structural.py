@@ -329,10 +329,10 @@ class _Stream:
                 self.bind_types(node.type_params)
                 for i, param in enumerate(node.params):
                     yield from self.bind(param, (path, f".params[{i}]"))
-                ty = node.ret_type
-                if self.found and (ty is None or isinstance(ty, IncompleteType)):
-                    ty = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else ty
-                yield from self.type(ty, (path, ".ret_type"))
+                result = node.ret_type
+                if self.found and (result is None or isinstance(result, IncompleteType)):
+                    result = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else result
+                yield from self.type(result, (path, ".ret_type"))
                 yield from self.attrs(node.attrs, path)
                 if node.body is not None:
                     stack.append((node.body, (path, ".body")))
