@@ -31,6 +31,7 @@ from relaylang import source as source
 from relaylang import syntax as syntax
 from relaylang import transform as transform
 from relaylang import typing as typing
+from relaylang.analysis import TypeKind as TypeKind
 from relaylang.api import build as build
 from relaylang.api import create_executor as create_executor
 from relaylang.api import parse as parse

@@ -41,6 +41,7 @@ NAMES: dict[str, str] = {
     "register_op_attr": "relaylang.partitioning",
     "create_executor": "relaylang.api",
     "build": "relaylang.api",
+    "TypeKind": "relaylang.analysis",
     "bind": "relaylang.build_module",
     **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.expr_functor"),
     "Prelude": "relaylang.prelude",
