@@ -142,6 +142,7 @@ from relaylang.op import left_shift as left_shift
 from relaylang.op import less as less
 from relaylang.op import less_equal as less_equal
 from relaylang.op import log as log
+from relaylang.op import log10 as log10
 from relaylang.op import log2 as log2
 from relaylang.op import logical_and as logical_and
 from relaylang.op import logical_not as logical_not

@@ -14,7 +14,7 @@ _OPERATORS = (
     "bitwise_not bitwise_or bitwise_xor broadcast_to broadcast_to_like cast cast_like ceil clip collapse_sum_like "
     "collapse_sum_to concatenate copy cos cosh cumprod cumsum device_copy dft divide einsum equal erf exp expand_dims "
     "fixed_point_multiply floor floor_divide floor_mod full full_like gather gather_nd greater greater_equal "
-    "invert_permutation isfinite isinf isnan layout_transform left_shift less less_equal log log2 logical_and "
+    "invert_permutation isfinite isinf isnan layout_transform left_shift less less_equal log log10 log2 logical_and "
     "logical_not logical_or logical_xor logsumexp matrix_set_diag max maximum mean mean_std mean_variance meshgrid "
     "min minimum mod multiply ndarray_size negative not_equal one_hot ones ones_like power prod reinterpret repeat "
     "reshape reshape_like reverse reverse_reshape reverse_sequence right_shift round rsqrt scatter_elements "

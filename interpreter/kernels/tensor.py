@@ -241,6 +241,7 @@ KERNELS: dict[str, Kernel] = {
     "sign": sign,
     "exp": _of_float(np.exp),
     "log": _of_float(np.log),
+    "log10": _of_float(np.log10),
     "log2": _of_float(np.log2),
     "sqrt": _of_float(np.sqrt),
     "rsqrt": _of_float(lambda x: x.dtype.type(1) / np.sqrt(x)),

@@ -7,7 +7,7 @@ its name stands in `PLAIN`, and the record is its signature. The others are writ
 from __future__ import annotations
 
 PLAIN = """
-searchsorted sum all any max min mean prod log log2 tan cos cosh sin sinh acos acosh asin asinh atan atanh exp erf
+searchsorted sum all any max min mean prod log log10 log2 tan cos cosh sin sinh acos acosh asin asinh atan atanh exp erf
 sqrt rsqrt sigmoid floor ceil trunc round abs sign tanh negative logical_not bitwise_not add subtract multiply
 divide floor_divide trunc_divide power mod floor_mod trunc_mod logical_and logical_or logical_xor bitwise_and
 bitwise_or bitwise_xor equal not_equal less less_equal greater greater_equal maximum minimum right_shift left_shift

@@ -16,7 +16,7 @@ E, B = OpPattern.ELEMWISE, OpPattern.BROADCAST
 UNARY = {
     "abs": 3, "acos": 1, "acosh": 1, "asin": 1, "asinh": 1, "atan": 1, "atanh": 1, "bitwise_not": 4, "ceil": 3,
     "copy": 3, "cos": 1, "cosh": 1, "erf": 1, "exp": 1, "fast_erf": 1, "fast_exp": 1, "fast_tanh": 1, "floor": 3,
-    "log": 1, "log2": 1, "logical_not": 4, "negative": 3, "ones_like": 4, "round": 3, "rsqrt": 1, "sigmoid": 1,
+    "log": 1, "log10": 1, "log2": 1, "logical_not": 4, "negative": 3, "ones_like": 4, "round": 3, "rsqrt": 1, "sigmoid": 1,
     "sign": 3, "sin": 1, "sinh": 1, "sqrt": 1, "tan": 1, "tanh": 1, "trunc": 3, "zeros_like": 4,
 }  # fmt: skip
 

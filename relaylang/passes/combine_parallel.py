@@ -40,7 +40,7 @@ from relaylang.passes.rewriting import per_function, retype, tensor_type
 #: Operators of one operand that treat every element by itself.
 _UNARY = frozenset(
     ("abs acos acosh asin asinh atan atanh bitwise_not cast ceil clip copy cos cosh erf exp fast_erf fast_exp fast_tanh "
-     "fixed_point_multiply floor isfinite isinf isnan log log2 logical_not negative nn.leaky_relu nn.relu ones_like round "
+     "fixed_point_multiply floor isfinite isinf isnan log log10 log2 logical_not negative nn.leaky_relu nn.relu ones_like round "
      "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like").split()
 )  # fmt: skip
 #: Operators that align their operands' shapes at the right and stretch extents of 1.

@@ -28,7 +28,7 @@ def cases() -> Iterator[Case]:
         yield name, {}, [real(3, 4, low=-3, high=3)], set()
     for name in ("trunc", "round", "sign", "abs", "negative", "nn.relu", "isnan", "isfinite", "isinf"):
         yield name, {}, [np.asarray([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 3.2], np.float32)], set()
-    for name in ("log", "log2", "sqrt", "rsqrt", "acosh"):
+    for name in ("log", "log10", "log2", "sqrt", "rsqrt", "acosh"):
         yield name, {}, [real(3, 4, low=1, high=9)], set()
     for name in ("asin", "acos", "atanh"):
         yield name, {}, [real(3, 4, low=-0.9, high=0.9)], set()

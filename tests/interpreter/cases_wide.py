@@ -18,7 +18,7 @@ UNARY = {
     **dict.fromkeys(("fast_exp", "fast_tanh", "fast_erf"), (-3.0, 3.0)),
     **dict.fromkeys(("tan",), (-1.0, 1.0)),
     **dict.fromkeys(("asin", "acos", "atanh"), (-0.9, 0.9)),
-    **dict.fromkeys(("log", "log2", "sqrt", "rsqrt"), (0.1, 9.0)),
+    **dict.fromkeys(("log", "log10", "log2", "sqrt", "rsqrt"), (0.1, 9.0)),
     **dict.fromkeys(("acosh",), (1.1, 9.0)),
     **dict.fromkeys(("floor", "ceil", "trunc", "round", "sign", "abs", "negative", "nn.relu", "copy"), (-9.0, 9.0)),
 }

@@ -45,7 +45,7 @@ def f64(name: str, *shape: int) -> Var:
 
 
 @pytest.mark.parametrize("name", [
-    "log", "log2", "exp", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
+    "log", "log10", "log2", "exp", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
     "atanh", "sigmoid", "erf", "nn.relu", "abs", "negative", "copy",
 ])  # fmt: skip
 def test_functions_of_one_tensor(name: str) -> None:

@@ -343,7 +343,7 @@ def per_axis_multiply(attrs: Any, new: Layouts | None, old: Layouts, types: Type
 
 
 UNARY = (
-    "abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp fast_erf fast_exp fast_tanh floor log log2 "
+    "abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp fast_erf fast_exp fast_tanh floor log log10 log2 "
     "logical_not negative ones_like round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like isfinite isinf isnan "
     "clip cast reinterpret fixed_point_multiply nn.relu nn.leaky_relu on_device device_copy annotation.stop_fusion "
     "annotation.cast_hint annotation.bitpack_start annotation.bitpack_end annotation.checkpoint "

@@ -26,7 +26,8 @@ def ends(dtype: str) -> np.ndarray:
 
 def unary() -> Iterator[Case]:
     for dtype in FLOATS:
-        for name in ("exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "log", "log2", "floor", "ceil", "trunc", "round", "sign",
+        for name in ("exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "log", "log10", "log2",
+                     "floor", "ceil", "trunc", "round", "sign",
                      "abs", "negative", "copy", "isnan", "isinf", "isfinite", "nn.relu", "atan", "asinh", "fast_exp",
                      "fast_tanh", "fast_erf"):  # fmt: skip
             yield name, {}, [ends(dtype)], set()
