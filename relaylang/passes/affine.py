@@ -94,6 +94,32 @@ def at(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str) -> Affine:
     return replace(target, ints=made)
 
 
+def at_channels(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str, axis: int, rank: int) -> Affine | None:
+    """The same at scales or zero points that lie along an axis; None where x has its own along another one."""
+    axis %= rank
+    if not x.plain and x.axis % rank != axis:
+        return None
+    target = Affine(x.ints, scale, zero, dtype, axis)
+    if x.dtype == dtype and all(np.all(mine == other) for mine, other in ((x.scale, scale), (x.zero, zero))):
+        return replace(target, scale=x.scale, zero=x.zero)
+    if dtype == "int32" and zero.any():
+        return None  # the sum with the zero point may be out of range
+    ints = x.ints if x.dtype != "uint16" else op_call("cast", [x.ints], dtype="int32")
+    ratio = x.scale.astype("float64") / scale
+    if not (ratio.min() > np.finfo("float32").tiny and ratio.max() < np.finfo("float32").max):
+        return None
+    of_one = [const(ratio, "float32"), const(x.zero, "int32"), const(1, "float32"), const(0, "int32")]
+    made = op_call("qnn.requantize", [ints, *of_one], axis=axis, out_dtype="int32")
+    if dtype != "int32":
+        info = np.iinfo(dtype)
+        shift = spread(zero, axis, rank)
+        # held to the range first, so that the sum is in that of int32
+        made = op_call("clip", [made], a_min=float(info.min - int(zero.max())), a_max=float(info.max - int(zero.min())))
+        made = op_call("add", [made, const(shift, "int32")]) if zero.any() else made
+        made = op_call("cast", [op_call("clip", [made], a_min=float(info.min), a_max=float(info.max))], dtype=dtype)
+    return replace(target, ints=made)
+
+
 def spread(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
     """A vector along an axis of a tensor of so many dimensions; a single number as it is."""
     return values.reshape([-1 if i == axis % rank else 1 for i in range(rank)]) if values.ndim else values

@@ -28,7 +28,7 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ops.record import Op
-from relaylang.passes.affine import Affine, Rule, Wanted, affine, at, parts
+from relaylang.passes.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
 from relaylang.passes.build import op_call
 from relaylang.passes.fake_quantization_own import OWN_OPTIONAL, own_rules
 from relaylang.passes.fake_quantization_rules import FLOWS, FOLLOWS, OPTIONAL, RULES
@@ -80,7 +80,19 @@ def _alike(a: Wanted | None, b: Wanted | None) -> bool:
 def _quantized(call: Call, x: Affine) -> Expr | None:
     """A quantize of a tensor that is known in integers."""
     wanted = _quantize_of(call)
-    return None if wanted is None else at(x, wanted.scale, wanted.zero, wanted.dtype).ints
+    if wanted is not None:
+        return at(x, wanted.scale, wanted.zero, wanted.dtype).ints
+    scale, zero = call.args[1:3]
+    ty = tensor_type(call.args[0])
+    if not isinstance(scale, Constant) or not isinstance(zero, Constant) or ty is None or not ty.shape:
+        return None
+    if call.attrs.out_dtype not in _MADE or not np.all(scale.data > 0) or not np.isfinite(scale.data).all():
+        return None
+    numbers = [one(v.data.reshape(-1) if v.data.size > 1 else v.data.reshape(())) for v in (scale, zero)]
+    if not any(v.ndim for v in numbers):
+        return at(x, *numbers, call.attrs.out_dtype).ints
+    found = at_channels(x, *numbers, call.attrs.out_dtype, call.attrs.axis, len(ty.shape))
+    return found.ints if found is not None else None
 
 
 def fake_quantization_to_integer(

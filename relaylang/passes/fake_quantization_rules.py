@@ -281,9 +281,14 @@ def _sides(call: Call, operands: list[Affine | None]) -> tuple[Affine, Affine] |
 
 
 def _same(x: Affine, y: Affine) -> bool:
-    """Whether whole numbers of both are of one scale, zero point and type."""
-    alike = np.array_equal(x.scale, y.scale) and np.array_equal(x.zero, y.zero)
-    return alike and x.dtype == y.dtype and (x.plain or x.axis == y.axis)
+    """Whether whole numbers of both are of one scale, zero point and type, but for the axis along which these lie."""
+    return np.array_equal(x.scale, y.scale) and np.array_equal(x.zero, y.zero) and x.dtype == y.dtype
+
+
+def _same_along(call: Call, x: Affine, y: Affine) -> bool:
+    """Whether both are alike and lie along the same axis of the result."""
+    axes = {v.axis % rank - rank for v, rank in ((x, _rank(call.args[0])), (y, _rank(call.args[1]))) if rank}
+    return _same(x, y) and (x.plain or len(axes) == 1)
 
 
 def _add_constant(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
@@ -328,8 +333,9 @@ def binary(name: str) -> Rule:
         if sides is None:
             return None
         x, y = sides
-        if plain and x.dtype == "int32" and _same(x, y) and not x.zero.any() and (x.plain or _ranks_agree(call)):
-            return replace(x, ints=op_call(plain, [x.ints, y.ints]))
+        if plain and x.dtype == "int32" and _same_along(call, x, y) and not x.zero.any():
+            longer = x if _rank(call.args[0]) == _rank(call) else y
+            return replace(longer, ints=op_call(plain, [x.ints, y.ints]))
         target = in_dtype(wanted, x.dtype)
         if target is not None and x.dtype == y.dtype and x.dtype != "int32":
             axes = {"lhs_axis": x.axis, "rhs_axis": y.axis}
@@ -346,10 +352,6 @@ def binary(name: str) -> Rule:
     return rule
 
 
-def _ranks_agree(call: Call) -> bool:
-    return len({_rank(a) for a in call.args}) == 1
-
-
 def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
     for i in (0, 1):
         x, c = operands[i], call.args[1 - i]
@@ -363,8 +365,9 @@ def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) ->
     x, y = operands[:2]
     if x is None or y is None:
         return None
-    if _same(x, y) and (x.plain or _ranks_agree(call)):
-        return replace(x, ints=again(call, [x.ints, y.ints]))
+    if _same_along(call, x, y):
+        longer = x if _rank(call.args[0]) == _rank(call) else y
+        return replace(longer, ints=again(call, [x.ints, y.ints]))
     if wanted is not None:
         both: list[Affine] | None = [at(v, wanted.scale, wanted.zero, wanted.dtype) for v in (x, y)]
     else:

@@ -195,7 +195,8 @@ def test_a_constant_that_the_scale_of_products_cannot_hold_stays_real() -> None:
 def test_what_is_unknown_is_told_if_asked() -> None:
     x, s = var("x", 4, 3), Var("s", TensorType((), "float32"))
     free = op_call("qnn.dequantize", [x, s, const(0)], out_dtype="float32")
-    many = op_call("qnn.quantize", [real(x, 0.5), const(np.ones(3, "float32")), const(np.zeros(3, "int32"))], axis=1, out_dtype="int8")
+    rows = op_call("qnn.dequantize", [x, channels([1.0, 2.0, 3.0, 4.0]), const(0)], axis=0, out_dtype="float32")
+    many = op_call("qnn.quantize", [rows, channels([1.0, 2.0, 3.0]), const(0)], axis=1, out_dtype="int8")
     for params, body in (([x, s], quantized(op_call("nn.relu", [free]), 0.1)), ([x], many)):
         mod = InferType()(IRModule.from_expr(Function(params, body)))
         assert ops(FakeQuantizationToInteger()(mod)) == ops(mod)
@@ -457,3 +458,47 @@ def test_what_it_makes_is_typed_anew_below_the_result_too() -> None:
     value = np.arange(48, dtype="int8").reshape(1, 3, 4, 4)
     compiled = relay.create_executor("vm", made).evaluate()(value)
     assert compiled.ravel().tolist() == np.asarray(evaluate(made, value)).ravel().tolist()
+
+
+def channels(values: list[float], dtype: str = "float32") -> Expr:
+    return const(np.array(values, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("operator", ["nn.relu", "clip"])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_quantize_with_scales_for_each_channel(dtype: str, operator: str, plain: bool) -> None:
+    x = var("x", 2, 3, 4, 5)
+    scales, zeros = channels([0.5, 0.25, 2.0]), channels([3, -7, 0], "int32")
+    if plain:
+        scales, zeros = const(0.5), const(3)
+    held = op_call("qnn.dequantize", [x, scales, zeros], axis=1, out_dtype="float32")
+    attrs = {"a_min": -2.0, "a_max": 30.0} if operator == "clip" else {}
+    result = op_call(operator, [held], **attrs)
+    zero = channels([0, 0, 0] if dtype == "int32" else [10, 0, 100], "int32")
+    found = in_integers([x], op_call("qnn.quantize", [result, channels([0.75, 0.25, 1.5]), zero], axis=1, out_dtype=dtype))
+    assert not {"qnn.dequantize", "qnn.quantize"} & set(found) and "qnn.requantize" in found
+
+
+def test_a_quantize_with_the_scales_of_what_it_gets_is_nothing() -> None:
+    x, along = var("x", 2, 3, 4), {"axis": -2}
+    numbers = [channels([0.5, 0.25, 2.0]), channels([3, -7, 0], "int32")]
+    held = op_call("qnn.dequantize", [x, *numbers], out_dtype="float32", axis=1)
+    assert in_integers([x], op_call("qnn.quantize", [op_call("nn.relu", [held]), *numbers], out_dtype="int8", **along)) == ["maximum"]
+
+
+def test_a_quantize_with_scales_along_another_axis_stays() -> None:
+    x = var("x", 2, 3, 2)
+    held = op_call("qnn.dequantize", [x, channels([0.5, 0.25, 2.0]), const(0)], out_dtype="float32", axis=1)
+    found = in_integers([x], op_call("qnn.quantize", [held, channels([0.5, 1.0]), const(0)], out_dtype="int8", axis=2))
+    assert found == ["qnn.dequantize", "qnn.quantize"]
+
+
+def test_products_of_each_channel_and_a_bias_of_fewer_dimensions() -> None:
+    x, w, b = var("x", 4, 8), var("w", 6, 8), var("b", 6, dtype="int32")
+    scales = np.linspace(0.01, 0.05, 6).astype("float32")
+    weight = op_call("qnn.dequantize", [w, const(scales), const(0)], axis=0, out_dtype="float32")
+    product = op_call("nn.dense", [real(x, 2.0), weight], units=6)
+    bias = op_call("qnn.dequantize", [b, const(np.float32(2.0) * scales), const(0)], out_dtype="float32")
+    assert in_integers([x, w, b], quantized(op_call("add", [product, bias]), 3.0)) == ["qnn.dense", "add", "qnn.requantize"]
+    assert in_integers([x, w, b], quantized(op_call("add", [bias, product]), 3.0)) == ["qnn.dense", "add", "qnn.requantize"]
