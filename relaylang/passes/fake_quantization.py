@@ -88,10 +88,10 @@ def _quantized(call: Call, x: Affine) -> Expr | None:
         return None
     if call.attrs.out_dtype not in _MADE or not np.all(scale.data > 0) or not np.isfinite(scale.data).all():
         return None
-    numbers = [one(v.data.reshape(-1) if v.data.size > 1 else v.data.reshape(())) for v in (scale, zero)]
-    if not any(v.ndim for v in numbers):
-        return at(x, *numbers, call.attrs.out_dtype).ints
-    found = at_channels(x, *numbers, call.attrs.out_dtype, call.attrs.axis, len(ty.shape))
+    scales, zeros = (one(v.data.reshape(-1) if v.data.size > 1 else v.data.reshape(())) for v in (scale, zero))
+    if not scales.ndim and not zeros.ndim:
+        return at(x, scales, zeros, call.attrs.out_dtype).ints
+    found = at_channels(x, scales, zeros, call.attrs.out_dtype, call.attrs.axis, len(ty.shape))
     return found.ints if found is not None else None
 
 
