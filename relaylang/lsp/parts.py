@@ -6,6 +6,7 @@ own beginning: a change in front of it moves it and nothing more.
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -42,7 +43,7 @@ class Part:
         self.constructors: list[str] = []
         #: an expression follows the definition
         self.has_expression = False
-        self.name_place: Span | None = None
+        self._name_at: tuple[TokenSource, int] | None = None
         #: a function of the type that its header says
         self.header: Function | None = None
         #: what stands for it where its body is not looked at
@@ -81,6 +82,11 @@ class Part:
         """Its nodes by where they begin in it."""
         return by_start([self.function] if self.function is not None else ())
 
+    @property
+    def name_place(self) -> Span | None:
+        """Where its name stands."""
+        return self._name_at[0].offsets(self._name_at[1]) if self._name_at is not None else None
+
     def read(self, known: Known, following: str) -> None:
         """Read it. `following` is the next part's text: errors of syntax may show there only."""
         try:
@@ -110,7 +116,7 @@ class Part:
         self.constructors = list(reader.defined_ctors)
         self.has_expression = expr is not None
         at = reader.own_name
-        self.name_place = reader.place(at) if at is not None else None
+        self._name_at = (source, at) if at is not None else None
 
     def _read_header(self, known: Known) -> None:
         """The function's type, where its header says it and is right."""
@@ -174,6 +180,9 @@ def cut(text: str, name: str) -> tuple[list[Part], bool]:
     if (open_at := source.blank_comments()) is not None:
         source = TokenSource(name, text[:open_at], tables())
         source.blank_comments()
+    alone = _definition_alone(source) if open_at is None else None
+    if alone is not None:
+        return [Part(""), alone], _line_ends(text)
     starts: list[int] = []
     heads: list[list[str]] = []  # the first word of each part and its name
     mentions: list[set[str]] = [set()]
@@ -196,14 +205,40 @@ def cut(text: str, name: str) -> tuple[list[Part], bool]:
         found_names = (found[1] for found in tables().tokens.finditer(text, open_at + 2))
         mentions[-1].update(_name(token) for token in found_names if token[:1] == "@")
     open_string = before[:1] == '"' and tables().kind_of(before) == numbers["BAD"]
-    line = text[text.rfind("\n") + 1 :]
-    closed = open_at is None and not open_string and "//" not in line and "#" not in line
+    closed = open_at is None and not open_string and _line_ends(text)
     begins = [0, *starts, len(text)]
     parts = [Part(text[: begins[1]], mentions=frozenset(mentions[0]))]
     for i, head in enumerate(heads):
         called = head[1] if len(head) > 1 else ""
         parts.append(Part(text[begins[i + 1] : begins[i + 2]], head[0], called, frozenset(mentions[i + 1])))
     return parts, closed
+
+
+#: What may be a word that begins a definition, a string or a comment, a function's name.
+_WORD = re.compile(r"(?<![%@\w])(?:def|type|data|extern)(?!\w)")
+_STRING = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\n]*|#[^\n]*')
+_FUNCTION = re.compile(r'@(?:\w+(?:[./:-]\w+)*|"[^"\\]*(?:\\[\s\S][^"\\]*)*")')
+_MENTION = re.compile(rf"({_FUNCTION.pattern})|{_STRING.pattern}")
+_HEAD = re.compile(rf"def\s+({_FUNCTION.pattern})")
+
+
+def _definition_alone(source: TokenSource) -> Part | None:
+    """The part of a text that is one function and nothing in front of it; None where that takes a closer look.
+
+    Most keystrokes change such a text, which may be long: its tokens are not cut for this.
+    """
+    text = source.scanned
+    head = _HEAD.match(text)
+    if head is None or len(_WORD.findall(text)) != 1 or '"' in _MENTION.sub("", text):
+        return None
+    mentions = {name for name in _MENTION.findall(text) if name}
+    return Part(source.text, "def", _name(head[1]), frozenset(map(_name, mentions)))
+
+
+def _line_ends(text: str) -> bool:
+    """Whether no comment of the last line may swallow what follows."""
+    line = text[text.rfind("\n") + 1 :]
+    return "//" not in line and "#" not in line
 
 
 def _name(token: str) -> str:
