@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from relaylang.byoc.inline import inline_named
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, Let, Var, post_order, rebuilt
 from relaylang.ir.structural import structural_equal
-from relaylang.passes.rewriting import apply_function, retype
+from relaylang.passes.rewriting import retype
 from relaylang.typing import check
 
 define_codes({"R0527": "a partition has no name, or one that another function has"})
@@ -108,34 +109,13 @@ def inline_compiler_functions(mod: IRModule, global_vars: Iterable[GlobalVar | s
 
     Raises `RelayError` (R0527) for a name that is no partition of the module.
     """
-    wanted = {v if isinstance(v, str) else v.name_hint for v in global_vars}
-    bodies: dict[str, Function] = {}
-    for name in sorted(wanted):
+    dropped = set()
+    for name in dict.fromkeys(v if isinstance(v, str) else v.name_hint for v in global_vars):
         func = mod[name] if name in mod else None
         if not isinstance(func, Function) or "Compiler" not in func.attrs:
             raise RelayError(error("R0527", f"@{name} is no partition of the module", func.span if func is not None else None))
-        bodies[name] = _unfolded(func, {})
-    functions = {gv: _unfolded(f, bodies) for gv, f in mod.functions.items() if gv.name_hint not in wanted}
-    result = mod.with_functions(functions)
-    check(result)
-    return result
-
-
-def _unfolded(func: Function, bodies: dict[str, Function]) -> Function:
-    """The function with the calls of these functions unfolded; without any, with those of composites."""
-    done: dict[int, Expr] = {}
-    for node in post_order(func):
-        new = retype(rebuilt(node, done), node)
-        if isinstance(new, Call):
-            callee = new.op
-            if isinstance(callee, Function) and not bodies and "Composite" in callee.attrs:
-                new = apply_function(callee, new.args)
-            elif isinstance(callee, GlobalVar) and callee.name_hint in bodies:
-                new = apply_function(bodies[callee.name_hint], new.args)
-        done[id(node)] = new
-    result = done[id(func)]
-    assert isinstance(result, Function)
-    return result
+        dropped.add(mod.get_global_var(name))
+    return inline_named(mod, dropped)
 
 
 __all__ = ["inline_compiler_functions", "mark_compiler_functions_as_extern", "outline_compiler_functions"]

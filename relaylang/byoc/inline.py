@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, Tuple, TupleGetItem, post_order
 from relaylang.ops.record import Op
-from relaylang.passes.rewriting import copy_with, per_function, rewrite_typed
+from relaylang.passes.rewriting import apply_function, per_function, rewrite_typed
 
 
 def inline_regions(mod: IRModule, compiler: str, unworthy: Callable[[Function], bool]) -> IRModule:
     """A partitioned, typed module without those functions of a compiler that are not worth it; their composites become
     plain calls, too."""
-    dropped = {
-        gv: func for gv, func in mod.functions.items() if func.attrs.get("Compiler") == compiler and unworthy(func)
-    }
+    return inline_named(
+        mod, {gv for gv, func in mod.functions.items() if func.attrs.get("Compiler") == compiler and unworthy(func)}
+    )
+
+
+def inline_named(mod: IRModule, dropped: Set[GlobalVar]) -> IRModule:
+    """A partitioned, typed module without these functions, with what they compute where they were called; their
+    composites become plain calls, too."""
     if not dropped:
         return mod
-    plain = {gv: rewrite_typed(func.body, _without_composites) for gv, func in dropped.items()}
+    bodies = {gv: rewrite_typed(mod.functions[gv], _without_composites) for gv in dropped}
 
     def call(old: Expr, new: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(new.op, GlobalVar) and new.op in dropped:
-            return copy_with(plain[new.op], dict(zip(dropped[new.op].params, new.args)))
+            return apply_function(bodies[new.op], new.args)  # type: ignore[arg-type]
         if isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple):
             return new.tuple_value.fields[new.index]
         return new
@@ -32,7 +37,7 @@ def inline_regions(mod: IRModule, compiler: str, unworthy: Callable[[Function], 
 
 def _without_composites(old: Expr, new: Expr) -> Expr:
     if isinstance(new, Call) and isinstance(new.op, Function) and "Composite" in new.op.attrs:
-        return copy_with(new.op.body, dict(zip(new.op.params, new.args)))
+        return apply_function(new.op, new.args)
     return new
 
 
@@ -41,4 +46,4 @@ def calls_one_of(func: Function, names: frozenset[str]) -> bool:
     return any(isinstance(n, Call) and isinstance(n.op, Op) and n.op.name in names for n in post_order(func))
 
 
-__all__ = ["calls_one_of", "inline_regions"]
+__all__ = ["calls_one_of", "inline_named", "inline_regions"]

@@ -92,6 +92,10 @@ def test_partitions_that_are_given_up(partitioned: IRModule) -> None:
     np.testing.assert_allclose(evaluate(flat, X), evaluate(parse(TEXT).module, X), rtol=1e-6)
 
 
+def test_nothing_to_give_up_changes_nothing(partitioned: IRModule) -> None:
+    assert structural_equal(InlineCompilerFunctionsBoundTo([])(partitioned), partitioned)
+
+
 @pytest.mark.parametrize("name", ["main", "nothing"])
 def test_what_is_no_partition(partitioned: IRModule, name: str) -> None:
     with pytest.raises(RelayError, match=f"@{name} is no partition"):
