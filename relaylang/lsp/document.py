@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
-from relaylang.lsp.parts import TYPES, Known, Part, cut
+from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
 from relaylang.typing import Checker
-from relaylang.typing.rest import declares_its_type, known_by_header
+from relaylang.typing.rest import declares_its_type, known_by_header, reached, stand_ins
 
 _IMPORT = re.compile(r"^[ \t]*import\b", re.M)
 
@@ -42,7 +42,7 @@ class Document:
         self._place()
         self._read_types()
         self.known.functions = {name: GlobalVar(name) for name in self.first}
-        self._read(range(len(self.parts)))
+        self._read(range(len(self.parts) - 1, -1, -1))  # the last one first: it says whether this is a module alone
         wanted = self._wanted()
         functions = {self.known.functions[name]: function for name, function in wanted.items()}
         self.checker = Checker(IRModule(functions, self.known.types.type_definitions))
@@ -171,47 +171,30 @@ class Document:
     def _wanted(self) -> dict[str, Function]:
         """The functions to check. Of one in which something is wrong, and of one that uses such a one, what its header
         says; nothing where that does not say its type."""
-        wanted = {}
-        away = []
-        for name, part in self.first.items():
-            if part.function is not None:
-                wanted[name] = part.function
-            else:
-                away.append(name)
-        if not away:
-            return wanted
+        wrong = [name for name, part in self.first.items() if part.function is None]
         users: dict[str, list[str]] = {}
-        for name, part in self.first.items():
+        for name, part in self.first.items() if wrong else ():
             for used in part.mentions:
                 users.setdefault(used, []).append(name)
-        seen = set(away)
-        while away:
-            name = away.pop()
-            part = self.first[name]
-            if part.function is not None:
-                del wanted[name]
-                if part.header is None and declares_its_type(part.function):
-                    part.header = part.function
-            if part.header is not None:
-                if part.known_by_header is None:
-                    part.known_by_header = known_by_header(self.known.functions[name], part.header)
-                wanted[name] = part.known_by_header
-                continue
-            for user in users.get(name, ()):
-                if user not in seen:
-                    seen.add(user)
-                    away.append(user)
-        return wanted
+        away = stand_ins(wrong, users, self._header)
+        kept = {name: away[name] if name in away else part.function for name, part in self.first.items()}
+        return {name: function for name, function in kept.items() if function is not None}
+
+    def _header(self, name: str) -> Function | None:
+        """What stands for a function that is not looked at: the same one every time."""
+        part = self.first[name]
+        if part.header is None and part.function is not None and declares_its_type(part.function):
+            part.header = part.function
+        if part.header is not None and part.known_by_header is None:
+            part.known_by_header = known_by_header(self.known.functions[name], part.header)
+        return part.known_by_header
 
     def _unheard(self) -> set[str]:
         """The functions that are used where something is wrong: they may know their types by that use."""
-        found: set[str] = set()
-        todo = [part for part in self.parts if not part.sound]
-        while todo:
-            new = [name for name in todo.pop().mentions if name not in found and name in self.first]
-            found.update(new)
-            todo += [self.first[name] for name in new]
-        return found
+        wrong = [part for part in self.parts if not part.sound]
+        uses = {name: part.mentions for name, part in self.first.items()} if wrong else {}
+        mentioned = {name for part in wrong for name in part.mentions}
+        return mentioned | reached(mentioned, uses)
 
     def _say(self) -> None:
         said = [d for part in self.parts for d in part.said]
@@ -257,6 +240,8 @@ def _misses(part: Part) -> bool:
 
 
 def _refuse(text: str) -> None:
+    if not begins_definitions(text):
+        raise NotByParts
     if "#[metadata]" in text or ("import" in text and _IMPORT.search(text)):
         raise NotByParts
 

@@ -222,6 +222,11 @@ _MENTION = re.compile(rf"({_FUNCTION.pattern})|{_STRING.pattern}")
 _HEAD = re.compile(rf"def\s+({_FUNCTION.pattern})")
 
 
+def begins_definitions(text: str) -> bool:
+    """Whether there may be a definition in a text."""
+    return _WORD.search(text) is not None
+
+
 def _definition_alone(source: TokenSource) -> Part | None:
     """The part of a text that is one function and nothing in front of it; None where that takes a closer look.
 
@@ -246,4 +251,4 @@ def _name(token: str) -> str:
     return string(token) if token[:1] == '"' else token
 
 
-__all__ = ["TYPES", "Known", "Part", "PartReader", "cut"]
+__all__ = ["TYPES", "Known", "Part", "PartReader", "begins_definitions", "cut"]

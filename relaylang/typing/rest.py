@@ -6,11 +6,14 @@ checked against that; where it does not, they are left out as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir import Call, Function, GlobalVar, IncompleteType, IRModule, post_order
 from relaylang.typing import infer
+
+_K = TypeVar("_K", bound=Hashable)
 
 
 def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -28,32 +31,55 @@ def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic
         if not inside:
             return []
         broken.setdefault(inside[0], []).append(place)
+    names = {var: [n for n in post_order(f) if isinstance(n, GlobalVar)] for var, f in functions.items()}
     users: dict[GlobalVar, list[GlobalVar]] = {}
-    for var, function in functions.items():
-        if var in broken:
-            continue
-        for node in post_order(function):
-            if isinstance(node, GlobalVar):
-                if node not in functions:
-                    broken.setdefault(var, [])
-                users.setdefault(node, []).append(var)
-    kept = dict(module.functions)
-    away = list(broken)
-    seen = set(away)
-    while away:
-        var = away.pop()
+    for var, used in names.items():
+        for node in used:
+            if node not in functions:
+                broken.setdefault(var, [])
+            users.setdefault(node, []).append(var)
+
+    def header(var: GlobalVar) -> Function | None:
         function = functions[var]
-        del kept[var]
-        if _declared(function, broken.get(var, ())):
-            kept[var] = known_by_header(var, function)
-            continue
-        for user in users.get(var, ()):
-            if user not in seen:
-                seen.add(user)
-                away.append(user)
-    # a type that is not known may have been said where something is wrong
-    said = infer(IRModule(kept, module.type_definitions, module.attrs))
-    return [d for d in said if d.severity != "note" and d.code != "R0304"]
+        return known_by_header(var, function) if _declared(function, broken.get(var, ())) else None
+
+    away = stand_ins(broken, users, header)
+    kept = {var: away.get(var, function) for var, function in module.functions.items()}
+    found = {var: function for var, function in kept.items() if function is not None}
+    said = infer(IRModule(found, module.type_definitions, module.attrs))
+    unheard = [span for var in reached(broken, names) if (span := functions[var].span if var in functions else None)]
+    return [
+        d for d in said
+        if d.severity != "note" and not (d.code == "R0304" and any(s.start <= _place(d) < s.end for s in unheard))
+    ]  # fmt: skip
+
+
+def stand_ins(
+    wrong: Iterable[_K], users: Mapping[_K, Iterable[_K]], header: Callable[[_K], Function | None]
+) -> dict[_K, Function | None]:
+    """What is checked in place of functions in which something is wrong, and of those that use one whose type is not known:
+    what `header` gives for them, or nothing (None)."""
+    found: dict[_K, Function | None] = {}
+    away = list(wrong)
+    while away:
+        name = away.pop()
+        if name not in found:
+            found[name] = header(name)
+            if found[name] is None:
+                away += users.get(name, ())
+    return found
+
+
+def reached(start: Iterable[_K], uses: Mapping[_K, Iterable[_K]]) -> set[_K]:
+    """What is used by these, directly or through others: a function that leaves its type open may know it by that use,
+    and what is not known of it is not told while something is wrong there."""
+    found: set[_K] = set()
+    todo = list(start)
+    while todo:
+        new = [name for name in uses.get(todo.pop(), ()) if name not in found]
+        found.update(new)
+        todo += new
+    return found
 
 
 def known_by_header(var: GlobalVar, function: Function) -> Function:

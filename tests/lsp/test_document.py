@@ -1,8 +1,12 @@
-"""A text that is read by parts: the same is said of it as if it had been read anew."""
+"""A text that is read by parts: the same is said of it as if it had been read anew.
+
+`python -m tests.lsp.test_document FIRST COUNT` tries the seeds from FIRST on, twelve edits each.
+"""
 
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -182,3 +186,11 @@ def test_comments_that_reach_further(before: str, after: str) -> None:
     document = Document(before, "net.relay").changed(after)
     assert told(document.diagnostics) == told(Document(after, "net.relay").diagnostics)
     assert [part.text for part in document.parts] == [part.text for part in Document(after, "net.relay").parts]
+
+
+if __name__ == "__main__":
+    begin, count = map(int, sys.argv[1:])
+    for number in range(begin, begin + count):
+        print(f"seed {number}", end="\r", flush=True)
+        test_edits_say_what_reading_anew_says(number)
+    print(f"{12 * count} edits, no difference")

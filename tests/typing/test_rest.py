@@ -46,6 +46,12 @@ def test_what_depends_on_a_result_that_is_not_known_is_left_out() -> None:
     assert len(rest(text + "\ndef @d() { 1 + 1f }")) == 1
 
 
+def test_a_type_that_a_wrong_function_may_say_is_not_missed_elsewhere() -> None:
+    wrong = "def @a(%x: Tensor[(2), float32]) { nn.softmax(@b(%x), axes=1) }\n"
+    assert rest(wrong + "def @b(%y) { @c(%y) }\ndef @c(%z) { %z }") == []
+    assert rest(wrong + "def @b(%y) { %y }\ndef @d(%z) { %z }") == ["3 R0304 the type of `%z` is not known"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
