@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from relaylang.ir import Call, Constant, Expr, GlobalVar, IRModule, Tuple, TupleGetItem, children, post_order
+from relaylang.ops import get
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import call_graph, recursive_functions
 
@@ -41,7 +42,8 @@ class CallGraph:
     def print_var(self, var: GlobalVar | str) -> str:
         """A function and those that it calls, a line each: `@f: 2` is two calls of @f."""
         gv = self._var(var)
-        lines = [f"@{gv.name_hint}: named {self.ref_count(gv)} times{', recursive' * self.is_recursive(gv)}"]
+        count = self.ref_count(gv)
+        lines = [f"@{gv.name_hint}: named {count} time{'s' * (count != 1)}{', recursive' * self.is_recursive(gv)}"]
         return "\n".join([*lines, *(f"  calls @{callee.name_hint}: {count}" for callee, count in self.calls[gv].items())])
 
     def __str__(self) -> str:
@@ -49,9 +51,12 @@ class CallGraph:
 
 
 def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str]) -> int:
-    """How many calls of these operators the longest way through an expression (a module's @main) has."""
+    """How many calls of these operators the longest way through an expression (a module's @main) has.
+
+    Raises `KeyError` for a name that is no operator's.
+    """
     root = expr["main"] if isinstance(expr, IRModule) else expr
-    names = set(valid_ops)
+    names = {get(name).name for name in valid_ops}
     depth: dict[int, int] = {}
     for node in post_order(root):
         own = isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in names

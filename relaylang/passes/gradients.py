@@ -171,33 +171,30 @@ def _dense(call: Call, grad: Expr) -> Grads:
     return [d_data, _of("nn.dense", _turned(flat_grad), _turned(_flat(data)))]
 
 
-def _batch_product(call: Call, grad: Expr) -> Grads:
+def _product(name: str, call: Call, grad: Expr) -> Grads:
+    """Of a product of matrices whose sides may be transposed."""
     x, y = call.args
     ta, tb = call.attrs.transpose_a, call.attrs.transpose_b
 
     def product(a: Expr, b: Expr, turn_a: bool, turn_b: bool) -> Expr:
-        return _of("nn.batch_matmul", a, b, transpose_a=turn_a, transpose_b=turn_b)
+        return _of(name, a, b, transpose_a=turn_a, transpose_b=turn_b)
 
     dx = product(y, grad, tb, True) if ta else product(grad, y, False, not tb)
     dy = product(grad, x, True, ta) if tb else product(x, grad, not ta, False)
-    return [_batches(dx, x), _batches(dy, y)]
+    return [dx, dy]
+
+
+def _matmul(call: Call, grad: Expr) -> Grads:
+    return _product("nn.matmul", call, grad)
+
+
+def _batch_product(call: Call, grad: Expr) -> Grads:
+    return [_batches(part, side) for part, side in zip(_product("nn.batch_matmul", call, grad), call.args)]
 
 
 def _batches(grad: Expr, operand: Expr) -> Expr:
     shape = static_shape(operand.checked_type)
     return _of("sum", grad, axis=[0], keepdims=True) if shape is not None and shape[0] == 1 else grad
-
-
-def _matmul(call: Call, grad: Expr) -> Grads:
-    x, y = call.args
-    ta, tb = call.attrs.transpose_a, call.attrs.transpose_b
-
-    def product(a: Expr, b: Expr, turn_a: bool, turn_b: bool) -> Expr:
-        return _of("nn.matmul", a, b, transpose_a=turn_a, transpose_b=turn_b)
-
-    dx = product(y, grad, tb, True) if ta else product(grad, y, False, not tb)
-    dy = product(grad, x, True, ta) if tb else product(x, grad, not ta, False)
-    return [dx, dy]
 
 
 def _conv2d(call: Call, grad: Expr) -> Grads:

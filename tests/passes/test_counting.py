@@ -32,6 +32,8 @@ def test_layers_are_those_of_the_longest_way() -> None:
     assert count_layers(expr, ["nn.dense"]) == 2
     assert count_layers(expr, ["nn.dense", "nn.relu", "add"]) == 4
     assert count_layers(IRModule.from_expr(expr), ["nn.conv2d"]) == 0
+    with pytest.raises(KeyError):
+        count_layers(expr, ["nn.conv"])
 
 
 def test_layers_of_a_long_chain() -> None:
