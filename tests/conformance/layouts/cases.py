@@ -20,8 +20,6 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.record import Op
-from relaylang.passes.alter_op_layout import _block
-from relaylang.passes.layouts.conversions import is_depthwise
 from relaylang.passes.layouts.rules_tensor import BINARY
 from relaylang.transform import (
     AlterOpLayout,
@@ -33,6 +31,7 @@ from relaylang.transform import (
     SimplifyInference,
     TempOpAttr,
 )
+from tests.conformance.blocks import in_blocks
 
 #: What is asked for: the most channels in a block, for AlterOpLayout; or the layouts, for ConvertLayout.
 HOW: dict[str, Any] = {
@@ -181,23 +180,6 @@ def cases(networks: dict[str, str]) -> dict[str, tuple[str, Any]]:
     return found | {f"{name}, {what}": (text, how) for name, text in WIDE.items() for what, how in OTHERS.items()}
 
 
-def in_blocks(most: int) -> Any:
-    def alter(attrs: Any, inputs: list[Expr], tinfos: list[Any], out_type: Any) -> Any:
-        if attrs.data_layout != "NCHW" or attrs.kernel_layout != "OIHW":
-            return None
-        made = tinfos[1].shape[0]
-        out = _block(made, most)
-        of = _block(tinfos[0].shape[1], out)
-        new = {**attrs, "channels": made, "data_layout": f"NCHW{of}c", "out_layout": f"NCHW{out}c"}
-        if attrs.groups == 1:
-            return relay.nn.contrib_conv2d_nchwc(*inputs, **{**new, "kernel_layout": f"OIHW{of}i{out}o"})
-        if is_depthwise(attrs, tinfos[0].shape, tinfos[1].shape):
-            return relay.nn.contrib_depthwise_conv2d_nchwc(*inputs, **{**new, "kernel_layout": f"OIHW1i{out}o"})
-        return None
-
-    return alter
-
-
 def read(text: str) -> IRModule:
     found = relay.parse(text)
     return getattr(found, "module", found)
@@ -208,7 +190,7 @@ def ours(text: str, how: Any) -> IRModule:
     with PassContext(opt_level=3):
         mod = Sequential([InferType(), SimplifyInference(), CanonicalizeOps()])(read(text))
         if isinstance(how, list):
-            with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(how[0])):
+            with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(relay, how[0])):
                 return Sequential([AlterOpLayout(), InferType()])(mod)
         return Sequential([ConvertLayout(how), InferType()])(mod)
 

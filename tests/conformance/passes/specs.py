@@ -22,13 +22,14 @@ from relaylang.transform import (
     PartitionGraph,
     PassContext,
     Sequential,
+    TempOpAttr,
     gradient,
     parse_passes,
     to_cps,
     un_cps,
 )
 from relaylang.typing import check
-from tests.conformance.layouts.cases import TempOpAttr, in_blocks
+from tests.conformance.blocks import in_blocks
 from tests.conformance.passes import networks, quantized
 from tests.conformance.passes.functional import Functional
 from tests.passes.programs import Programs
@@ -142,7 +143,7 @@ def merged(target: str) -> Callable[[IRModule], IRModule]:
 
 
 def blocks_of_4(mod: IRModule) -> IRModule:
-    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(4)):
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(relay, 4)):
         return AlterOpLayout()(InferType()(mod))
 
 
@@ -247,7 +248,7 @@ SPECS: list[Spec] = [
     Spec("Legalize", "test_rule('TestLegalize')", passes("Legalize('TestLegalize')"), ("images", "dense", "control")),
     named("QnnCanonicalizeOps", "qnn", "layers", theirs="here(relay.qnn.transform.CanonicalizeOps())"),
     Spec("qnn.Legalize", "here(relay.qnn.transform.Legalize())", passes("Legalize('FTVMQnnLegalize')"), ("qnn", "layers")),
-    Spec("AlterOpLayout, blocks of 4", "here(in_blocks(4))", blocks_of_4, ("images", "scaled images"),
+    Spec("AlterOpLayout, blocks of 4", "here(channels_in_blocks(4))", blocks_of_4, ("images", "scaled images"),
          prepare="SimplifyInference,CanonicalizeOps"),
     named("FakeQuantizationToInteger", "fake", keeps=False),
     named("FakeQuantizationToInteger(use_qat=True)", "fake", keeps=False),

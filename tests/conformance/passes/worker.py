@@ -11,11 +11,14 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 import tvm
 import x86  # noqa: F401
+from blocks import in_blocks
 from tvm import relay, tir
 
 LIMIT = 120  # seconds for one program
@@ -392,31 +395,13 @@ def here(run):
     return targeted
 
 
-def in_blocks(most):
+def channels_in_blocks(most):
     """AlterOpLayout with convolutions whose channels are in blocks of at most so many."""
-
-    def largest(extent):
-        return next(n for n in range(min(extent, most), 0, -1) if extent % n == 0)
-
-    def alter(attrs, inputs, tinfos, out_type):
-        if attrs["data_layout"] != "NCHW" or attrs["kernel_layout"] != "OIHW":
-            return None
-        channels, made, groups = int(tinfos[0].shape[1]), int(tinfos[1].shape[0]), int(attrs["groups"])
-        new = {name: attrs[name] for name in attrs.keys()}
-        out = largest(made)
-        of = next(n for n in range(min(channels, out), 0, -1) if channels % n == 0)
-        new.update(channels=made, data_layout=f"NCHW{of}c", kernel_layout=f"OIHW{of}i{out}o", out_layout=f"NCHW{out}c")
-        if groups == 1:
-            return relay.nn.contrib_conv2d_nchwc(*inputs, **new)
-        if groups == channels == made:
-            new.update(kernel_layout=f"OIHW1i{out}o")
-            return relay.nn.contrib_depthwise_conv2d_nchwc(*inputs, **new)
-        return None
 
     def run(mod):
         from tvm.relay.testing.temp_op_attr import TempOpAttr
 
-        with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", alter):
+        with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks(relay, most)):
             return relay.transform.AlterOpLayout()(mod)
 
     return run
@@ -437,7 +422,7 @@ def toy_table():
 NAMES = {
     "relay": relay, "transform": relay.transform, "tvm": tvm, "cps": cps, "gradient": gradient, "table": table,
     "defunctionalize": defunctionalize, "test_rule": test_rule, "here": here,
-    "in_blocks": in_blocks, "partition": partition, "toy_table": toy_table,
+    "channels_in_blocks": channels_in_blocks, "partition": partition, "toy_table": toy_table,
 }  # fmt: skip
 
 
@@ -473,7 +458,7 @@ def cases(mod):
     return found
 
 
-def in_blocks(func):
+def is_basic(func):
     """TVM says no by an error."""
     try:
         return bool(relay.analysis.check_basic_block_normal_form(func))
@@ -528,7 +513,7 @@ ANALYSES = {
     "extract_fused_functions": fused,
     "call_graph": graph,
     "check_constant": lambda mod: [bool(relay.analysis.check_constant(mod[gv].body)) for gv in names(mod)],
-    "check_basic_block_normal_form": lambda mod: [in_blocks(mod[gv]) for gv in names(mod)],
+    "check_basic_block_normal_form": lambda mod: [is_basic(mod[gv]) for gv in names(mod)],
 }
 
 
