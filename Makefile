@@ -41,6 +41,7 @@ conformance: setup
 	@$(BIN)/python -m tests.conformance.record
 
 pass-conformance: setup
+	@$(BIN)/python -m tests.conformance.layouts.record
 	@$(BIN)/python -m tests.conformance.passes.record
 
 docs: setup

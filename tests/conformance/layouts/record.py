@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from relaylang.diagnostics import RelayError
@@ -26,6 +27,8 @@ def networks() -> dict[str, str]:
 
 
 def main() -> None:
+    if not os.environ.get("RELAY_ORACLE"):
+        sys.exit("RELAY_ORACLE names no Python with TVM")
     asked = json.dumps(cases(networks()))
     done = subprocess.run(
         [os.environ["RELAY_ORACLE"], str(HERE / "worker.py"), str(SHARED / "oracle")],
