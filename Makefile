@@ -5,11 +5,14 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
+.PHONY: bare sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
 	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
+	@echo "make sweeps      the long searches for differences that make test leaves out"
+	@echo "make test-all    make test, then make sweeps"
+	@echo "make bare        make demo and make test in a bare Debian (SUITE=, needs root and debootstrap)"
 	@echo "make lint        ruff and mypy on the installed package"
 	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
 	@echo "make pass-conformance compare every pass and analysis with TVM's (RELAY_ORACLE=PYTHON that has TVM; some twenty minutes)"
@@ -27,7 +30,15 @@ demo: setup
 	@$(BIN)/python scripts/demo.py
 
 test: setup
-	@$(BIN)/pytest -n $(JOBS) $(TESTS)
+	@$(BIN)/pytest -n $(JOBS) -m "not sweep" $(TESTS)
+
+sweeps: setup
+	@$(BIN)/pytest -n $(JOBS) -m sweep $(TESTS)
+
+test-all: test sweeps
+
+bare:
+	@scripts/bare.sh
 
 lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'

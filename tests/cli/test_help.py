@@ -40,7 +40,9 @@ OTHER = {"match": {1}, "fmt": {0, 1}}
 
 
 def elsewhere(line: str) -> bool:
-    """Whether an example takes what this machine or a test has not: a server's client, a shell, another compiler."""
+    """Whether an example needs a server's client, a shell, or a program that is not on this machine."""
+    if ".svg" in line and shutil.which("dot") is None:
+        return True
     return line.startswith(("relay lsp", "relay repl", "source ", "D=", "relay doctor")) or any(
         word in line for word in ("clang", "accelerator=", "| dot", "| less", "| source")
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import math
 import os
 import re
 import shlex
@@ -29,7 +30,9 @@ from relaylang.typing import infer
 
 _FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
 _SETUP = re.compile(r"<!-- setup\n(.*?)-->", re.S)
-_LONG = re.compile(r"\d+\.\d{5,}")
+#: A float whose last digits hang on the order of a sum, with the blanks that align it in numpy's rows.
+_LONG = re.compile(r" *(-?\d+\.\d{5,}(?:e[-+]?\d+)?) ?")
+_FLOAT = r" *(-?\d+\.\d+(?:e[-+]?\d+)?) *"
 _FILE = re.compile(r"<!-- file: (\S+) -->\n$")
 
 
@@ -122,10 +125,24 @@ def _pipeline(command: str) -> list[list[str]]:
 
 
 def fits(wanted: str, printed: str) -> bool:
-    """Whether a text is what the page shows; `...` is anything within a line, and long fractions count four digits."""
-    wanted, printed = (_LONG.sub(lambda m: f"{float(m[0]):.4f}", s) for s in (wanted, printed))
-    pattern = re.escape(wanted).replace(r"\.\.\.", r"[^\n]*")
-    return re.fullmatch(pattern, printed) is not None
+    """Whether a text is what the page shows.
+
+    `...` is anything within a line. Floats with five or more fractional digits are compared as numbers, to 1e-5 of
+    their size: processors and versions of numpy add in different orders, and print as many digits as a sum needs.
+    """
+    parts = _LONG.split(wanted)  # text, number, text, number, ..., text
+    texts = (re.escape(text).replace(r"\.\.\.", r"[^\n]*") for text in parts[::2])
+    found = re.fullmatch(_FLOAT.join(texts), printed)
+    return found is not None and all(
+        math.isclose(float(a), float(b), rel_tol=1e-5, abs_tol=1e-9) for a, b in zip(parts[1::2], found.groups())
+    )
+
+
+class _Numbers(doctest.OutputChecker):
+    """What a Python session prints, with floats compared as numbers."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        return super().check_output(want, got, optionflags) or fits(want, got)
 
 
 def run_page(path: Path, update: bool = False) -> list[str]:
@@ -173,7 +190,7 @@ def _session(text: str, names: dict[str, Any], where: str) -> list[str]:
     """Run an interactive session of Python."""
     said: list[str] = []
     test = doctest.DocTestParser().get_doctest(text, names, where, where, 0)
-    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    doctest.DocTestRunner(_Numbers(), verbose=False).run(test, out=said.append)
     return ["".join(said)] if said else []
 
 
