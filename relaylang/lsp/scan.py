@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
+from relaylang.syntax.tokens import comment_end
 
 _TOKEN = re.compile(
     r"""(?P<meta>\#\[metadata\][\s\S]*)|(?P<header>\#\[[^\]\n]*\])
@@ -121,6 +122,9 @@ class Scan:
                 elif kind == "local" and text[1:2] != '"' and text not in long and _DIVIDES.search(text):
                     text = _known_part(text, long)
                     at = start + len(text)  # the rest is something else
+                elif kind == "comment" and text.find("/*", 2) >= 0 and text[1] == "*":
+                    at = comment_end(self.text, start, len(self.text)) or len(self.text)
+                    text = self.text[start:at]
                 out.append(Token(kind, text, start))
                 if at >= 0:
                     break

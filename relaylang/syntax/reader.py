@@ -24,7 +24,7 @@ from relaylang.syntax.build import Builder
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
-from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.tokens import OpenComment, TokenSource
 from relaylang.syntax.values import string
 
 
@@ -81,7 +81,7 @@ def tables() -> Tables:
     return Tables(data, actions)
 
 
-def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource, names_split: bool) -> AnyValue:
+def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) -> AnyValue:
     """Shift and reduce. Returns the value of the whole text; raises `SyntaxStop` at a token that cannot follow."""
     row = tab.start
     rows = [row]
@@ -108,12 +108,12 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource, 
                 if term == number["COMMENT"]:
                     break
                 if term == number["DASHED"]:
-                    if not names_split:
+                    if not source.names_split:
                         raise _Again
                     term = number["LOCAL"]
                     a = row[term]
                     continue
-                if tok == "/*" and term == number["BAD"]:
+                if tok == "/*" and not source.blanked:
                     raise _Again
                 # a statement may end with its line
                 if held is None and row[semicolon] is not None and (tok in ("", "}") or source.newline_before(i)):
@@ -218,12 +218,11 @@ def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -
     """
     tab = source.tables
     tokens = source.tokens()
-    blanked = split = False
     while True:
         builder = reader(tokens)
         try:
             with gc_paused():
-                value = _run(tab, tokens, builder, source, split)
+                value = _run(tab, tokens, builder, source)
             builder.finish()
             try:
                 builder.said.raise_errors()
@@ -232,24 +231,21 @@ def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -
                 raise
             return builder, value, source
         except _Again:
-            if blanked:
-                tokens, split = source.split_dashes(tokens), True
-            else:
-                open_at = source.blank_comments()
-                tokens, blanked = source.tokens(), True
-                if open_at is not None:
-                    span = Span(source.plain, open_at, open_at + 2)
-                    raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
+            try:
+                tokens = source.cut_anew(tokens)
+            except OpenComment as comment:
+                span = Span(source.plain, comment.at, comment.at + 2)
+                raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
         except SyntaxStop as stop:
             from relaylang.syntax.recover import syntax_errors
 
-            def again(kept: list[str], left_out: Mapping[str, int], split: bool = split) -> list[Diagnostic]:
+            def again(kept: list[str], left_out: Mapping[str, int]) -> list[Diagnostic]:
                 rest = reader(kept)
                 for name, at in left_out.items():
                     known = rest.defined_globals if name[:1] == "@" else rest.defined_types
                     known[string(name[1:]) if name[1:2] == '"' else name.removeprefix("@")] = at
                 try:
-                    _run(tab, kept, rest, source, split)
+                    _run(tab, kept, rest, source)
                     rest.finish()
                 except (SyntaxStop, _Again):
                     return []
@@ -286,7 +282,7 @@ def _type_of(text: str, scope: Builder) -> Type | None:
     inner = Builder(source, source.tokens())
     inner.global_types, inner.type_vars = dict(scope.global_types), dict(scope.type_vars)
     try:
-        _run(tab, inner.tokens, inner, source, False)
+        _run(tab, inner.tokens, inner, source)
     except (SyntaxStop, _Again):
         return None
     if inner.said.errors or not inner.free_vars:
@@ -386,20 +382,15 @@ def is_complete(text: str) -> bool:
     tab = tables()
     source = TokenSource("<input>", text, tab)
     tokens = source.tokens()
-    split = False
     while True:
         try:
-            _run(tab, tokens, Reader(source, tokens), source, split)
+            _run(tab, tokens, Reader(source, tokens), source)
             return True
         except _Again:
-            if source.scanned is not source.text:
-                tokens, split = source.split_dashes(tokens), True
-                continue
-            if source.blank_comments() is not None:
+            try:
+                tokens = source.cut_anew(tokens)
+            except OpenComment:
                 return False
-            if source.scanned is source.text:
-                tokens, split = source.split_dashes(tokens), True
-            tokens = tokens if split else source.tokens()
         except SyntaxStop as stop:
             token = tokens[stop.at]
             return token != "" and not (token[0] == '"' and tab.kind_of(token) == tab.numbers["BAD"])

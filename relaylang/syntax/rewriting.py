@@ -234,16 +234,11 @@ def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Re
     tab = _tables()
     source = TokenSource(name, text, tab)
     tokens = source.tokens()
-    blanked = split = False
     while True:
         builder = Rewritings(source, tokens, module, None, None)
         try:
             with gc_paused():
-                _run(tab, tokens, builder, source, split)
+                _run(tab, tokens, builder, source)
             return builder, source
         except _Again:
-            if blanked:
-                tokens, split = source.split_dashes(tokens), True
-            else:
-                source.blank_comments()
-                tokens, blanked = source.tokens(), True
+            tokens = source.cut_anew(tokens)

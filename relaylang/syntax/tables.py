@@ -180,7 +180,7 @@ class Tables:
         regexps.sort(key=lambda t: -t[4])
         signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
         whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
-        comment = r"/\*[^*/]*(?:/(?!\*)[^*/]*)*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
+        comment = r"/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
         # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
         kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])

@@ -26,6 +26,26 @@ def metadata_start(text: str) -> int:
     return found.start() if found else len(text)
 
 
+def comment_end(text: str, start: int, end: int) -> int | None:
+    """Where the comment ends that begins at `start`, with those inside it, or None where nothing closes it before `end`."""
+    at, depth = start + 2, 1
+    while depth:
+        mark = _IN_COMMENT.search(text, at, end)
+        if mark is None:
+            return None
+        depth += 1 if mark.group() == "/*" else -1
+        at = mark.end()
+    return at
+
+
+class OpenComment(Exception):
+    """A comment that nothing closes begins at offset `at`."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        super().__init__(at)
+
+
 class TokenSource(SourceFile):
     """A text whose positions are token numbers. A span's `last` is its last token, not the one behind it."""
 
@@ -38,6 +58,8 @@ class TokenSource(SourceFile):
         self.end = metadata_start(text)
         self.scanned = text
         self.splits: dict[int, tuple[int, ...]] = {}
+        #: What has been done to the text that is done once: its nested comments blanked, its subtractions split.
+        self.blanked = self.names_split = False
         self._places: tuple[list[int], list[int]] | None = None
         #: The same text with plain offsets, for places inside tokens.
         self.plain = SourceFile(name, text)
@@ -88,6 +110,7 @@ class TokenSource(SourceFile):
         """Put blanks in place of comments, so that nested ones are gone. Returns where one begins that never ends."""
         text, out, at = self.text, [], self.begin
         done = 0
+        self.blanked = True
         while True:
             found = _IN_TEXT.search(text, at, self.end)
             if found is None:
@@ -95,13 +118,11 @@ class TokenSource(SourceFile):
             at = found.end()
             if found.group() != "/*":
                 continue
-            start, depth = found.start(), 1
-            while depth:
-                mark = _IN_COMMENT.search(text, at, self.end)
-                if mark is None:
-                    return start
-                depth += 1 if mark.group() == "/*" else -1
-                at = mark.end()
+            start = found.start()
+            closed = comment_end(text, start, self.end)
+            if closed is None:
+                return start
+            at = closed
             if text.find("/*", start + 2, at) < 0 and text.startswith(("/* ty=", "/* span="), start):
                 continue
             lines = text.count("\n", start, at)
@@ -111,11 +132,25 @@ class TokenSource(SourceFile):
         self._places = None
         return None
 
+    def cut_anew(self, tokens: list[str]) -> list[str]:
+        """The tokens once more, with what has not been tried yet: without nested comments, then with subtractions.
+
+        Raises `OpenComment`. Each of the two happens once, so that a reading is begun three times at most.
+        """
+        if not self.blanked:
+            open_at = self.blank_comments()
+            if open_at is not None:
+                raise OpenComment(open_at)
+            return self.tokens()
+        assert not self.names_split
+        return self.split_dashes(tokens)
+
     def split_dashes(self, tokens: list[str]) -> list[str]:
         """Tell subtractions (`%n-1`) from names with dashes (`%layer-1`): a name is what the text binds somewhere.
 
         Returns the tokens with the subtractions cut into three and remembers where.
         """
+        self.names_split = True
         kind_of, numbers = self.tables.kind_of, self.tables.numbers
         dashed = numbers["DASHED"]
         bound: set[str] = set()
