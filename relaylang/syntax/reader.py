@@ -139,7 +139,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                         if act is not None:
                             val = act(builder, val, first, i)
                 else:
-                    last = i - 1
+                    last = i - 1 if held is None else i  # an inserted `;` has the number of the token in front of it
                     if n == 1:
                         rows.pop()
                         first = pos.pop()

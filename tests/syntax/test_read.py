@@ -34,9 +34,11 @@ from relaylang.ir import (
     TypeCall,
     Var,
     scalar_type,
+    structural_equal,
 )
 from relaylang.ops import OPS
 from relaylang.syntax import fromtext, is_complete, parse, parse_expr, parse_type
+from relaylang.syntax.format import format_text
 
 LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
 
@@ -238,6 +240,15 @@ def test_statements_end_with_their_line() -> None:
     assert isinstance(expr, Let)
     with pytest.raises(RelayError):
         parse_expr("%0 = add(%x, 1) %0")
+
+
+def test_a_statement_that_ends_with_its_line_ends_with_its_last_token() -> None:
+    for text, meant in (("-1\n%x", "-1; %x"), ("%0 = 1\n-1\n%0", "%0 = 1; -1; %0")):
+        assert structural_equal(parse_expr(text), parse_expr(meant), map_free_vars=True)
+        assert format_text(text).split() == meant.split()
+    text = "let %a = add(%x,\n %y)\nlet %b = (%a)\n%b"
+    whole = parse_expr(text)
+    assert [str(let.value.span.text) for let in (whole, whole.body)] == ["add(%x,\n %y)", "%a"]
 
 
 def test_declared_free_variables() -> None:
