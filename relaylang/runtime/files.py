@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,20 +26,30 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield target
         return
     target = Path(os.path.realpath(target))
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = _created(target, 0o666 if mode is None else stat.S_IMODE(mode))
     try:
         yield temporary
-        if mode is None:
-            mask = os.umask(0)
-            os.umask(mask)
-            mode = 0o666 & ~mask
-        os.chmod(temporary, stat.S_IMODE(mode))
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _created(target: Path, mode: int) -> Path:
+    """A new empty file beside `target`. The system applies the umask to its mode; nothing here reads or sets the umask.
+
+    `tempfile` would give it the mode 600, and the umask cannot be read without setting it for the whole process.
+    """
+    for _ in range(1000):
+        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+        try:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        except FileExistsError:
+            continue
+        return temporary
+    raise FileExistsError(errno.EEXIST, "no temporary name is free", str(target.parent))
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes | bytearray | memoryview | str) -> None:

@@ -7,6 +7,8 @@ damaged or unreadable is made anew.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import importlib.util
 import json
@@ -38,15 +40,21 @@ def grammar_text() -> str:
 
 
 def cache_directory() -> Path:
-    """Where tables are kept between runs: RELAYLANG_CACHE, or the platform's directory for such files."""
+    """Where tables are kept between runs: RELAYLANG_CACHE, or the platform's directory for such files.
+
+    Raises `OSError` where the user has no home directory.
+    """
     named = os.environ.get("RELAYLANG_CACHE")
     if named:
         return Path(named)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relaylang"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "relaylang"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaylang"
+    try:
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relaylang"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "relaylang"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaylang"
+    except RuntimeError as e:
+        raise FileNotFoundError(errno.ENOENT, str(e)) from None
 
 
 def _lark_version() -> str:
@@ -131,25 +139,32 @@ def _usable(data: AnyValue) -> bool:
 def load() -> dict[str, AnyValue]:
     """The tables from the cache, or made anew and put there. An unwritable cache is no error."""
     key = _key(grammar_text())
-    path = cache_directory() / f"tables-{key}.json"
+    name = f"tables-{key}.json"
     try:
-        kept = json.loads(path.read_bytes())
+        kept = json.loads((cache_directory() / name).read_bytes())
         if kept.get("key") == key and _usable(kept):
             return kept
     except (OSError, ValueError, AttributeError, RecursionError):
         pass
     made = {"key": key, **build()}
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
-        with temporary.open("x", encoding="utf-8") as file:
-            json.dump(made, file, separators=(",", ":"))
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        _keep(cache_directory() / name, made)
     return made
+
+
+def _keep(path: Path, made: dict[str, AnyValue]) -> None:
+    """Write tables to a file, whole or not at all. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
+    with temporary.open("x", encoding="utf-8") as file:
+        # From here on the file is there, and is ours to remove.
+        try:
+            json.dump(made, file, separators=(",", ":"))
+            file.close()
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 class Tables:

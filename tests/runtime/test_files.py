@@ -42,6 +42,23 @@ def test_modes_and_links_are_kept(tmp_path: Path) -> None:
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o666 & ~mask
 
 
+def test_the_umask_is_never_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The umask belongs to the whole process: a file that another thread makes meanwhile would get no mask."""
+    old = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", lambda mask: pytest.fail("the umask is set"))
+            atomic_write(tmp_path / "fresh", "")
+            (tmp_path / "private").touch(0o600)
+            with atomic_path(tmp_path / "private") as temporary:
+                # At no time may more people read the content than may read the file.
+                assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600
+
+
 def test_what_is_no_regular_file_is_written_to(tmp_path: Path) -> None:
     atomic_write("/dev/null", "x")
     assert not stat.S_ISREG(os.stat("/dev/null").st_mode)

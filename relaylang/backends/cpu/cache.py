@@ -20,14 +20,14 @@ _SWEEP = 64
 
 
 def directory() -> Path:
-    """Where compiled code is kept."""
+    """Where compiled code is kept. Raises `OSError` where the user has no home directory."""
     return cache_directory() / "objects"
 
 
 def cached(key: str) -> bytes | None:
     """What is kept under a key, None where there is nothing whole."""
-    path = directory() / key
     try:
+        path = directory() / key
         content = path.read_bytes()
         if hashlib.sha256(content[32:]).digest() != content[:32]:
             return None
@@ -40,8 +40,8 @@ def cached(key: str) -> bytes | None:
 
 def store(key: str, content: bytes) -> None:
     """Keep something under a key, if that is possible."""
-    folder = directory()
     with contextlib.suppress(OSError):
+        folder = directory()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         atomic_write(folder / key, hashlib.sha256(content).digest() + content)
         if int(key[:4], 16) % _SWEEP == 0:
