@@ -129,7 +129,7 @@ class _Stream:
         if isinstance(value, RawAttrs):
             return ("node", value.type_key, self.value(value.values))
         if hasattr(value, "type_key"):
-            return ("node", value.type_key)
+            return ("node", value.type_key, self.value(value.content()))
         return ("other", repr(value))
 
     def attrs(self, attrs: AnyValue, path: _Path) -> Iterator[tuple[_Token, _Path]]:

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.create import given_dtype
-from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import tensor_identity
 from relaylang.ops.shapes import norm_axis, same_dim
 
@@ -23,7 +23,7 @@ class ArgsortAttrs:
 
 @attrs_class("relay.attrs.TopkAttrs")
 class TopkAttrs:
-    k: int | None
+    k: Integer | None
     axis: int = -1
     ret_type: str = "both"
     is_ascend: bool = False

@@ -10,7 +10,7 @@ from relaylang.ops.algorithm import TopkAttrs
 from relaylang.ops.create import InitOpAttrs, OneHotAttrs, given_dtype
 from relaylang.ops.image import Resize2DAttrs
 from relaylang.ops.indexing import StridedSliceAttrs
-from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import change_layout, need_rank, need_scalar, norm_axis
 from relaylang.ops.transform import SqueezeAttrs
 
@@ -32,15 +32,15 @@ class DynTileAttrs:
 @attrs_class("relay.attrs.PadAttrs")
 class DynPadAttrs:
     pad_width: NestedInts | None
-    pad_mode: str = "constant"
+    pad_mode: String = "constant"
 
 
 @attrs_class("relay.attrs.UpSamplingAttrs")
 class DynUpSamplingAttrs:
     scale_h: float | None
     scale_w: float | None
-    layout: str = "NCHW"
-    method: str = "nearest_neighbor"
+    layout: String = "NCHW"
+    method: String = "nearest_neighbor"
     align_corners: bool = False
 
 

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import conv_window, total_padding
-from relaylang.ops.record import Floats, Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Floats, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_rank, same_dim
 
 INJECTIVE = OpPattern.INJECTIVE
@@ -81,9 +81,9 @@ class AffineGridAttrs:
 
 @attrs_class("relay.attrs.GridSampleAttrs")
 class GridSampleAttrs:
-    method: str = "bilinear"
-    layout: str = "NCHW"
-    padding_mode: str = "zeros"
+    method: String = "bilinear"
+    layout: String = "NCHW"
+    padding_mode: String = "zeros"
     align_corners: bool = True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type
-from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
 
 B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
@@ -17,20 +17,20 @@ INT64_MAX = 2**63 - 1
 
 @attrs_class("relay.attrs.TakeAttrs")
 class TakeAttrs:
-    batch_dims: int = 0
-    axis: int | None = None
-    mode: str = "clip"
+    batch_dims: Integer = 0
+    axis: Integer | None = None
+    mode: String = "clip"
 
 
 @attrs_class("relay.attrs.GatherAttrs")
 class GatherAttrs:
-    axis: int | None = None
+    axis: Integer | None = None
 
 
 @attrs_class("relay.attrs.GatherNDAttrs")
 class GatherNDAttrs:
-    batch_dims: int = 0
-    index_rank: int | None = None
+    batch_dims: Integer = 0
+    index_rank: Integer | None = None
 
 
 @attrs_class("relay.attrs.StridedSliceAttrs")
@@ -38,7 +38,7 @@ class StridedSliceAttrs:
     begin: Ints | None
     end: Ints | None
     strides: Ints | None
-    slice_mode: str = "end"
+    slice_mode: String = "end"
     axes: Ints | None
 
 

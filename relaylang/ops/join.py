@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
-from relaylang.ops.record import AnyAttr, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import AnyAttr, Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, div_dim, norm_axis, same_dim
 
 I = OpPattern.INJECTIVE
@@ -20,7 +20,7 @@ class ConcatenateAttrs:
 
 @attrs_class("relay.attrs.StackAttrs")
 class StackAttrs:
-    axis: int = 0
+    axis: Integer = 0
 
 
 @attrs_class("relay.attrs.SplitAttrs")

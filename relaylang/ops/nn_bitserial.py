@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.nn_conv import check_window, conv_window, total_padding
-from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import change_layout, div_dim
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -27,7 +27,7 @@ class BinaryConv2DAttrs:
     strides: Ints = (1, 1)
     padding: Ints = (0, 0)
     kernel_size: Ints = (3, 3)
-    channels: int | None = None
+    channels: Integer | None = None
     activation_bits: int = 1
     weight_bits: int = 1
     data_layout: str = "NCHW"
@@ -39,7 +39,7 @@ class BinaryConv2DAttrs:
 
 @attrs_class("relay.attrs.BinaryDenseAttrs")
 class BinaryDenseAttrs:
-    units: int | None
+    units: Integer | None
     data_bits: int = 1
     weight_bits: int = 1
     pack_dtype: str | None = None

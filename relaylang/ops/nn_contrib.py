@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv2d, conv_window, total_padding
-from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
@@ -21,11 +21,11 @@ class Conv2DWinogradAttrs:
     padding: Ints = (0, 0)
     dilation: Ints = (1, 1)
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
-    data_layout: str = "NCHW"
-    kernel_layout: str = "OIHW"
-    out_layout: str = ""
+    data_layout: String = "NCHW"
+    kernel_layout: String = "OIHW"
+    out_layout: String = ""
     out_dtype: str | None = None
 
 
@@ -36,7 +36,7 @@ class Conv3DWinogradAttrs:
     padding: Ints = (0, 0, 0)
     dilation: Ints = (1, 1, 1)
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
     data_layout: str = "NCDHW"
     kernel_layout: str = "OIDHW"
@@ -63,16 +63,16 @@ class ConvGemmWeightTransformAttrs:
 
 @attrs_class("relay.attrs.DensePackAttrs")
 class DensePackAttrs:
-    units: int | None
+    units: Integer | None
     out_dtype: str | None = None
-    weight_layout: str = "NC"
+    weight_layout: String = "NC"
 
 
 @attrs_class("relay.attrs.DensePackAttrs", in_metadata=True)
 class FloatDensePackAttrs:
-    units: int | None = None
+    units: Integer | None = None
     out_dtype: str | None = None
-    weight_layout: str = "NC"
+    weight_layout: String = "NC"
 
 
 @attrs_class("relay.attrs.CorrelationAttrs")
@@ -83,7 +83,7 @@ class CorrelationAttrs:
     stride2: int = 1
     padding: Ints = (0, 0)
     is_multiply: bool = True
-    layout: str = "NCHW"
+    layout: String = "NCHW"
 
 
 @attrs_class("relay.attrs.DeformableConv2DAttrs")
@@ -93,7 +93,7 @@ class DeformableConv2DAttrs:
     dilation: Ints = (1, 1)
     deformable_groups: int = 1
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"

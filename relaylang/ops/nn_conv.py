@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
-from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, same_dim
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -18,11 +18,11 @@ class Conv1DAttrs:
     padding: Ints = (0, 0)
     dilation: Ints = (1,)
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
-    data_layout: str = "NCW"
-    kernel_layout: str = "OIW"
-    out_layout: str = ""
+    data_layout: String = "NCW"
+    kernel_layout: String = "OIW"
+    out_layout: String = ""
     out_dtype: str | None = None
 
 
@@ -32,11 +32,11 @@ class Conv2DAttrs:
     padding: Ints = (0, 0)
     dilation: Ints = (1, 1)
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
-    data_layout: str = "NCHW"
-    kernel_layout: str = "OIHW"
-    out_layout: str = ""
+    data_layout: String = "NCHW"
+    kernel_layout: String = "OIHW"
+    out_layout: String = ""
     out_dtype: str | None = None
 
 
@@ -46,17 +46,17 @@ class Conv3DAttrs:
     padding: Ints = (0, 0, 0)
     dilation: Ints = (1, 1, 1)
     groups: int = 1
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
-    data_layout: str = "NCDHW"
-    kernel_layout: str = "OIDHW"
-    out_layout: str = ""
+    data_layout: String = "NCDHW"
+    kernel_layout: String = "OIDHW"
+    out_layout: String = ""
     out_dtype: str | None = None
 
 
 @attrs_class("relay.attrs.Conv1DTransposeAttrs")
 class Conv1DTransposeAttrs:
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
     strides: Ints = (1,)
     output_padding: Ints = (0,)
@@ -71,7 +71,7 @@ class Conv1DTransposeAttrs:
 
 @attrs_class("relay.attrs.Conv2DTransposeAttrs")
 class Conv2DTransposeAttrs:
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
     strides: Ints = (1, 1)
     output_padding: Ints = (0, 0)
@@ -86,16 +86,16 @@ class Conv2DTransposeAttrs:
 
 @attrs_class("relay.attrs.Conv3DTransposeAttrs")
 class Conv3DTransposeAttrs:
-    channels: int | None = None
+    channels: Integer | None = None
     kernel_size: Ints | None = None
     strides: Ints = (1, 1, 1)
     output_padding: Ints = (0, 0, 0)
     padding: Ints = (0, 0, 0)
     dilation: Ints = (1, 1, 1)
     groups: int = 1
-    data_layout: str = "NCDHW"
-    kernel_layout: str = "IODHW"
-    out_layout: str = ""
+    data_layout: String = "NCDHW"
+    kernel_layout: String = "IODHW"
+    out_layout: String = ""
     out_dtype: str | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type
-from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_rank, same_dim
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -14,13 +14,13 @@ F = OpPattern.OUT_ELEMWISE_FUSABLE
 
 @attrs_class("relay.attrs.DenseAttrs")
 class DenseAttrs:
-    units: int | None
+    units: Integer | None
     out_dtype: str | None = None
 
 
 @attrs_class("relay.attrs.MatmulAttrs")
 class MatmulAttrs:
-    units: int | None
+    units: Integer | None
     out_dtype: str | None = None
     transpose_a: bool = False
     transpose_b: bool = False

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
-from relaylang.ops.record import (
-    Ints,
-    NestedInts,
-    Op,
-    OpPattern,
-    Relation,
-    RelationContext,
-    attrs_class,
-    tensor,
-)
+from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.shapes import (
     add_dim,
@@ -109,7 +100,7 @@ class PReluAttrs:
 @attrs_class("relay.attrs.PadAttrs")
 class PadAttrs:
     pad_width: NestedInts
-    pad_mode: str = "constant"
+    pad_mode: String = "constant"
 
 
 @attrs_class("relay.attrs.MirrorPadAttrs")
@@ -153,8 +144,8 @@ class FIFOBufferAttrs:
 class UpSamplingAttrs:
     scale_h: float
     scale_w: float
-    layout: str = "NCHW"
-    method: str = "nearest_neighbor"
+    layout: String = "NCHW"
+    method: String = "nearest_neighbor"
     align_corners: bool = False
 
 

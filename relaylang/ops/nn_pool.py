@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
-from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.relations import second_argument
 from relaylang.ops.shapes import axis_of, split_factor
 
@@ -21,7 +21,7 @@ class MaxPool1DAttrs:
     dilation: Ints = (1,)
     padding: Ints = (0,)
     layout: str = "NCW"
-    out_layout: str = ""
+    out_layout: String = ""
     ceil_mode: bool = False
 
 
@@ -31,8 +31,8 @@ class MaxPool2DAttrs:
     strides: Ints = (1, 1)
     dilation: Ints = (1, 1)
     padding: Ints = (0, 0)
-    layout: str = "NCHW"
-    out_layout: str = ""
+    layout: String = "NCHW"
+    out_layout: String = ""
     ceil_mode: bool = False
 
 
@@ -43,7 +43,7 @@ class MaxPool3DAttrs:
     dilation: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0)
     layout: str = "NCDHW"
-    out_layout: str = ""
+    out_layout: String = ""
     ceil_mode: bool = False
 
 
@@ -54,7 +54,7 @@ class AvgPool1DAttrs:
     dilation: Ints = (1,)
     padding: Ints = (0,)
     layout: str = "NCW"
-    out_layout: str = ""
+    out_layout: String = ""
     ceil_mode: bool = False
     count_include_pad: bool = False
 
@@ -65,8 +65,8 @@ class AvgPool2DAttrs:
     strides: Ints = (1, 1)
     dilation: Ints = (1, 1)
     padding: Ints = (0, 0)
-    layout: str = "NCHW"
-    out_layout: str = ""
+    layout: String = "NCHW"
+    out_layout: String = ""
     ceil_mode: bool = False
     count_include_pad: bool = False
 
@@ -78,7 +78,7 @@ class AvgPool3DAttrs:
     dilation: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0)
     layout: str = "NCDHW"
-    out_layout: str = ""
+    out_layout: String = ""
     ceil_mode: bool = False
     count_include_pad: bool = False
 
@@ -89,37 +89,37 @@ class AvgPool2DGradAttrs:
     strides: Ints = (1, 1)
     dilation: Ints = (1, 1)
     padding: Ints = (0, 0)
-    layout: str = "NCHW"
-    out_layout: str = ""
+    layout: String = "NCHW"
+    out_layout: String = ""
     ceil_mode: bool = False
     count_include_pad: bool = False
 
 
 @attrs_class("relay.attrs.GlobalPool2DAttrs")
 class GlobalPool2DAttrs:
-    layout: str = "NCHW"
-    out_layout: str = ""
+    layout: String = "NCHW"
+    out_layout: String = ""
 
 
 @attrs_class("relay.attrs.AdaptivePool1DAttrs")
 class AdaptivePool1DAttrs:
     output_size: Ints | None = ()
     layout: str = "NCW"
-    out_layout: str = ""
+    out_layout: String = ""
 
 
 @attrs_class("relay.attrs.AdaptivePool2DAttrs")
 class AdaptivePool2DAttrs:
     output_size: Ints | None = ()
     layout: str = "NCHW"
-    out_layout: str = ""
+    out_layout: String = ""
 
 
 @attrs_class("relay.attrs.AdaptivePool3DAttrs")
 class AdaptivePool3DAttrs:
     output_size: Ints | None = ()
     layout: str = "NCDHW"
-    out_layout: str = ""
+    out_layout: String = ""
 
 
 def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -> list[int]:

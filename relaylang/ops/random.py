@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, TupleType, Type
-from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 
 OPAQUE = OpPattern.OPAQUE
 KEY = TensorType((10,), "uint64")
@@ -31,7 +31,7 @@ class NormalAttrs:
 
 @attrs_class("relay.attrs.MultinomialAttrs")
 class MultinomialAttrs:
-    num_samples: int = 1
+    num_samples: Integer = 1
 
 
 def generate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -17,6 +17,11 @@ default), builders take and editors complete. A field's annotation says how a va
 | `Floats` | tuple of float | `[1f, 2f]` |
 | `X | None` | None or X | also `None` |
 | `AnyAttr` | anything | anything |
+| `Integer` `FloatImm` `Bool` `String` | as `int` `float` `bool` `str` | the same |
+
+The last row's names are TVM's for values that it keeps as objects; those of the first row it keeps in place. The text
+of a call is the same for both. In the JSON of a metadata section an object is the number of its node, so that the
+annotation says how a section is read and written. Lists and `AnyAttr` are objects always.
 """
 
 from __future__ import annotations
@@ -38,6 +43,10 @@ Ints = tuple[int, ...]
 NestedInts = tuple[tuple[int, ...], ...]
 Floats = tuple[float, ...]
 AnyAttr = AnyValue
+Integer = int
+FloatImm = float
+Bool = bool
+String = str
 
 
 class OpPattern(IntEnum):
@@ -52,16 +61,26 @@ class OpPattern(IntEnum):
     OPAQUE = 8
 
 
-class AttrField:
-    """One attribute: its name, annotation (a text such as "Ints | None"), default and whether it must be given."""
+#: The kinds of values that TVM keeps in place, and the kinds of the objects that hold such values.
+_IN_PLACE = ("int", "float", "bool", "str")
+_OBJECTS = {"Integer": "int", "FloatImm": "float", "Bool": "bool", "String": "str"}
 
-    __slots__ = ("default", "kind", "name", "optional", "required")
+
+class AttrField:
+    """One attribute: its name, annotation (a text such as "Ints | None"), default and whether it must be given.
+
+    `is_object`: TVM keeps the value as an object, which is a node of its own in a metadata section.
+    """
+
+    __slots__ = ("default", "is_object", "kind", "name", "optional", "required")
 
     def __init__(self, name: str, annotation: str, default: AnyValue) -> None:
         kinds = [k.strip() for k in annotation.split("|")]
+        kind = next((k for k in kinds if k != "None"), "AnyAttr")
         self.name = name
         self.optional = "None" in kinds
-        self.kind = next((k for k in kinds if k != "None"), "AnyAttr")
+        self.is_object = kind not in _IN_PLACE
+        self.kind = _OBJECTS.get(kind, kind)
         self.required = default is MISSING
         self.default = None if default is MISSING else default
 

@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relaylang.ops.dyn import check_sparse, length_of
 from relaylang.ops.indexing import index_depth
-from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import Bool, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import (
     add_dim,
     broadcast_shapes,
@@ -26,20 +26,20 @@ E, I, OPAQUE = OpPattern.ELEMWISE, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
 @attrs_class("relay.attrs.ScatterElementsAttrs", in_metadata=True)
 class ScatterElementsAttrs:
-    axis: int = 0
-    reduction: str = "update"
+    axis: Integer = 0
+    reduction: String = "update"
 
 
 @attrs_class("relay.attrs.ScatterNDAttrs", in_metadata=True)
 class ScatterNDAttrs:
-    mode: str = "update"
+    mode: String = "update"
 
 
 @attrs_class("relay.attrs.ScanopAttrs", in_metadata=True)
 class ScanopAttrs:
-    axis: int | None = None
+    axis: Integer | None = None
     dtype: str | None = None
-    exclusive: bool = False
+    exclusive: Bool = False
 
 
 @attrs_class("relay.attrs.UniqueAttrs", in_metadata=True)
@@ -55,7 +55,7 @@ class TriluAttrs:
 
 @attrs_class("relay.attrs.DFTAttrs", in_metadata=True)
 class DFTAttrs:
-    inverse: bool = False
+    inverse: Bool = False
 
 
 @attrs_class("relay.attrs.StftAttrs", in_metadata=True)
@@ -86,7 +86,7 @@ class SparseToDenseAttrs:
 
 @attrs_class("relay.attrs.EinsumAttrs")
 class EinsumAttrs:
-    equation: str
+    equation: String
 
 
 def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.create import InitOpAttrs, given_shape
-from relaylang.ops.record import AnyAttr, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import AnyAttr, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import equal_dtypes, tensor_identity
 from relaylang.ops.reshape import reshape, reshape_like, reverse_reshape
 from relaylang.ops.shapes import (
@@ -36,9 +36,9 @@ class ReshapeAttrs:
 @attrs_class("relay.attrs.ReshapeLikeAttrs")
 class ReshapeLikeAttrs:
     lhs_begin: int = 0
-    lhs_end: int | None = None
+    lhs_end: Integer | None = None
     rhs_begin: int = 0
-    rhs_end: int | None = None
+    rhs_end: Integer | None = None
 
 
 @attrs_class("relay.attrs.TransposeAttrs")
@@ -59,8 +59,8 @@ class SqueezeAttrs:
 
 @attrs_class("relay.attrs.RepeatAttrs")
 class RepeatAttrs:
-    repeats: int
-    axis: int | None = None
+    repeats: Integer
+    axis: Integer | None = None
 
 
 @attrs_class("relay.attrs.TileAttrs")
@@ -70,13 +70,13 @@ class TileAttrs:
 
 @attrs_class("relay.attrs.ReverseAttrs")
 class ReverseAttrs:
-    axis: int | None = None
+    axis: Integer | None = None
 
 
 @attrs_class("relay.attrs.ReverseSequenceAttrs")
 class ReverseSequenceAttrs:
-    seq_axis: int = 1
-    batch_axis: int = 0
+    seq_axis: Integer = 1
+    batch_axis: Integer = 0
 
 
 @attrs_class("relay.attrs.LayoutTransformAttrs")

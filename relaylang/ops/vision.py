@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
-from relaylang.ops.record import Floats, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.record import FloatImm, Floats, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import div_dim, mul_dim, need_rank, product, same_dim
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
@@ -31,7 +31,7 @@ class MultiBoxTransformLocAttrs:
 
 @attrs_class("relay.attrs.GetValidCountsAttrs", in_metadata=True)
 class GetValidCountsAttrs:
-    score_threshold: float | None = None
+    score_threshold: FloatImm | None = None
     id_index: int = 0
     score_index: int = 1
 
@@ -91,7 +91,7 @@ class ProposalAttrs:
 
 @attrs_class("relay.attrs.YoloReorgAttrs")
 class YoloReorgAttrs:
-    stride: int = 1
+    stride: Integer = 1
 
 
 def ranked(types: Sequence[Type], arg: int, rank: int, ctx: RelationContext) -> TensorType:

@@ -19,8 +19,8 @@ from relaylang.syntax.literals import (
     tvm_float_text,
     tvm_string_text,
 )
-from relaylang.syntax.metadata import MetaNode
 from relaylang.syntax.names import global_text, key_text
+from relaylang.syntax.nodes import MetaNode
 
 
 def _float_text(value: float) -> str:
@@ -109,10 +109,8 @@ class AttributeText:
                 return [self._meta(attrs.type_key, attrs)]
             out = self.dictionary(attrs.values)
             return [*out, f"attrs_type_key={self._string(attrs.type_key)}"] if attrs.type_key else out
-        if self._tvm and callee_has_schema and type(attrs).in_metadata:
-            values = {f.name: getattr(attrs, f.name) for f in dataclasses.fields(attrs)}
-            values = {n: "" if v is None and "dtype" in n else v for n, v in values.items()}
-            return [self._meta(type(attrs).type_key, RawAttrs(type(attrs).type_key, values))]
+        if self._tvm and self._section and callee_has_schema and type(attrs).in_metadata:
+            return [self._meta(type(attrs).type_key, attrs)]
         plan = self._plans.get(type(attrs))
         if plan is None:
             schema = type(attrs).schema

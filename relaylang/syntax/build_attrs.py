@@ -174,7 +174,7 @@ class AttrActions(TypeActions):
         attrs: AnyValue = None
         types: list[Type] = []
         if isinstance(callee, Op):
-            if len(items) == 1 and items[0].__class__ is tuple:
+            if len(items) == 1 and items[0].__class__ is tuple and not getattr(callee.attrs, "in_metadata", False):
                 key = (callee, items[0][0])
                 attrs = ATTRS.get(key)
                 if attrs is None:
@@ -202,12 +202,17 @@ class AttrActions(TypeActions):
             what = "the attributes of this call are in the metadata section, which is missing"
             self.report(error("R0208", what, self.place(last - 1)))
             return Call(callee, args, None, (), self.span(at, last))
-        schema = callee.schema if isinstance(callee, Op) else {}
-        values = value.values(schema)
-        attrs: AnyValue = RawAttrs(value.type_key, values)
-        if isinstance(callee, Op) and schema:
-            attrs = self.op_attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in values.items()], at)
-        return Call(callee, args, attrs, (), self.span(at, last))
+        known = self.meta_attrs.get((callee, id(value)))
+        if known is None:
+            schema = callee.schema if isinstance(callee, Op) else {}
+            values = value.values(schema)
+            attrs: AnyValue = RawAttrs(value.type_key, values)
+            if isinstance(callee, Op) and schema:
+                # an object that is none is an attribute that was not given, as `exclusive` of TVM's own `cumsum`
+                given = {k: v for k, v in values.items() if v is not None or k not in schema or schema[k].optional}
+                attrs = self.op_attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in given.items()], at)
+            known = self.meta_attrs[callee, id(value)] = attrs, value
+        return Call(callee, args, known[0], (), self.span(at, last))
 
     def no_attrs(self, op: Op, at: int) -> AnyValue:
         """The attributes of a call that names none."""

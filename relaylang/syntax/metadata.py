@@ -20,8 +20,8 @@ import numpy as np
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir.expr import Constant, GlobalVar
 from relaylang.ir.types import ANY, GlobalTypeVar, IncompleteType, TensorType, TupleType, TypeVar
-from relaylang.ops.record import AttrField
 from relaylang.source import SourceFile, Span
+from relaylang.syntax.nodes import Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
 
 define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has no form in a metadata section"})
@@ -37,68 +37,6 @@ DEEPEST_VALUE = 100
 _MOST_VALUES = 10_000_000
 
 _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
-
-
-class MetaNode:
-    """A node of a type that we do not know, kept as it came: its type key and its attributes, all of them strings.
-
-    An attribute may be the number of another node. What those numbers mean only the node's type says, so the whole
-    section that it came from is kept in `document`, and written again with it.
-    """
-
-    __slots__ = ("attrs", "document", "type_key")
-    __match_args__ = ("type_key", "attrs")
-
-    def __init__(
-        self, type_key: str, attrs: Mapping[str, str] | None = None, document: Document | None = None
-    ) -> None:
-        self.type_key = type_key
-        self.attrs = dict(attrs or {})
-        self.document = document
-
-    def values(self, schema: Mapping[str, AttrField]) -> dict[str, AnyValue]:
-        """The attributes as values. `schema` says which are texts or numbers and which the numbers of nodes.
-
-        Raises `RelayError` (R0010) where a node that one refers to is damaged.
-        """
-        try:
-            return {name: self._value(name, text, schema.get(name)) for name, text in self.attrs.items()}
-        except _Damaged as e:
-            raise RelayError(error("R0010", f"the metadata section cannot be read: {e}")) from None
-
-    def _value(self, name: str, text: str, field: AttrField | None) -> AnyValue:
-        kind = "" if field is None else field.kind
-        direct = not field.optional and kind in ("int", "bool", "float") if field is not None else False
-        if direct:
-            try:
-                return float(text) if kind == "float" else int(text)
-            except ValueError:
-                return text
-        if self.document is None or not text.isdecimal() or len(text) > 9 or "dtype" in name:
-            return text
-        number = int(text)
-        known = number < len(self.document.nodes)
-        wanted = self.document.node(number).get("type_key") if known else None
-        if field is None and wanted != "runtime.String":
-            return number
-        if kind == "str" and wanted not in ("runtime.String", ""):
-            return text
-        return self.document.value(number) if known else text
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MetaNode):
-            return NotImplemented
-        return self.type_key == other.type_key and self.attrs == other.attrs
-
-    def __hash__(self) -> int:
-        return hash((self.type_key, len(self.attrs)))
-
-    def __repr__(self) -> str:
-        return f"MetaNode({self.type_key!r})"
-
-
-class _Damaged(Exception):
-    """What is wrong with a section."""
 
 
 class Document:
@@ -118,15 +56,15 @@ class Document:
         try:
             number = int(text)
         except (TypeError, ValueError):
-            raise _Damaged(f"{_short(text)} is not the number of a node") from None
+            raise Damaged(f"{_short(text)} is not the number of a node") from None
         if not 0 <= number < len(self.nodes):
-            raise _Damaged(f"it refers to node {number} of {len(self.nodes)}")
+            raise Damaged(f"it refers to node {number} of {len(self.nodes)}")
         return number
 
     def node(self, number: int) -> dict[str, AnyValue]:
         node = self.nodes[number]
         if not isinstance(node, dict) or not isinstance(node.get("type_key", ""), str):
-            raise _Damaged(f"node {number} is not a node")
+            raise Damaged(f"node {number} is not a node")
         return node
 
     def array(self, number: AnyValue) -> np.ndarray:
@@ -135,7 +73,7 @@ class Document:
             at = int(number)
             blob = self.blobs[at] if at >= 0 else None
         except (TypeError, ValueError, IndexError):
-            raise _Damaged(f"it refers to tensor {_short(number)} of {len(self.blobs)}") from None
+            raise Damaged(f"it refers to tensor {_short(number)} of {len(self.blobs)}") from None
         if at not in self._arrays:
             self._arrays[at] = decode_tensor(blob, f"tensor {at}")
         return self._arrays[at]
@@ -173,7 +111,7 @@ class Document:
                 stack.pop()
                 continue
             if number in opened:
-                raise _Damaged(f"node {number} contains itself")
+                raise Damaged(f"node {number} contains itself")
             opened.add(number)
             stack.extend(needs)
         return values[root]
@@ -184,9 +122,9 @@ class Document:
         depth = 1 + max([d for d, _ in parts], default=0)
         count = 1 + sum([c for _, c in parts])
         if depth > DEEPEST_VALUE:
-            raise _Damaged(f"the value of node {number} nests more than {DEEPEST_VALUE} deep")
+            raise Damaged(f"the value of node {number} nests more than {DEEPEST_VALUE} deep")
         if count > max(_MOST_VALUES, 2 * len(self.nodes)):
-            raise _Damaged(f"the value of node {number} has more than {_MOST_VALUES} parts")
+            raise Damaged(f"the value of node {number} has more than {_MOST_VALUES} parts")
         self._extents[number] = depth, count
 
     def _needs(self, node: dict[str, AnyValue]) -> list[int]:
@@ -194,15 +132,15 @@ class Document:
         if key in ("Array", "Map"):
             data = node.get("data") or []
             if not isinstance(data, list):
-                raise _Damaged(f"the elements of a {key} are no list")
+                raise Damaged(f"the elements of a {key} are no list")
             return [self.number(n) for n in data]
         attrs = self._attrs(node)
-        return [self.number(attrs[name]) for name in _REFERENCES.get(key, ()) if name in attrs]
+        return [self.number(attrs[name]) for name in objects_of(key) or () if _is_number(attrs.get(name))]
 
     def _attrs(self, node: dict[str, AnyValue]) -> dict[str, AnyValue]:
         attrs = node.get("attrs") or {}
         if not isinstance(attrs, dict):
-            raise _Damaged("a node's attributes are no map")
+            raise Damaged("a node's attributes are no map")
         return attrs
 
     def _at(self, attrs: dict[str, AnyValue], name: str) -> AnyValue:
@@ -222,7 +160,7 @@ class Document:
                 if keys is None:
                     keys, data = data[::2], data[1::2]
                 if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, _KEYS) for k in keys):
-                    raise _Damaged(f"the map in node {number} has other keys than values")
+                    raise Damaged(f"the map in node {number} has other keys than values")
                 return dict(zip(keys, data))
             case "runtime.String":
                 return _string(node)
@@ -254,25 +192,21 @@ class Document:
                 return TupleType(fields if isinstance(fields, list) else ())
             case "IncompleteType" | "relay.IncompleteType":
                 return IncompleteType()
-        return MetaNode(key, {str(k): str(v) for k, v in attrs.items()}, self)
+        texts = {str(k): str(v) for k, v in attrs.items()}
+        other = {k: v for k, v in node.items() if k not in ("type_key", "attrs")}
+        names = objects_of(key)
+        if names is None:
+            return MetaNode(key, texts, self, None, other)
+        parts = {name: self._at(attrs, name) for name in names if _is_number(attrs.get(name))}
+        return MetaNode(key, texts, None, parts, other)
+
+
+def _is_number(text: AnyValue) -> bool:
+    """Whether an attribute may be a node's number. Strings that became objects stand in place in older sections."""
+    return isinstance(text, int) or (isinstance(text, str) and text.isdecimal())
 
 
 _KEYS = (str, int, float, bool, type(None))
-#: Which attributes of the nodes that we know are the numbers of nodes.
-_REFERENCES: dict[str, tuple[str, ...]] = {
-    "DictAttrs": ("__dict__",),
-    "tir.Var": ("name",),
-    "tir.SizeVar": ("name",),
-    "GlobalVar": ("name_hint",),
-    "relay.GlobalVar": ("name_hint",),
-    "TypeVar": ("name_hint",),
-    "relay.TypeVar": ("name_hint",),
-    "GlobalTypeVar": ("name_hint",),
-    "relay.GlobalTypeVar": ("name_hint",),
-    "relay.TensorType": ("shape",),
-    "TupleType": ("fields",),
-    "relay.TupleType": ("fields",),
-}
 
 
 def _short(value: AnyValue) -> str:
@@ -284,18 +218,18 @@ def _string(node: dict[str, AnyValue]) -> str:
     if "repr_b64" in node:
         raw = _base64(node["repr_b64"], "a string")
         if len(raw) < 8 or struct.unpack_from("<Q", raw)[0] != len(raw) - 8:
-            raise _Damaged("a string is cut off")
+            raise Damaged("a string is cut off")
         return raw[8:].decode("utf-8", "replace")
     return str(node.get("repr_str", ""))
 
 
 def _base64(text: AnyValue, what: str) -> bytes:
     if not isinstance(text, str):
-        raise _Damaged(f"{what} is not a text in base64")
+        raise Damaged(f"{what} is not a text in base64")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise _Damaged(f"{what} is not base64") from None
+        raise Damaged(f"{what} is not base64") from None
 
 
 def decode_tensor(text: AnyValue, what: str) -> np.ndarray:
@@ -303,9 +237,9 @@ def decode_tensor(text: AnyValue, what: str) -> np.ndarray:
     try:
         array, end = read_blob(raw)
     except BlobError as e:
-        raise _Damaged(f"{what}: {e}") from None
+        raise Damaged(f"{what}: {e}") from None
     if end != len(raw):
-        raise _Damaged(f"{what} has {len(raw) - end} bytes behind its end")
+        raise Damaged(f"{what} has {len(raw) - end} bytes behind its end")
     return array
 
 
@@ -318,20 +252,20 @@ def _number(attrs: dict[str, AnyValue], floating: bool) -> AnyValue:
             return value
         return bool(value) if dtype == "bool" else np.dtype(dtype).type(value)
     except (ValueError, TypeError, OverflowError):
-        raise _Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
+        raise Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
 
 
 def _sections(text: str) -> dict[str, list[AnyValue]]:
     document = json.loads(text)
     if not isinstance(document, dict):
-        raise _Damaged("it is not a map")
+        raise Damaged("it is not a map")
     nodes, blobs = document.get("nodes"), document.get("b64ndarrays") or []
     if not isinstance(nodes, list) or not isinstance(blobs, list):
-        raise _Damaged("it has no list `nodes`")
+        raise Damaged("it has no list `nodes`")
     known = Document(nodes, blobs)
     root = known.value(known.number(document.get("root", 0)))
     if not isinstance(root, dict) or not all(isinstance(k, str) and isinstance(v, list) for k, v in root.items()):
-        raise _Damaged("its root is not a map from type keys to lists")
+        raise Damaged("its root is not a map from type keys to lists")
     return root
 
 
@@ -351,7 +285,7 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
         at, problem = offset + e.pos, f"it is not JSON: {e.msg[:1].lower()}{e.msg[1:]}"
     except RecursionError:
         problem = "it is nested too deeply"
-    except _Damaged as e:
+    except Damaged as e:
         problem = str(e)
     except ValueError as e:
         problem = f"it is not JSON: {e}"

@@ -13,13 +13,12 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import Constant, GlobalVar, RawAttrs
 from relaylang.ir.types import ANY, TensorType, Type, TypeVar
-from relaylang.syntax.metadata import MODULE_KEY, MetaNode
+from relaylang.ops.record import Attributes
+from relaylang.syntax.metadata import MODULE_KEY
+from relaylang.syntax.nodes import MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
 _VERSION = "0.16.dev0"
-
-#: Attributes whose texts stand in the node itself (a `std::string` in TVM, where others are nodes of their own).
-_WRITTEN_OUT = frozenset({"compiler"})
 
 
 class _Writer:
@@ -51,6 +50,17 @@ class _Writer:
     def add(self, node: dict[str, AnyValue]) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1
+
+    def node(
+        self, type_key: str, texts: Mapping[str, str], parts: Mapping[str, AnyValue], other: Mapping[str, AnyValue] = {}
+    ) -> int:
+        """A node whose attributes are texts, and the numbers of the nodes of `parts`, which come in TVM's order."""
+        made: dict[str, AnyValue] = {"type_key": type_key, **other}
+        number = self.add(made)
+        attrs = {**texts, **{name: str(self.value(part)) for name, part in parts.items()}}
+        if attrs:
+            made["attrs"] = dict(sorted(attrs.items()))
+        return number
 
     def string(self, value: str) -> int:
         raw = value.encode("utf-8", "surrogatepass")
@@ -103,7 +113,7 @@ class _Writer:
         """A value's node. Lists and maps nest as deep as attributes do, not with the program's size."""
         if value is None:
             return 0
-        known = self.known.get(id(value)) if isinstance(value, (Constant, MetaNode, Type, GlobalVar)) else None
+        known = self.known.get(id(value)) if isinstance(value, (Attributes, Constant, MetaNode, RawAttrs, Type, GlobalVar)) else None
         if known is not None:
             return known
         if value is ANY:
@@ -114,13 +124,11 @@ class _Writer:
             case np.ndarray():
                 number = self.constant(Constant(value))
             case MetaNode():
-                number = self.add({"type_key": value.type_key, "attrs": value.attrs})
+                number = self.node(value.type_key, value.attrs, value.parts or {}, value.other)
+            case Attributes():
+                number = self.node(value.type_key, *_split(value))
             case RawAttrs():
-                attrs: dict[str, AnyValue] = {}
-                number = self.add({"type_key": value.type_key, "attrs": attrs})
-                for name, item in value.values.items():
-                    plain = isinstance(item, (bool, int, float)) or "dtype" in name or name in _WRITTEN_OUT
-                    attrs[name] = str(int(item) if isinstance(item, bool) else item if plain else self.value(item))
+                number = self.node(value.type_key, *_split_raw(value))
             case TensorType():
                 number = self.tensor_type(value)
             case TypeVar(name, "ShapeVar"):
@@ -159,6 +167,42 @@ class _Writer:
         return number
 
 
+def _split(attrs: Attributes) -> tuple[dict[str, str], dict[str, AnyValue]]:
+    """An operator's attributes as a section has them: the texts of those that stand in place, and the objects."""
+    texts, parts = {}, {}
+    for field in type(attrs).schema.values():  # type: ignore[attr-defined]
+        value = attrs[field.name]
+        if field.is_object:
+            parts[field.name] = value
+        elif value is None and field.kind != "str":
+            title = f"attribute {field.name} of {type(attrs).type_key} has no value, which a metadata section cannot say"  # type: ignore[attr-defined]
+            raise RelayError(error("R0011", title))
+        else:
+            texts[field.name] = _in_place(value)
+    return texts, parts
+
+
+def _split_raw(attrs: RawAttrs) -> tuple[dict[str, str], dict[str, AnyValue]]:
+    """The same of attributes whose declaration we may not know: then numbers and element types stand in place."""
+    objects = objects_of(attrs.type_key)
+    texts, parts = {}, {}
+    for name, value in attrs.values.items():
+        plain = isinstance(value, (bool, int, float)) or "dtype" in name
+        if name not in objects if objects is not None else plain:
+            texts[name] = _in_place(value)
+        else:
+            parts[name] = value
+    return texts, parts
+
+
+def _in_place(value: AnyValue) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    return f"{value:.17g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
 def _unknown(values: AnyValue) -> list[MetaNode]:
     """The nodes of unknown types among values, lists and maps."""
     found = []
@@ -166,7 +210,10 @@ def _unknown(values: AnyValue) -> list[MetaNode]:
     while stack:
         value = stack.pop()
         if isinstance(value, MetaNode):
-            found.append(value)
+            if value.parts is None:
+                found.append(value)
+            else:
+                stack.extend(value.parts.values())
         elif isinstance(value, (list, tuple)):
             stack.extend(value)
         elif isinstance(value, Mapping):

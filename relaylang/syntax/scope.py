@@ -93,6 +93,7 @@ class Scope:
         self.meta_refs: dict[str, AnyValue] = {}
         self.missing: list[MetaRef] = []
         self.depths: dict[int, tuple[int, AnyValue]] = {}  # how deep lists and maps among attributes' values nest
+        self.meta_attrs: dict[tuple[AnyValue, int], tuple[AnyValue, AnyValue]] = {}  # attributes made of a section's nodes
         #: Metadata that is no expression and stands where one is wanted, by token; a call takes it as its attributes.
         self.loose: dict[int, str] = {}
         self.dim_metas: dict[str, TypeVar] = {}

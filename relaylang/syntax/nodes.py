@@ -1,0 +1,165 @@
+"""The nodes of a metadata section that have no value of ours: which of their attributes are the numbers of nodes.
+
+In the section's JSON every attribute is a string. Where TVM keeps an object the string is the number of that object's
+node, elsewhere it is the value itself. Only the declaration of the node's type tells one from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.ops import OPS
+from relaylang.ops.record import AttrField
+
+if TYPE_CHECKING:
+    from relaylang.syntax.metadata import Document
+
+
+class Damaged(Exception):
+    """What is wrong with a section."""
+
+
+_EXPR = ("virtual_device_", "span", "_checked_type_")
+
+#: Attributes that are objects, in TVM's order, by the types that no operator's attributes have.
+OBJECTS: dict[str, tuple[str, ...]] = {
+    "DictAttrs": ("__dict__",),
+    "EnvFunc": (),
+    "Executor": ("name", "attrs"),
+    "FuncType": ("arg_types", "ret_type", "type_params", "type_constraints", "span"),
+    "GlobalTypeVar": ("name_hint",),
+    "GlobalVar": ("name_hint",),
+    "Op": (),
+    "PrimType": (),
+    "Runtime": ("name", "attrs"),
+    "SourceName": (),
+    "Span": ("source_name",),
+    "Target": ("kind", "tag", "keys", "attrs", "features", "host"),
+    "TargetKind": ("name", "default_keys"),
+    "TupleType": ("fields",),
+    "TypeVar": ("name_hint",),
+    "VirtualDevice": ("target", "memory_scope"),
+    "ext.attrs.CMSISNNCompilerConfigNode": ("mcpu", "mattr", "debug_last_error"),
+    "ext.attrs.EthosUCompilerConfigNode": (
+        "accelerator_config", "enable_cascader", "enable_striping", "disable_copying_constants", "dev_force_block_config",
+        "dev_max_open_plans", "dev_max_closed_plans", "dev_select_proposal_idx", "dev_disable_pareto_plans",
+        "dev_disable_pareto_proposals", "dev_disable_block_culling", "dev_cascader_logging",
+    ),
+    "ext.attrs.EthosnCompilerConfigNode": ("variant", "sram_size", "tops", "ple_ratio", "debug_dir"),
+    "relay.Call": ("op", "args", "attrs", "type_args", *_EXPR),
+    "relay.GlobalTypeVar": ("name_hint",),
+    "relay.GlobalVar": ("name_hint",),
+    "relay.Id": ("name_hint",),
+    "relay.RefType": ("value", "span"),
+    "relay.TensorType": ("shape",),
+    "relay.Tuple": ("fields", *_EXPR),
+    "relay.TupleGetItem": ("tuple_value", *_EXPR),
+    "relay.TupleType": ("fields",),
+    "relay.TypeVar": ("name_hint",),
+    "relay.Var": ("vid", "type_annotation", *_EXPR),
+    "tir.SizeVar": ("name",),
+    "tir.Var": ("name",),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _of_operators() -> dict[str, tuple[str, ...]]:
+    """The same of the operators' attributes, by type key; two classes of one key have their attributes together."""
+    found: dict[str, dict[str, None]] = {}
+    for op in OPS.values():
+        if op.attrs is not None:
+            names = found.setdefault(op.attrs.type_key, {})  # type: ignore[attr-defined]
+            names.update((field.name, None) for field in op.schema.values() if field.is_object)
+    return {key: tuple(names) for key, names in found.items()}
+
+
+def objects_of(type_key: str) -> tuple[str, ...] | None:
+    """The attributes of a type of nodes that are objects, in TVM's order; None for a type that we do not know."""
+    known = OBJECTS.get(type_key)
+    return known if known is not None else _of_operators().get(type_key)
+
+
+class MetaNode:
+    """A node that has no value of ours: its type key and its attributes as they came, all of them strings.
+
+    `parts` holds the values of the attributes that are objects, where we know which those are. Where we do not, `parts` is
+    None, and `document` is the section that the node came from: the numbers in its attributes are that section's, and it
+    is written again with the node. `other` is what the node holds beside its attributes (`repr_str`, `data`).
+    """
+
+    __slots__ = ("attrs", "document", "other", "parts", "type_key")
+    __match_args__ = ("type_key", "attrs")
+
+    def __init__(
+        self,
+        type_key: str,
+        attrs: Mapping[str, str] | None = None,
+        document: Document | None = None,
+        parts: Mapping[str, AnyValue] | None = None,
+        other: Mapping[str, AnyValue] | None = None,
+    ) -> None:
+        self.type_key = type_key
+        self.attrs = dict(attrs or {})
+        self.document = document
+        self.parts = None if parts is None else dict(parts)
+        self.other = dict(other or {})
+
+    def values(self, schema: Mapping[str, AttrField]) -> dict[str, AnyValue]:
+        """The attributes as values. `schema` says which of those that stand in place are numbers.
+
+        Raises `RelayError` (R0010) where a node that one refers to is damaged.
+        """
+        if self.parts is None:
+            try:
+                return {name: self._guess(name, text) for name, text in self.attrs.items()}
+            except Damaged as e:
+                raise RelayError(error("R0010", f"the metadata section cannot be read: {e}")) from None
+        return {
+            name: self.parts[name] if name in self.parts else _in_place(schema.get(name), text)
+            for name, text in self.attrs.items()
+        }
+
+    def _guess(self, name: str, text: str) -> AnyValue:
+        """The value of an attribute of which no declaration is known: a string where it may be the number of one."""
+        if self.document is None or not text.isdecimal() or len(text) > 9 or "dtype" in name:
+            return text
+        number = int(text)
+        known = number < len(self.document.nodes)
+        if known and self.document.node(number).get("type_key") == "runtime.String":
+            return self.document.value(number)
+        return number
+
+    def content(self) -> dict[str, AnyValue]:
+        """What the node says, for comparing: the numbers of nodes count where they are known to be numbers of nodes."""
+        if self.parts is None:
+            plain = {name: "" if text.isdecimal() else text for name, text in self.attrs.items()}
+            return {**plain, "": self.other.get("repr_str")}
+        return {**self.attrs, **self.parts, "": self.other.get("repr_str")}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MetaNode):
+            return NotImplemented
+        return self.type_key == other.type_key and self.content() == other.content()
+
+    def __hash__(self) -> int:
+        return hash((self.type_key, len(self.attrs)))
+
+    def __repr__(self) -> str:
+        return f"MetaNode({self.type_key!r})"
+
+
+def _in_place(field: AttrField | None, text: str) -> AnyValue:
+    """The value of an attribute that stands in place, as it is where it is no value of the field's kind."""
+    kind = "" if field is None else field.kind
+    try:
+        if kind == "float":
+            return float(text)
+        if kind in ("int", "bool"):
+            return int(text)
+    except ValueError:
+        pass
+    return text
