@@ -50,6 +50,7 @@ bench-typing: setup
 
 conformance: setup
 	@$(BIN)/python -m tests.conformance.record
+	@if [ -n "$$RELAY_ORACLE" ]; then $(BIN)/python -m tests.conformance.attributes.record; fi
 
 pass-conformance: setup
 	@$(BIN)/python -m tests.conformance.layouts.record

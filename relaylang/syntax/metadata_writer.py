@@ -126,7 +126,7 @@ class _Writer:
             case MetaNode():
                 number = self.node(value.type_key, value.attrs, value.parts or {}, value.other)
             case Attributes():
-                number = self.node(value.type_key, *_split(value))
+                number = self.node(type(value).type_key, *_split(value))  # type: ignore[attr-defined]
             case RawAttrs():
                 number = self.node(value.type_key, *_split_raw(value))
             case TensorType():
