@@ -7,6 +7,7 @@ value to what follows it in the function (`Sink`), so that a bias, a residual an
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from relaylang.ir import (
     TupleType,
     Type,
     Var,
+    children,
     post_order,
 )
 from relaylang.ops.record import Op
@@ -63,7 +65,7 @@ class BufTensor(Tensor):
 
 
 class Recipe(Tensor):
-    """A tensor whose elements a function computes: `f(nest, index) -> Scalar`."""
+    """A tensor whose elements a function computes: `f(nest, index) -> Scalar`, once for each nest and index."""
 
     def __init__(self, shape: Sequence[int], dtype: str, f: Callable[[Nest, Sequence[Index]], Scalar]) -> None:
         self.shape = tuple(shape)
@@ -71,7 +73,11 @@ class Recipe(Tensor):
         self._f = f
 
     def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
-        return self._f(nest, index)
+        key = (self, *[i.key() if isinstance(i, Affine) else i for i in index])
+        found = nest.elements.get(key)
+        if found is None:
+            found = nest.elements[key] = self._f(nest, index)
+        return found
 
 
 class Number(Tensor):
@@ -224,9 +230,10 @@ class Sink:
             scalar = value
             value = Recipe(self.anchor.shape, scalar.dtype, lambda nest, index: scalar)
         self.anchor.impl = value
+        nest.elements.clear()
         nest.store(self.out, nest.offset(index, self.out.shape), self.root.at(nest, index))
+        nest.elements.clear()
         self.anchor.impl = None
-
 
     def mergeable(self, first: int, last: int) -> bool:
         """Whether the result's dimensions `first..last` are run through as one by all that is read and written."""
@@ -253,8 +260,11 @@ class Sink:
 
 #: More parts of one result than this are written by few functions.
 _MANY = 64
+#: Where an element takes more elements of others than this, and so many of each, a value is written to memory.
+_ELEMENTS, _EACH = 32, 4
 
-AnchorLowering = Callable[[Kernel, Call, list[Any], Sink], None]
+AnchorLowering = Callable[[Kernel, Any, list[Any], Sink], None]
+_Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]
 
 
 def static_shape(ty: Type | None, node: Expr) -> tuple[int, ...]:
@@ -315,8 +325,21 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
             values[id(param)] = Number(numbers[param].data.item(), numbers[param].dtype)
             continue
         values[id(param)] = as_params(param.checked_type or param.type_annotation, param)
-    anchors: list[tuple[Call, list[Any], Anchored]] = []
-    for node in post_order(function.body):
+    anchors: list[_Anchoring] = []
+    order = list(post_order(function.body))
+    users = Counter(id(child) for node in order for child in children(node))
+    trial = _Trial()
+
+    def in_buffers(value: Value, node: Expr) -> Value:
+        if isinstance(value, list):
+            return [in_buffers(part, node) for part in value]
+        if not isinstance(value, Recipe):
+            return value
+        anchor = Anchored(value.shape, value.dtype)
+        anchors.append((_written, node, [value], anchor))
+        return anchor
+
+    for node in order:
         if isinstance(node, (Op, Var)):
             continue
         if isinstance(node, Constant):
@@ -342,7 +365,7 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
                 if isinstance(ty, TupleType):
                     raise unsupported(f"{node.op.name} with several results cannot be compiled", node)
                 anchor = Anchored(static_shape(ty, node), ty.dtype)  # type: ignore[union-attr]
-                anchors.append((node, args, anchor))
+                anchors.append((ANCHORS[node.op.name], node, args, anchor))
                 values[id(node)] = anchor
             else:
                 raise RelayError(
@@ -351,11 +374,42 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
                 )  # fmt: skip
         else:
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
+        if users[id(node)] > 1 and trial.is_costly(values[id(node)]):
+            values[id(node)] = in_buffers(values[id(node)], node)
     roots = flat(values[id(function.body)])
     for i, root in enumerate(roots):
         kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype))
-    _emit(kernel, anchors, roots, ANCHORS)
+    _emit(kernel, anchors, roots)
     return kernel
+
+
+class _Trial:
+    """What it takes to compute one element of a value, worked out beforehand.
+
+    A value that is used at several places of its operands, which do the same, takes exponentially many elements.
+    """
+
+    def __init__(self) -> None:
+        self.nests: dict[tuple[int, ...], Nest] = {}
+
+    def is_costly(self, value: Value) -> bool:
+        """Whether a value that is used several times has to be written to memory before."""
+        for tensor in flat(value):
+            nest = self.nests.setdefault(tensor.shape, Nest(tensor.shape))
+            tensor.at(nest, [variable(d) for d in range(len(tensor.shape))])
+            if len(nest.elements) > _ELEMENTS and len(nest.elements) > _EACH * len({key[0] for key in nest.elements}):
+                self.nests.clear()
+                return True
+        return False
+
+
+def _written(kernel: Kernel, call: Expr, args: list[Any], sink: Sink) -> None:
+    """A recipe as an anchor: it is worked out once, whatever it is used for."""
+    value = args[0]
+    nest = Nest(value.shape)
+    index = [variable(d) for d in range(len(value.shape))]
+    sink.store(nest, index, value)
+    kernel.loops(nest)
 
 
 def flat(value: Value) -> list[Tensor]:
@@ -371,16 +425,13 @@ def flat(value: Value) -> list[Tensor]:
     return out
 
 
-def _emit(kernel: Kernel, anchors: list[tuple[Call, list[Any], Anchored]], roots: list[Tensor],
-          lowerings: dict[str, AnchorLowering]) -> None:  # fmt: skip
-    for number, (call, args, anchor) in enumerate(anchors):
-        assert isinstance(call.op, Op)
-        lower = lowerings[call.op.name]
+def _emit(kernel: Kernel, anchors: list[_Anchoring], roots: list[Tensor]) -> None:
+    for number, (lower, call, args, anchor) in enumerate(anchors):
         if number == len(anchors) - 1 and len(roots) == 1 and roots[0].shape == anchor.shape:
             root = roots[0]
             probe = Nest(anchor.shape)
             index = [variable(d) for d in range(len(anchor.shape))]
-            anchor.wanted = tuple(index)
+            anchor.wanted, anchor.same_index = tuple(index), True
             root.at(probe, index)
             if anchor.same_index:
                 lower(kernel, call, args, Sink(kernel, anchor, root, kernel.outs[0]))

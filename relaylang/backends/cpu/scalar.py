@@ -55,6 +55,8 @@ class Nest:
         self.empty = any(e == 0 for e in extents)
         self.bounds = bounds or {}
         self._known: dict[tuple[Any, ...], Scalar] = {}
+        #: What tensors have at an index, each worked out once: (tensor, index) -> element.
+        self.elements: dict[tuple[Any, ...], Scalar] = {}
         self.stores: list[tuple[Buf, Index, Scalar]] = []
         self.statements: list[tuple[str, tuple[Scalar, ...]]] = []
 

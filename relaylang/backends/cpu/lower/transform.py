@@ -68,12 +68,11 @@ def _slice_like(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return moved(call, args[0], lambda nest, index: index)
 
 
-class Joined(Tensor):
+class Joined(Recipe):
     """Operands laid side by side along an axis. Alone it is written part by part; inside others it selects."""
 
     def __init__(self, shape: Sequence[int], dtype: str, axis: int, items: Sequence[Tensor]) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
+        super().__init__(shape, dtype, self._select)
         self.axis = axis
         self.items = list(items)
 
@@ -85,7 +84,7 @@ class Joined(Tensor):
             shift += item.shape[self.axis]
             yield item.shape, where, item
 
-    def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
+    def _select(self, nest: Nest, index: Sequence[Index]) -> Scalar:
         where = index[self.axis]
         shift = self.shape[self.axis]
         out: Scalar | None = None
@@ -239,12 +238,11 @@ def _reverse(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     )
 
 
-class Padded(Tensor):
+class Padded(Recipe):
     """An operand with a border of one value. Alone it is filled and then written; inside others it selects."""
 
     def __init__(self, shape: Sequence[int], dtype: str, data: Tensor, before: Sequence[int], border: Tensor) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
+        super().__init__(shape, dtype, self._select)
         self.data = data
         self.before = list(before)
         self.border = border
@@ -255,7 +253,7 @@ class Padded(Tensor):
         yield self.shape, [0] * len(self.shape), fill
         yield self.data.shape, self.before, self.data
 
-    def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
+    def _select(self, nest: Nest, index: Sequence[Index]) -> Scalar:
         tests: list[Scalar] = []
         where: list[Index] = []
         for i, first, extent in zip(index, self.before, self.data.shape):

@@ -1,0 +1,141 @@
+"""What is shared is computed once: the work of compiling, and the code, grow with a program's nodes and not with its paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relaylang.backends import compile_module
+from relaylang.backends.cpu import lower_module
+from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.isa import GENERIC
+from relaylang.backends.cpu.scalar import Nest
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var
+from relaylang.ops import get, make_attrs
+
+WIDTH = 64
+Step = Callable[[Expr, int], Expr]
+
+
+def op(name: str, *args: Expr, **attrs: Any) -> Call:
+    record = get(name)
+    return Call(record, list(args), make_attrs(record.attrs, attrs) if record.attrs is not None else None)
+
+
+def half(value: Expr) -> Expr:
+    return op("multiply", value, Constant(np.float32(0.5)))
+
+
+def doubled(x: Expr, _: int) -> Expr:
+    return op("add", x, x)
+
+
+def swish(x: Expr, _: int) -> Expr:
+    return op("multiply", x, op("sigmoid", x))
+
+
+def diamond(x: Expr, _: int) -> Expr:
+    return half(op("add", op("tanh", x), op("sigmoid", x)))
+
+
+def diamond_of_kernels(x: Expr, _: int) -> Expr:
+    """Its sides are kernels of their own: sums over the whole."""
+    return op("add", op("tanh", op("cumsum", x, axis=0)), op("nn.softmax", op("sigmoid", x)))
+
+
+def shifted(x: Expr, number: int) -> Expr:
+    """Two places of the operand for each of the result."""
+    by = 2 ** (number % 5)
+    part = op("strided_slice", x, begin=[by], end=[WIDTH], strides=[1], axes=[0])
+    return half(op("add", x, op("nn.pad", part, Constant(np.float32(0.25)), pad_width=[[0, by]])))
+
+
+def joined(x: Expr, number: int) -> Expr:
+    begin = 7 * number % WIDTH
+    return op("strided_slice", op("concatenate", Tuple([x, x]), axis=0), begin=[begin], end=[begin + WIDTH], strides=[1])
+
+
+def parted(x: Expr, _: int) -> Expr:
+    parts = op("split", x, indices_or_sections=2, axis=0)
+    low, high = TupleGetItem(parts, 0), TupleGetItem(parts, 1)
+    return half(op("concatenate", Tuple([op("add", low, high), op("subtract", low, high)]), axis=0))
+
+
+STEPS = (doubled, swish, diamond, diamond_of_kernels, shifted, joined, parted)
+
+
+def chain(step: Step, length: int) -> IRModule:
+    x = Var("x", TensorType((WIDTH,), "float32"))
+    value: Expr = x
+    for number in range(length):
+        value = step(value, number)
+    return IRModule.from_expr(Function([x], value))
+
+
+def compiled(mod: IRModule) -> str:
+    return Emitter(GENERIC, 1).file(lower_module(mod, "main", (), GENERIC), "test")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An entry for each operation that lowering asks for, known or not."""
+    found: list[str] = []
+    plain = Nest.op
+
+    def counted(self: Nest, template: str, *rest: Any) -> Any:
+        found.append(template)
+        return plain(self, template, *rest)
+
+    monkeypatch.setattr(Nest, "op", counted)
+    return found
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.__name__)
+def test_operations_and_code_grow_with_the_nodes(step: Step, made: list[str]) -> None:
+    sizes = []
+    for length in (24, 96):
+        made.clear()
+        text = compiled(chain(step, length))
+        sizes.append((len(made), len(text)))
+    assert sizes[1][0] <= 5 * sizes[0][0]
+    # Where places differ, a value is computed for some of them before it is kept in memory.
+    assert sizes[1][0] <= 96 * (250 if step in (shifted, joined, parted) else 12)
+    assert sizes[1][1] <= 5 * sizes[0][1]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("step", [doubled, swish], ids=lambda s: s.__name__)
+def test_a_hundred_thousand_nodes(step: Step, made: list[str]) -> None:
+    length = 100_000 if step is doubled else 50_000
+    text = compiled(chain(step, length))
+    assert length <= len(made) <= 600_000
+    # Kernels that are equal are one, and a call is a line.
+    assert len(text) <= 200_000
+
+
+def test_what_is_shared_has_the_interpreters_values() -> None:
+    x = Var("x", TensorType((WIDTH,), "float32"))
+    results: list[Expr] = []
+    for step in STEPS:
+        value: Expr = x
+        for number in range(20):
+            value = step(value, number)
+        results.append(value)
+    mod = IRModule.from_expr(Function([x], Tuple(results)))
+    given = np.linspace(-1, 2, WIDTH, dtype="float32")
+    wanted = evaluate(mod, given)
+    for step, ours, theirs in zip(STEPS, compile_module(mod, "c -num-threads=1 -cflags=-O1").run(given), wanted):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-9, err_msg=step.__name__)
+
+
+def test_a_value_that_is_used_twice_is_a_local_variable() -> None:
+    x = Var("x", TensorType((WIDTH,), "float32"))
+    gate = op("sigmoid", x)
+    text = compiled(IRModule.from_expr(Function([x], op("add", op("multiply", x, gate), op("tanh", gate)))))
+    body = text[text.index("void kernel_") :]
+    assert body.count("r_sigmoid_f32(") == 1
+    assert body.count("for (long") == 1
