@@ -260,6 +260,8 @@ class Sink:
 
 #: More parts of one result than this are written by few functions.
 _MANY = 64
+#: So many results of a row, at most, are held on the stack at a time. A thread's stack may be small.
+ROW = 4096
 #: Where an element takes more elements of others than this, and so many of each, a value is written to memory.
 _ELEMENTS, _EACH = 32, 4
 

@@ -9,6 +9,15 @@ static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
   return i < low ? low : i > high ? high : i;
 }
 
+//@ r_taps
+// How many of `size` places, the first at `at` and each `step` behind the one before, lie in 0..extent; 1 at least.
+static inline long r_taps(long at, long step, long size, long extent) {
+  long low = at < 0 ? (step - 1 - at) / step : 0;
+  long high = extent > at ? (extent - at + step - 1) / step : 0;
+  high = high < size ? high : size;
+  return high - low > 1 ? high - low : 1;
+}
+
 //@ r_bits_f32
 static inline int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
 

@@ -12,7 +12,7 @@ from typing import Any
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.gemm import block_kernel, turn_kernel, vector_types
 from relaylang.backends.cpu.index import strides_of
-from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
+from relaylang.backends.cpu.kernel import ROW, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.nn_dense import accumulator, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
 from relaylang.backends.cpu.scalar import Buf
@@ -20,6 +20,8 @@ from relaylang.ir import Call
 
 #: A panel of weights above this is kept in the cache while all rows pass, instead of the other way round (bytes).
 _WEIGHTS_IN_CACHE = 600_000
+#: A larger plane of a depthwise convolution is padded in the arena, a smaller one on the stack (elements).
+_PLANE = 16_384
 #: A longer last axis of the kernel is a loop.
 _UNROLLED = 16
 
@@ -344,7 +346,9 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
     steps = strides_of(padded)
     # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
     through = conv.stride[-1] == 1 and out[-1] < 32 and len(out) > 1 and conv.stride[-2] == 1
+    through = through and (out[-2] - 1) * padded[-1] + out[-1] <= ROW
     room = (out[-2] - 1) * padded[-1] + out[-1] if through else out[-1]
+    wide = room > ROW
     outer = out[:-2] if through else out[:-1]
     stage = kernel.stage(conv.batch * channels)
     put = stage.put
@@ -352,9 +356,8 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
     put(f"  const long n = u / {channels}, c = u % {channels};")
     plane_at = f"(n * {conv.groups} + c / {conv.outputs})" if conv.outputs > 1 else "u"
     put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {plane_at} * {source};")
-    big = plane * 4 > 1 << 18
     if copy:
-        if big:
+        if plane > _PLANE:
             scratch = kernel.buffer((conv.batch * channels, plane), dtype)
             put(f"  {ctype}* x = {scratch.name} + u * {plane};")
         else:
@@ -386,14 +389,18 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
         put(f"  const {ctype} w{number} = {value};")
         taps.append((f"w{number}", shift))
     pad = "  "
-    put(f"  {ctype} r[{room}] __attribute__((aligned(64)));")
-    for d, extent in enumerate(outer):
-        put(f"{pad}for (long y{d} = 0; y{d} < {extent}; y{d}++) {{")
+    put(f"  {ctype} r[{min(room, ROW)}] __attribute__((aligned(64)));")
+    opened = [(f"y{d}", extent, 1) for d, extent in enumerate(outer)] + ([("e0", room, ROW)] if wide else [])
+    for name, extent, by in opened:
+        put(f"{pad}for (long {name} = 0; {name} < {extent}; {name} += {by}) {{")
         pad += "  "
     base = " + ".join(["x", *[f"y{d} * {conv.stride[d] * steps[d]}" for d in range(len(outer))]])
+    if wide:
+        base += f" + e0 * {conv.stride[-1]}"
+        put(f"{pad}const long e1 = e0 + {ROW} < {room} ? e0 + {ROW} : {room};")
     put(f"{pad}const {ctype}* q = {base};")
     put("#pragma GCC ivdep")
-    put(f"{pad}for (long i = 0; i < {room}; i++) {{")
+    put(f"{pad}for (long i = 0; i < {'e1 - e0' if wide else room}; i++) {{")
     put(f"{pad}  {ctype} a = {taps[0][0]} * q[i * {conv.stride[-1]} + {taps[0][1]}];")
     for name, shift in taps[1:]:
         term = f"q[i * {conv.stride[-1]} + {shift}]"
@@ -406,8 +413,11 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
         bounds[conv.axes[d]] = (f"y{d}", f"y{d} + 1")
     if through:
         strides[conv.axes[-2]] = padded[-1]
-    stage.lines += sink.store_block("r", strides, bounds, indent="  " + pad)
-    for _ in outer:
+    if wide:
+        bounds[conv.axes[-1]] = ("e0", "e1")
+        put(f"{pad}const {ctype}* v = r - e0;")
+    stage.lines += sink.store_block("v" if wide else "r", strides, bounds, indent="  " + pad)
+    for _ in opened:
         pad = pad[:-2]
         put(pad + "}")
     put("}")

@@ -1,6 +1,6 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-A row of results is kept in an accumulator array; each tap of the window updates the whole row, so that the inner loop is
+A row of results, or a part of a wide one, is kept in an accumulator array; each tap of the window updates the whole row, so that the inner loop is
 vector code. Which results of a row a tap reaches is known when the code is written.
 """
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
-from relaylang.backends.cpu.index import strides_of, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
+from relaylang.backends.cpu.index import Affine, strides_of, variable
+from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.reduce import _COMBINE, _reduce, _start, close_loops, open_loops
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
@@ -59,13 +59,23 @@ class Window:
     def counts(self, number: int, out: int, extent: int, include_pad: bool) -> np.ndarray:
         """How many taps of each result along an axis lie on the data (with `include_pad`, on it and its padding)."""
         total = np.zeros(out, np.int32)
-        first, behind = self.pads[number]
-        if include_pad:
-            extent, first = extent + first + behind, 0
+        extent, first = self._covered(number, extent, include_pad)
         for tap in range(self.size[number]):
             low, high = _reach(tap * self.dilation[number], out, extent, self.stride[number], first)
             total[low:high] += 1
         return np.maximum(total, 1)
+
+    def count_at(self, nest: Nest, index: Affine, number: int, extent: int, include_pad: bool) -> Scalar:
+        """The same for one result, worked out where it is used."""
+        extent, first = self._covered(number, extent, include_pad)
+        place = nest.as_scalar(index * self.stride[number] + -first)
+        step, size = self.dilation[number], self.size[number]
+        return nest.op(f"(int32_t)r_taps({{0}}, {step}, {size}, {extent})", [place], "int32")
+
+    def _covered(self, number: int, extent: int, include_pad: bool) -> tuple[int, int]:
+        """The extent of what counts along an axis, and where the first window begins before it."""
+        first, behind = self.pads[number]
+        return (extent + first + behind, 0) if include_pad else (extent, first)
 
 
 def wide_type(dtype: str, mean: bool) -> str:
@@ -99,8 +109,17 @@ def _pool(kind: str) -> Any:
         row = channel if channel == rank - 1 else axes[-1]
         width = out_shape[row]
         lines, pad, units = open_loops(out_shape[:row])
-        lines.append(f"{pad}{CTYPES[acc]} acc[{width}];")
-        lines.append(f"{pad}for (long w = 0; w < {width}; w++) acc[w] = {_start('sum', acc) if mean else _lowest(data.dtype, acc)};")
+        bounds: dict[int, tuple[str, str]] = {}
+        lines.append(f"{pad}{CTYPES[acc]} {'acc' if width <= ROW else 'held'}[{min(width, ROW)}];")
+        if width > ROW:
+            bounds[row] = ("w0", "w1")
+            lines.append(f"{pad}for (long w0 = 0; w0 < {width}; w0 += {ROW}) {{")
+            pad += "  "
+            lines.append(f"{pad}const long w1 = w0 + {ROW} < {width} ? w0 + {ROW} : {width};")
+            lines.append(f"{pad}{CTYPES[acc]}* const acc = held - w0;")
+        first_w, end_w = bounds.get(row, ("0", str(width)))
+        start = _start("sum", acc) if mean else _lowest(data.dtype, acc)
+        lines.append(f"{pad}for (long w = {first_w}; w < {end_w}; w++) acc[w] = {start};")
         base = " + ".join([f"i{d}*{steps[d]}" for d in range(row) if d not in axes] or ["0"])
         looped = [n for n, d in enumerate(axes) if d < row]
         for n in looped:
@@ -112,21 +131,25 @@ def _pool(kind: str) -> Any:
         where = " + ".join([base, *[f"y{n}*{steps[axes[n]]}" for n in looped]])
         lines.append(f"{pad}const {CTYPES[data.dtype]}* x = {data.name} + {where};")
         if row == channel:
-            lines += self_row(pad, 0, width, combine, "x[w]")
+            lines += _tap(pad, 0, width, width, combine, "x[w]")
         else:
             for tap in range(size[-1]):
                 low, high = _reach(tap * dilation[-1], width, data.shape[row], stride[-1], first[-1])
                 at = f"w*{stride[-1]} + {tap * dilation[-1] - first[-1]}".replace("+ -", "- ")
-                lines += self_row(pad, low, high, combine, f"x[{at}]")
+                lines += _tap(pad, low, high, width, combine, f"x[{at}]")
         for _ in looped:
             pad = pad[:-2]
             lines.append(pad + "}")
-        nest = Nest(out_shape)
+        nest = Nest(out_shape, bounds)
         index = [variable(d) for d in range(rank)]
         value = nest.load(Buf("acc", (width,), acc), index[row])
         if mean:
             number = nest.const(1, "int32")
             for n, d in enumerate(axes):
+                if out_shape[d] > ROW:
+                    part = window.count_at(nest, index[d], n, data.shape[d], attrs.count_include_pad)
+                    number = nest.op("({0} * {1})", [number, part], "int32")
+                    continue
                 counts = window.counts(n, out_shape[d], data.shape[d], attrs.count_include_pad)
                 if len(set(counts.tolist())) == 1:
                     part = nest.const(int(counts[0]), "int32")
@@ -136,17 +159,23 @@ def _pool(kind: str) -> Any:
             value = nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc)
         sink.store(nest, index, convert(nest, value, data.dtype))
         lines += nest.emit(split=False, indent=pad, fixed=row)[0]
+        if bounds:
+            lines.append(pad[:-2] + "}")
         kernel.stage(units).lines = lines + close_loops(row)
 
     return lower
 
 
-def self_row(pad: str, low: int, high: int, combine: str, value: str) -> list[str]:
-    """One tap's update of the accumulator row."""
+def _tap(pad: str, low: int, high: int, width: int, combine: str, value: str) -> list[str]:
+    """One tap's update of the accumulators of a row, or of its part `w0..w1` where the row is wide."""
     if high <= low:
         return []
+    first, end = str(low), str(high)
+    if width > ROW:
+        first = f"w0 > {low} ? w0 : {low}" if low else "w0"
+        end = f"(w1 < {high} ? w1 : {high})" if high < width else "w1"
     update = combine.format("acc[w]", value)
-    return ["#pragma GCC ivdep", f"{pad}for (long w = {low}; w < {high}; w++) acc[w] = {update};"]
+    return ["#pragma GCC ivdep", f"{pad}for (long w = {first}; w < {end}; w++) acc[w] = {update};"]
 
 
 def _adaptive(kind: str, whole: bool) -> Any:
