@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.interpreter.kernels.common import Kernel, KernelError, norm_axis, spread, windows
+from relaylang.ops.indexing import slice_bound, slice_entries
 
 
 def check_range(indices: Any, extent: int) -> None:
@@ -54,20 +55,13 @@ def gather_nd(attrs: Any, x: Any, indices: Any) -> Any:
     return x[places]
 
 
-def strided_slice(attrs: Any, x: Any, *bounds: Any) -> Any:
-    begin, end, strides = ([int(n) for n in b] for b in bounds) if bounds else (attrs.begin, attrs.end, attrs.strides)
-    axes = attrs.axes if attrs.axes is not None else range(len(begin))
+def strided_slice(attrs: Any, x: Any) -> Any:
     cuts: list[slice] = [slice(None)] * x.ndim
-    for i, axis in enumerate(axes):
-        step = strides[i] if strides and i < len(strides) else (strides[0] if strides and len(strides) == 1 else 1)
-        extent = x.shape[axis]
-        first = begin[i] if begin is not None else None
-        last = end[i] if end is not None and i < len(end) else None
-        if attrs.slice_mode == "size":
-            start = 0 if first is None else (first + extent if first < 0 else first)
-            cuts[axis] = slice(start, None if last is None or last < 0 else start + last)
-        else:
-            cuts[axis] = slice(first, last, step)
+    for axis, begin, end, stride in slice_entries(attrs, x.ndim):
+        if stride == 0:
+            raise KernelError("a stride of 0 leads nowhere")
+        first, last = (slice_bound(n, x.shape[axis], stride) for n in (begin, end))
+        cuts[axis] = slice(first, None if last < 0 else last, stride) if first >= 0 else slice(0)
     return np.ascontiguousarray(x[tuple(cuts)])
 
 

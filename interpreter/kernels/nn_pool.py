@@ -61,6 +61,17 @@ class _Windows:
     def over(self, x: np.ndarray, fill: Any) -> np.ndarray:
         return windows(pad_space(x, self.pads, fill), self.kernel, self.strides, self.dilation)
 
+    def counted(self, space: tuple[int, ...], include_pad: bool) -> np.ndarray:
+        """What each window's mean divides by: its places on the data, or on data and given padding; 1 at least."""
+        ones = np.ones(space, np.int64)
+        if include_pad:
+            added = [(0, b - g) for (_, b), (_, g) in zip(self.pads, self.given)]
+            ones = pad_space(pad_space(ones, self.given, 1), added)
+            seen = windows(ones, self.kernel, self.strides, self.dilation)
+        else:
+            seen = self.over(ones, 0)
+        return np.maximum(seen.sum(axis=tuple(range(len(space)))), 1)
+
     def axes(self, rank: int) -> tuple[int, ...]:
         return tuple(range(rank - len(self.kernel), rank))
 
@@ -70,7 +81,7 @@ def max_pool(attrs: Any, x: Any) -> Any:
     pool = _Windows(attrs, plain.shape[plain.ndim - count :])
     lowest = _lowest(plain.dtype)
     best = pool.over(plain, lowest).max(axis=pool.axes(plain.ndim), initial=lowest)
-    return from_plain(best, order, attrs.out_layout or attrs.layout)
+    return from_plain(best, order, attrs.layout)
 
 
 def avg_pool(attrs: Any, x: Any) -> Any:
@@ -79,14 +90,8 @@ def avg_pool(attrs: Any, x: Any) -> Any:
     space = plain.shape[plain.ndim - count :]
     pool = _Windows(attrs, space)
     total = pool.over(_carrier(plain), 0).sum(axis=pool.axes(plain.ndim))
-    ones = np.ones(space, np.int64)
-    if attrs.count_include_pad:
-        ones = pad_space(pad_space(ones, pool.given, 1), [(0, b - g) for (_, b), (_, g) in zip(pool.pads, pool.given)])
-        seen = windows(ones, pool.kernel, pool.strides, pool.dilation)
-    else:
-        seen = pool.over(ones, 0)
-    number = np.maximum(seen.sum(axis=tuple(range(count))), 1)
-    return from_plain(_divide(total, number, plain.dtype), order, attrs.out_layout or attrs.layout)
+    number = pool.counted(space, attrs.count_include_pad)
+    return from_plain(_divide(total, number, plain.dtype), order, attrs.layout)
 
 
 def _adaptive(greatest: bool) -> Kernel:
@@ -107,7 +112,7 @@ def _adaptive(greatest: bool) -> Kernel:
             number = number[..., None] * np.asarray([b - a for a, b in cuts])
         if not greatest:
             result = _divide(result, number, plain.dtype)
-        return from_plain(result, order, attrs.out_layout or attrs.layout)
+        return from_plain(result, order, attrs.layout)
 
     return kernel
 
@@ -121,7 +126,7 @@ def _global(greatest: bool) -> Kernel:
         else:
             number = int(np.prod(plain.shape[plain.ndim - count :]))
             result = _divide(_carrier(plain).sum(axis=axes, keepdims=True), number, plain.dtype)
-        return from_plain(result, order, attrs.out_layout or attrs.layout)
+        return from_plain(result, order, attrs.layout)
 
     return kernel
 
@@ -144,8 +149,7 @@ def _pool_grad(greatest: bool) -> Kernel:
             best = np.expand_dims(flat.argmax(axis=2), 2)
             np.add.at(out, np.take_along_axis(places.reshape(flat.shape), best, 2)[:, :, 0], given)
         else:
-            inside = (places >= 0).sum(axis=(2, 3), keepdims=True)
-            number = np.prod(pool.kernel) if attrs.count_include_pad else np.maximum(inside, 1)
+            number = pool.counted(plain.shape[-2:], attrs.count_include_pad)[: given.shape[-2], : given.shape[-1]]
             np.add.at(out, places, share / np.asarray(number, out.dtype))
         return from_plain(out[:-1].reshape(plain.shape).astype(x.dtype), order, attrs.layout)
 

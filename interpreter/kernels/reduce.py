@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from relaylang.interpreter.kernels.common import Kernel, is_float, norm_axis, wide
+from relaylang.ops.reduce import taken_axes
 
 
 def reduced_axes(attrs: Any, rank: int) -> tuple[int, ...]:
     """The axes that go away, in order; all of them where none is named."""
-    axis = attrs.axis
-    if axis is None or axis == ():
-        return tuple(range(rank))
-    named = {norm_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}
-    return tuple(i for i in range(rank) if (i in named) != attrs.exclude)
+    axis = (attrs.axis,) if isinstance(attrs.axis, int) else attrs.axis
+    return tuple(taken_axes(rank, tuple([norm_axis(a, rank) for a in axis or ()]), attrs.exclude))
 
 
 def _count(x: np.ndarray, axes: tuple[int, ...]) -> int:

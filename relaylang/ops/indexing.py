@@ -155,19 +155,10 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
         axes = list(range(rank))
         if max(len(begin), len(end), len(strides)) > rank:
             ctx.fail(f"begin, end and strides name more dimensions than `{data!r}` has")
-    strides += [1] * (len(axes) - len(strides))
-    if attrs.slice_mode == "size":
-        strides = [1] * len(axes)
-    if 0 in strides:
+    if 0 in strides and attrs.slice_mode != "size":
         ctx.fail(f"strides={list(attrs.strides)} must not be 0")
-    for i in range(len(begin), len(axes)):
-        begin.append(0 if strides[i] > 0 else INT64_MAX)
-    if attrs.slice_mode == "size":
-        end = [b + e if e >= 0 else INT64_MAX for b, e in zip(begin, end)]
-    for i in range(len(end), len(axes)):
-        end.append(0 if strides[i] < 0 else INT64_MAX)
     shape = list(data.shape)
-    for axis, first, last, stride in zip(axes, begin, end, strides):
+    for axis, first, last, stride in slice_entries(attrs, rank):
         size = shape[axis]
         if not isinstance(size, int):
             shape[axis] = ANY
@@ -177,6 +168,22 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
             ctx.fail(f"begin {first} and end {last} of axis {axis} (extent {size}) leave nothing by stride {stride}")
         shape[axis] = (abs(b - a) + abs(stride) - 1) // abs(stride)
     return TensorType(shape, data.dtype)
+
+
+def slice_entries(attrs: AnyValue, rank: int) -> list[tuple[int, int, int, int]]:
+    """Each axis that `strided_slice` cuts, with its begin, end and stride; what is not given takes all by strides of 1.
+
+    A bound may be negative, or beyond the axis: `slice_bound` puts it where it belongs.
+    """
+    axes = list(range(rank)) if attrs.axes is None else [a % rank for a in attrs.axes]
+    begin, end = list(attrs.begin), list(attrs.end)
+    strides = [] if attrs.slice_mode == "size" else list(attrs.strides or ())
+    strides += [1] * (len(axes) - len(strides))
+    begin += [0 if stride > 0 else INT64_MAX for stride in strides[len(begin) :]]
+    if attrs.slice_mode == "size":
+        end = [b + e if e >= 0 else INT64_MAX for b, e in zip(begin, end)]
+    end += [0 if stride < 0 else INT64_MAX for stride in strides[len(end) :]]
+    return list(zip(axes, begin, end, strides))
 
 
 def slice_bound(index: int, size: int, stride: int) -> int:

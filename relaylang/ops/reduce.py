@@ -35,14 +35,20 @@ class VarianceAttrs:
     unbiased: bool = False
 
 
-def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationContext) -> list[int]:
+def taken_axes(rank: int, axis: Ints | None, exclude: bool) -> list[int]:
     """The axes that a reduction takes away, in order: all of them where none is named."""
     if not axis:
         return list(range(rank))
-    named = {norm_axis(a, rank, ctx) for a in axis}
-    if len(named) != len(axis):
-        ctx.fail(f"axis=[{', '.join(map(str, axis))}] names a dimension twice")
+    named = {a % rank for a in axis}
     return [i for i in range(rank) if (i in named) != exclude]
+
+
+def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationContext) -> list[int]:
+    """As `taken_axes`, with what is wrong in `axis` reported."""
+    named = {norm_axis(a, rank, ctx) for a in axis or ()}
+    if axis and len(named) != len(axis):
+        ctx.fail(f"axis=[{', '.join(map(str, axis))}] names a dimension twice")
+    return taken_axes(rank, axis, exclude)
 
 
 def reduced_shape(ty: TensorType, attrs: AnyValue, ctx: RelationContext) -> tuple[Dim, ...]:

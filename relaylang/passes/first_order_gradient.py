@@ -24,6 +24,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.build import op_call
 from relaylang.passes.gradients import GRADIENTS, NoGradient
+from relaylang.passes.gradients_common import holds_float
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.to_gnf import to_gnf
 from relaylang.typing import check
@@ -89,6 +90,8 @@ def _active(func: Function, order: list[Expr]) -> set[int]:
 def _through(node: Call, grad: object, grads: dict[int, object], active: set[int]) -> None:
     assert isinstance(node.op, Op)
     rule = GRADIENTS.get(node.op.name)
+    if rule is None and not holds_float(node.checked_type):
+        return
     if rule is None:
         raise RelayError(error("R0511", f"{node.op.name} has no gradient", node.span))
     if isinstance(node.checked_type, TupleType):

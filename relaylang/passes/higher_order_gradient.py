@@ -52,6 +52,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.blocks import Walk, free_name, map_pattern, map_type, type_of, walk
 from relaylang.passes.build import op_call
 from relaylang.passes.gradients import GRADIENTS, NoGradient
+from relaylang.passes.gradients_common import holds_float
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.to_anf import convert
 from relaylang.typing import check
@@ -232,14 +233,14 @@ class _Reverse:
         plain = Call(call.op, operands, call.attrs, call.type_args, call.span)
         result = lets.push(plain, ty)
         pair = _pair(result, ty, lets)
-        if not any(map(_is_float, [ty])) or not any(map(_is_float, types)):
+        if not holds_float(ty) or not any(map(holds_float, types)):
             return pair
         back = _Lets()
         cells = list(_cells(pair, ty, back))
         grads = [back.push(RefRead(cell), t, "g") for cell, t in cells]
         parts = _rule(call, plain, grads)
         for arg, part, t in zip(args, parts, types):
-            if part is None or not _is_float(t):
+            if part is None or not holds_float(t):
                 continue
             wanted = part if isinstance(part, list) else [part]
             for (cell, _), one in zip(list(_cells(arg, t, back)), wanted):
@@ -260,12 +261,6 @@ def _rule(call: Call, plain: Call, grads: list[Var]) -> list:
         return rule(plain, grads if isinstance(plain.checked_type, TupleType) else grads[0])
     except NoGradient as problem:
         raise RelayError(error("R0511", f"there is no gradient of {problem}", call.span)) from None
-
-
-def _is_float(ty: Type) -> bool:
-    if isinstance(ty, TupleType):
-        return any(map(_is_float, ty.fields))
-    return isinstance(ty, TensorType) and not ty.dtype.startswith(("int", "uint", "bool"))
 
 
 def _has_tensor(ty: Type) -> bool:

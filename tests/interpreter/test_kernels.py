@@ -10,6 +10,7 @@ import pytest
 from relaylang.interpreter import KERNELS, evaluate
 from relaylang.interpreter.kernels import FAMILIES as KERNEL_FAMILIES
 from relaylang.interpreter.kernels import NO_VALUE
+from relaylang.interpreter.kernels.common import KernelError
 from relaylang.ir import Call, Function, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ops import FAMILIES, OPS, get, make_attrs
 from tests.interpreter.every_case import EVERY, KEYS
@@ -173,6 +174,10 @@ def test_dynamic_operators_go_on_as_static_ones() -> None:
         "dyn.strided_slice", x, ints(0, 1), ints(2, 3), ints(1, 1), begin=None, end=None, strides=None, axes=None
     )
     assert cut.shape == (2, 2, 4)
+    bounds = {"begin": [0, 0], "end": [2, 3, 3], "axes": None, "slice_mode": "end"}
+    assert kernel("strided_slice", x, strides=[2], **bounds).shape == (1, 3, 3)  # one stride is the first axis'
+    with pytest.raises(KernelError, match="stride of 0"):
+        kernel("dyn.strided_slice", x, ints(0), ints(2), ints(0), begin=None, end=None, strides=None, axes=None)
     assert kernel("dyn.expand_dims", x, np.int64(1), num_newaxis=2).shape == (2, 1, 1, 3, 4)
     assert kernel("dyn.squeeze", x[:, :1], ints(1)).shape == (2, 4)
     padded = kernel("dyn.nn.pad", x, np.asarray([[0, 0], [1, 0], [0, 2]]), np.float32(7), pad_width=None)

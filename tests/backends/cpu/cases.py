@@ -157,7 +157,8 @@ def movements() -> Iterator[Case]:
         yield "transpose", {"axes": axes}, [x], set()
     yield "transpose", {"axes": None}, [real(6)], set()
     for begin, end, strides in (([1, -2, 0], [2, -1, 9], [1]), ([-1, 9, 3], [-9, -9, 0], [-1, -2, -1]),
-                                ([0, 0, 1], [2, 3, 4], [1, 2, 3])):  # fmt: skip
+                                ([0, 0, 1], [2, 3, 4], [1, 2, 3]), ([0, 0], [2, 3, 3, 4], [2]), ([1], [2, 2], []),
+                                ([1, 2], [-3], [-1, -1]), ([], [2, 1], None)):  # fmt: skip
         yield "strided_slice", {"begin": begin, "end": end, "strides": strides, "slice_mode": "end"}, [x], set()
     yield "strided_slice", {"begin": [1], "end": [1], "strides": [1], "axes": [2], "slice_mode": "end"}, [x], set()
     for axis in (0, -1, 2):

@@ -11,6 +11,7 @@ from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Ten
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Call
+from relaylang.ops.indexing import slice_bound, slice_entries
 
 Source = Callable[[Nest, list[Index]], Sequence[Index]]
 
@@ -45,18 +46,11 @@ def _broadcast(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 def _strided_slice(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
-    attrs = call.attrs
     rank = len(data.shape)
-    axes = [axis_of(a, rank) for a in attrs.axes] if attrs.axes else list(range(len(attrs.begin)))
-    strides = list(attrs.strides) if attrs.strides else [1]
     start, step = [0] * rank, [1] * rank
-    for n, axis in enumerate(axes):
-        extent = data.shape[axis]
-        by = 1 if attrs.slice_mode == "size" else strides[n] if n < len(strides) else strides[-1] if len(strides) == 1 else 1
-        begin = attrs.begin[n]
-        begin = begin + extent if begin < 0 else begin
-        start[axis] = min(max(begin, 0), extent if by > 0 else extent - 1)
-        step[axis] = by
+    for axis, begin, _, stride in slice_entries(call.attrs, rank):
+        start[axis] = slice_bound(begin, data.shape[axis], stride)
+        step[axis] = stride
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
         return [nest.add(nest.scale(i, by), first) for i, by, first in zip(index, step, start)]
