@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from relaylang.cli.reporting import add_common_options, begin, end, report
+from relaylang.cli.streams import close_stdout, prepare
 from relaylang.cli.usage import UsageError, in_words
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
 from relaylang.runtime.text import reason
@@ -98,6 +99,7 @@ def make_parser(verb: str | None) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status. Never raises but for what argparse's `--help` does (SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    prepare()
     begin(arguments)
     status = 2
     try:
@@ -119,7 +121,7 @@ def _status(arguments: list[str]) -> int:
         return status
     except BrokenPipeError:
         # The reader has what it wanted (`relay print net.relay | head`): say nothing, also not at interpreter exit.
-        _close_stdout()
+        close_stdout()
         return 141
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -130,7 +132,7 @@ def _status(arguments: list[str]) -> int:
     except RelayError as wrong:
         return _say(wrong)
     except OSError as e:
-        _close_stdout()
+        close_stdout()
         return _say(RelayError(error("R0704", f"the system says: {e}")))
     except MemoryError:
         return _say(RelayError(error("R0901", "there is not enough memory to go on")))
@@ -138,10 +140,6 @@ def _status(arguments: list[str]) -> int:
         if os.environ.get("RELAY_TRACEBACK"):
             raise
         return _say(RelayError(_internal(ours)))
-
-
-def _close_stdout() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:

@@ -109,6 +109,8 @@ def literal_array(text: str) -> np.ndarray | None:
         elif m["bool"]:
             stack[-1].append(m["bool"].lower() == "true")
         else:
+            if len(m["number"]) > 400:
+                raise bad_value(f"{_short(m['number'])} has too many digits for a number")
             whole = re.fullmatch(r"[+-]?\d+", m["number"]) and not (m["suffix"] or "").startswith(("f", "b"))
             stack[-1].append(int(m["number"]) if whole else float(m["number"]))
     if len(stack) != 1 or len(top) != 1:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from relaylang.cli.common import check_writable, report, write_text
 from relaylang.cli.program import check, load
+from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if form == "text":
         terminal = args.output is None and sys.stdout.isatty()
         width = args.width or (shutil.get_terminal_size().columns if terminal else 1 << 30)
-        text = as_text(graph, width, args.expand, args.ascii)
+        text = as_text(graph, width, args.expand, args.ascii or (args.output is None and not can_show("─│┌⊞")))
     elif form == "dot":
         text = as_dot(graph, args.expand)
     elif form == "svg":

@@ -145,7 +145,7 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
         if field.optional or field.kind == "AnyAttr":
             return None
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
-    if field.optional and field.kind == "str" and value in ("", "void"):
+    if field.optional and field.kind == "str" and isinstance(value, str) and value in ("", "void"):
         return None  # an element type that is not given, as old texts write it
     if field.kind == "str" and isinstance(value, str) and field.name.endswith("dtype") and not _DTYPE.fullmatch(value):
         raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")

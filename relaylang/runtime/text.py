@@ -38,7 +38,9 @@ def read_text(path: str) -> SourceFile:
         where = place if "\0" not in good.text else None
         raise RelayError(error("R0003", _named(name, title, where), where, notes=["Relay text is UTF-8"])) from None
     if "\0" in text:
-        raise RelayError(error("R0003", f"{name} is a binary file (NUL byte at offset {text.index(chr(0))})"))
+        source, at = SourceFile(name, text), text.index("\0")
+        notes = ["Relay text holds no NUL; in a string it is written `\\0`"]
+        raise RelayError(error("R0003", "this is not text: here is a NUL byte", Span(source, at, at + 1), notes=notes))
     if not text.strip():
         raise RelayError(error("R0002", f"{name} is empty", notes=["an empty module is written with its header only"]))
     return SourceFile(name, text)

@@ -27,7 +27,7 @@ from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
 from relaylang.source import Span
 from relaylang.syntax.build_match import MatchActions
-from relaylang.syntax.metadata import MetaNode
+from relaylang.syntax.nodes import MetaNode, kind_of_meta
 from relaylang.syntax.scope import Pending, local_key, name_of, shown
 from relaylang.syntax.values import LiteralError, scalar, string
 
@@ -125,7 +125,7 @@ class Builder(MatchActions):
 
     def on_neg(self, v: list[AnyValue], first: int, last: int) -> Expr:
         value = v[1]
-        if value.__class__ is Constant and first + 1 == last and value.span is not None and value.span.first == last:
+        if value.__class__ is Constant and value.span is not None and value.span.first == last:
             text = self.tokens[last]
             if text[0].isdigit() or text[:3] in ("inf", "nan"):
                 key = "-" + text
@@ -140,8 +140,10 @@ class Builder(MatchActions):
 
     def on_meta(self, v: str, first: int, last: int) -> AnyValue:
         value = self.meta_value(v, first)
-        if value.__class__ is MetaNode:
-            self.loose[first] = v
+        if not isinstance(value, Expr):
+            self.loose[first] = v, kind_of_meta(value)
+            if value.__class__ is not MetaNode:
+                return Tuple((), self.span(first, last))
         return value
 
     def on_av_meta(self, v: str, first: int, last: int) -> AnyValue:

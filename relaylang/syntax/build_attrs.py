@@ -214,6 +214,14 @@ class AttrActions(TypeActions):
             known = self.meta_attrs[callee, id(value)] = attrs, value
         return Call(callee, args, known[0], (), self.span(at, last))
 
+    def lost_attribute(self, op: Op, pair: Pair, ref: MetaRef) -> None:
+        """Say that an attribute's value is not in the text."""
+        self.missing = [m for m in self.missing if m is not ref]
+        known = self.meta is not None and len(self.meta.get(ref.type_key, ()))
+        notes = ["the text has no metadata section"] if self.meta is None else [f"the section has {known} of this kind"]
+        what = f"attribute `{pair.name}` of `{op.name}`: the metadata section lacks the value `{shown(ref.name_hint)}`"
+        self.report(error("R0208", what, self.value_place(pair), notes=notes))
+
     def no_attrs(self, op: Op, at: int) -> AnyValue:
         """The attributes of a call that names none."""
         attrs = ATTRS.get((op, ""))
@@ -257,15 +265,15 @@ class AttrActions(TypeActions):
             try:
                 values[pair.name] = coerce(field, pair.value)
             except AttrError as e:
-                inside = pair.value if isinstance(pair.value, tuple) else (pair.value,)
-                if _WRONG in inside:
-                    wrong = True
-                    continue
-                if any(isinstance(x, (MetaRef, MetaNode)) for x in inside):
-                    values[pair.name] = pair.value  # known once the metadata is
-                    continue
                 wrong = True
-                self.report(error("R0109", f"attribute `{pair.name}` of `{op.name}` {e}", self.value_place(pair)))
+                inside = pair.value if isinstance(pair.value, (tuple, list)) else (pair.value,)
+                if any(x is _WRONG for x in inside):
+                    continue
+                lost = next((x for x in inside if isinstance(x, MetaRef)), None)
+                if lost is not None:
+                    self.lost_attribute(op, pair, lost)
+                else:
+                    self.report(error("R0109", f"attribute `{pair.name}` of `{op.name}` {e}", self.value_place(pair)))
         if op.attrs is None:
             return None
         if not wrong:

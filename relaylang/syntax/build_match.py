@@ -35,6 +35,9 @@ class MatchActions(AttrActions):
         v[0].append(v[1])
         return v[0]
 
+    def on_list_closed(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
+        return v[0]
+
     def on_match_head(self, v: list[AnyValue], first: int, last: int) -> tuple[Expr, bool]:
         return v[2], v[0] == "match"
 

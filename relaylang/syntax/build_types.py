@@ -19,7 +19,7 @@ from relaylang.ir.types import (
 )
 from relaylang.source import Span
 from relaylang.syntax.othernames import OTHER_DTYPES
-from relaylang.syntax.scope import Scope
+from relaylang.syntax.scope import Scope, shown
 from relaylang.syntax.values import LiteralError, dtype_name, is_dtype, scalar
 
 #: Types by text, shared by everything that is read. Only types that mean the same everywhere are in it.
@@ -105,6 +105,9 @@ class TypeActions(Scope):
     def on_dim_number(self, v: str, first: int, last: int) -> AnyValue:
         try:
             return int(scalar(v)[0])
+        except OverflowError:
+            self.report(error("R0105", f"not an extent: {shown(v)} is not a whole number", self.place(first)))
+            return ANY
         except (LiteralError, ValueError) as e:
             self.report(error("R0105", f"not an extent: {e}", self.place(first)))
             return ANY

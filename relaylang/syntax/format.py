@@ -51,14 +51,7 @@ def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
             break
         begin = at
         if text.startswith("/*", at):
-            depth = 0
-            while True:
-                mark = _MARK.search(text, at, end)
-                assert mark is not None
-                at = mark.end()
-                depth += 1 if mark.group() == "/*" else -1
-                if not depth:
-                    break
+            at = _closed(text, at, end)
             said = text[begin:at]
         else:
             at = text.find("\n", at, end)
@@ -69,6 +62,31 @@ def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
         found.append(Comment(said.replace("\r\n", "\n"), lines))
         lines = 0
     return found, lines
+
+
+def _closed(text: str, at: int, end: int) -> int:
+    """Where the comment that begins at `at` ends; comments nest."""
+    depth = 0
+    while True:
+        mark = _MARK.search(text, at, end)
+        assert mark is not None
+        at = mark.end()
+        depth += 1 if mark.group() == "/*" else -1
+        if not depth:
+            return at
+
+
+def _inside(written: str, token: str) -> list[Comment]:
+    """The comments inside a token of a text whose comments were blanked: `%0 /* of the /* first */ */ =` is one token."""
+    found: list[Comment] = []
+    at = -1 if written == token else written.find("/*")
+    while at >= 0:
+        end = at + 2
+        if not token[at:end].strip():
+            end = _closed(written, at, len(written))
+            found.append(Comment(written[at:end].replace("\r\n", "\n"), 0))
+        at = written.find("/*", end)
+    return found
 
 
 class _Pieces:
@@ -198,6 +216,7 @@ def _pieces(text: str, name: str, module: IRModule | None = None) -> list[Piece]
         kind = tables.names[tables.kind_of(token)]
         made.token(i, token, kind, said, lines, start > end)
         end = source.end_of(i)
+        made.pending += _inside(text[start:end], token)
     return made.made
 
 

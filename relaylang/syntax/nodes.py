@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.ir.types import Type
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrField
 
@@ -163,3 +164,18 @@ def _in_place(field: AttrField | None, text: str) -> AnyValue:
     except ValueError:
         pass
     return text
+
+
+def kind_of_meta(value: AnyValue) -> str:
+    """What a value of a metadata section is, as a word for messages."""
+    kinds: list[tuple[AnyValue, str]] = [
+        (MetaNode, "attributes"),
+        (bool, "a truth value"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (str, "a string"),
+        (Mapping, "a map"),
+        ((list, tuple), "a list"),
+        (Type, "a type"),
+    ]
+    return next((word for kind, word in kinds if isinstance(value, kind)), "a value")

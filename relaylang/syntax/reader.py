@@ -336,9 +336,11 @@ def notes_of(builder: Builder, defines: bool) -> list[Diagnostic]:
         what = builder.missing
         untyped = sum(m.type_annotation is None for m in what)
         count = f"{len(what)} value{'s' if len(what) != 1 else ''} of the metadata section"
+        lacks = "has no such section" if builder.meta is None else "its section lacks them"
         says = "the types are taken from the comments behind them" if not untyped else f"{untyped} without a type"
         span = builder.place(what[0].span.first) if what[0].span is not None else None
-        notes.append(error("R0151", f"the text refers to {count} and has no such section", span, says, severity="note"))
+        title = f"the text refers to {count} and {lacks if len(what) > 1 else lacks.replace('them', 'it')}"
+        notes.append(error("R0151", title, span, says, severity="note"))
     if defines and not builder.versioned:
         notes.append(
             error(

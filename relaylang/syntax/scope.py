@@ -17,7 +17,7 @@ from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
 from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
 from relaylang.syntax.tokens import TokenSource
-from relaylang.syntax.values import string
+from relaylang.syntax.values import bad_escapes, string
 
 #: Names longer than this are cut where they are shown.
 _SHOWN = 60
@@ -95,7 +95,7 @@ class Scope:
         self.depths: dict[int, tuple[int, AnyValue]] = {}  # how deep lists and maps among attributes' values nest
         self.meta_attrs: dict[tuple[AnyValue, int], tuple[AnyValue, AnyValue]] = {}  # attributes made of a section's nodes
         #: Metadata that is no expression and stands where one is wanted, by token; a call takes it as its attributes.
-        self.loose: dict[int, str] = {}
+        self.loose: dict[int, tuple[str, str]] = {}
         self.dim_metas: dict[str, TypeVar] = {}
         # functions and types, by name: what is known, what this text defines, where each was first used
         self.globals: dict[str, GlobalVar] = {}
@@ -407,14 +407,23 @@ class Scope:
 
     # -- the end
 
+    def check_escapes(self) -> None:
+        """Report escapes in strings that lack their digits."""
+        for at, token in enumerate(self.tokens):
+            if "\\" in token and token[0] not in "/#":
+                for start, problem in bad_escapes(token):
+                    self.report(error("R0105", problem, self.within(at, start, start + 2)))
+
     def finish(self) -> None:
         """Report the functions, types and constructors that were used and never defined, and what waited for its end."""
         for diagnostic in self.deferred.values():
             self.report(diagnostic)
-        for at, token in self.loose.items():
+        if "\\" in self.source.text:
+            self.check_escapes()
+        for at, (token, kind) in self.loose.items():
             what = shown(token.partition("/*")[0].strip())
-            note = "it may stand last in a call, as the call's attributes"
-            self.report(error("R0103", f"`{what}` holds attributes and is not an expression", self.place(at), notes=[note]))
+            notes = ["it may stand last in a call, as the call's attributes"] if kind == "attributes" else []
+            self.report(error("R0103", f"`{what}` holds {kind} and is not an expression", self.place(at), notes=notes))
         for name, ctor in self.promised_ctors.items():
             if ctor.span is not None:
                 self.unknown("R0202", "constructor", name, self.place(ctor.span.first), self.ctors)

@@ -10,6 +10,11 @@ import numpy as np
 _NUMBER = re.compile(r"(-?)(inf|nan|[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)(\w*)\Z")
 _SUFFIX = re.compile(r"([iu])(8|16|32|64)|f(16|32|64|)|(bf16)")
 _ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.S)
+_MALFORMED = re.compile(
+    r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|[^xuU])", re.S
+)
+_DIGITS = {"x": "two hexadecimal digits", "u": "four hexadecimal digits", "U": "eight digits of a character's code"}
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\n": ""}
 DTYPE = re.compile(
     r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|6_\w+|4_\w+|[1-9][0-9]{0,2})|handle|e4m3_float8|e5m2_float8|custom\[\w+\][0-9]+)"
@@ -125,7 +130,7 @@ def attribute_number(text: str) -> AnyValue:
 
 def _unescape(found: re.Match[str]) -> str:
     text = found.group()
-    if text[1] == "x":
+    if text[1] == "x" and len(text) > 2:
         codes = [int(text[i + 2 : i + 4], 16) for i in range(0, len(text), 4)]
         try:
             return bytes(codes).decode("utf-8")
@@ -143,3 +148,13 @@ def string(text: str) -> str:
     """The value of a string literal, quotes included in `text`."""
     inner = text[1:-1]
     return _ESCAPE.sub(_unescape, inner) if "\\" in inner else inner
+
+
+def bad_escapes(token: str) -> list[tuple[int, str]]:
+    """The escapes of a token's strings that lack their digits: where each begins, and what it wants."""
+    found = []
+    for literal in _STRING.finditer(token):
+        for escape in _MALFORMED.finditer(token, *literal.span()):
+            if escape[0][1] in _DIGITS:
+                found.append((escape.start(), f"the escape `{escape[0][:2]}` wants {_DIGITS[escape[0][1]]} behind it"))
+    return found
