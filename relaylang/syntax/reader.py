@@ -91,7 +91,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
     number = tab.numbers
     semicolon = number["SEMI"]
     held: tuple[str, int] | None = None
-    i = -1
+    i = read = -1  # this token, and the last one in front of it that is no comment
     for tok in tokens:
         i += 1
         term = kinds.get(tok)
@@ -126,7 +126,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
             else:
                 n, act, column, completes = a
                 if completes:
-                    last = i
+                    last = i if held is None else read
                     if n == 1:
                         first = i
                         val = tok if act is None else act(builder, tok, i, i)
@@ -137,9 +137,9 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                         first = pos[n]
                         del vals[n:], pos[n:], rows[n:]
                         if act is not None:
-                            val = act(builder, val, first, i)
+                            val = act(builder, val, first, last)
                 else:
-                    last = i - 1 if held is None else i  # an inserted `;` has the number of the token in front of it
+                    last = read
                     if n == 1:
                         rows.pop()
                         first = pos.pop()
@@ -177,6 +177,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                     a = row[term]
                     continue
             if held is None:
+                read = i
                 break
             tok, term = held
             held = None

@@ -44,6 +44,17 @@ class Rewritings(Reader):
         if self.tokens[last] != ";":
             self.behind[last] = ";"
 
+    def behind_comments(self, at: int) -> int:
+        """The number of a token, or, where that is a comment, of the next one that is none."""
+        tables = self.source.tables  # type: ignore[attr-defined]
+        while tables.kind_of(self.tokens[at]) == tables.numbers["COMMENT"]:
+            at += 1
+        return at
+
+    def following(self, at: int) -> str:
+        """The token behind one, comments left out."""
+        return self.tokens[self.behind_comments(at + 1)]
+
     def definition(self, first: int, last: int) -> None:
         self.tops.add(first)
         self.ends.add(last)
@@ -102,7 +113,7 @@ def _type_definition(self: Rewritings, made: AnyValue, first: int, last: int) ->
 
 def _constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     """Constructors follow each other with commas."""
-    if self.tokens[last + 1] not in (",", "}"):
+    if self.following(last) not in (",", "}"):
         self.behind[last] = ","
 
 
@@ -144,7 +155,7 @@ def _case_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
 
 
 def _case_clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
-    if self.tokens[last + 1] not in (",", "}"):
+    if self.following(last) not in (",", "}"):
         self.behind[last] = ","
 
 
@@ -154,7 +165,7 @@ def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     while depth or tokens[i] != "=>":
         depth += (tokens[i][-1] in "([{") - (tokens[i] in (")", "]", "}"))
         i += 1
-    begin = i + 1
+    begin = self.behind_comments(i + 1)
     if tokens[begin] == "{" and last in self.closing and self.closing[last] == begin:
         return
     self.before[begin] = self.before.get(begin, "") + "{"

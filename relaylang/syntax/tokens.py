@@ -101,10 +101,14 @@ class TokenSource(SourceFile):
         return Span(self.plain, start, max(start, self.end_of(first if last is None else last)))
 
     def newline_before(self, position: int) -> bool:
-        """Whether a token is the first one on its line."""
-        if position == 0:
-            return True
-        return self.scanned.find("\n", self.end_of(position - 1), self.start_of(position)) >= 0
+        """Whether a token is the first one on its line, comments left out."""
+        text, before = self.scanned, position - 1
+        while before >= 0:
+            start = self.start_of(before)
+            if not text.startswith(("/*", "//", "#"), start) or text.startswith("#[", start):
+                break
+            before -= 1
+        return before < 0 or text.find("\n", self.end_of(before), self.start_of(position)) >= 0
 
     def blank_comments(self) -> int | None:
         """Put blanks in place of comments, so that nested ones are gone. Returns where one begins that never ends."""

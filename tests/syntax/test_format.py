@@ -203,3 +203,38 @@ def test_a_text_of_one_long_chain_and_a_deep_nest() -> None:
     deep = "(" * 5_000 + "1" + ")" * 5_000
     assert formatted(deep) == deep + "\n"
     assert formatted("{" * 3_000 + "1" + "}" * 3_000)
+
+
+SPACED = """type List [ A ] { Cons ( A , List [ A ] ) , Nil }
+def @f ( %x : float32 , %y : int32 ) -> float32 { let %z = nn.relu ( %x ) ; %0 = ( %z , %y )
+%4 = -1
+-2 ; match ( %y ) { _ => { let %u = 1 ; 2 } , } ; if ( True ) { add ( %0 . 0 , - 1f ) } else { %0 . 0 } }""".split(" ")
+
+SAID = ("/* c */", "/* c /* c */ c */", "// c\n", "# c\n", "/* ty=int32 */", "/* ty=c */", "/* c */ /* c */", "/* c\nc */",
+        "/* ty=int32 */ /* c */", "/* c */ // c\n", "// c /* c\n", "/* span=c:1:2 */", "/* c // c */", "\n", "\n\n")  # fmt: skip
+
+
+def test_comments_anywhere_stay_in_their_order() -> None:
+    rng = random.Random(1)
+    for _ in range(120):
+        count = 0
+
+        def number(found: re.Match[str]) -> str:
+            nonlocal count
+            count += 1
+            return f"c{count}"
+
+        words = []
+        for word in SPACED:
+            words += [re.sub(r"\bc\b", number, rng.choice(SAID)) for _ in range(rng.choice((1, 2)) if rng.random() < 0.08 else 0)]
+            words.append(word)
+        text = " ".join(words)
+        made = format_text(text)
+        assert re.findall(r"\bc[0-9]+", made) == [f"c{i + 1}" for i in range(count)], text
+        assert format_text(made) == made, text
+
+
+@pytest.mark.parametrize("minus", ["-1", "- 1", "-\n1", "- /* a */ 1", "- /* a */ // b\n 1"])
+def test_a_minus_and_a_number_are_one_literal(minus: str) -> None:
+    assert structural_diff(parse(f"%0 = 2;\n{minus}\n%0").value, parse("%0 = 2;\n-1;\n%0").value) is None
+    format_text(f"%0 = 2;\n{minus}\n%0")
