@@ -305,7 +305,7 @@ class RelationContext(Protocol):
         """The type that the module defines under a name, if it does."""
 
     def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> AnyValue:
-        """The call is wrong. Never returns."""
+        """The call is wrong; a message that begins with an attribute (`axis=5 is ...`) points there. Never returns."""
 
 
 #: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those

@@ -12,7 +12,7 @@ from relaylang.ir.types import ANY, TensorType, Type
 from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.build_types import TypeActions
 from relaylang.syntax.choices import not_a_choice
-from relaylang.syntax.metadata import DEEPEST_VALUE, MetaNode
+from relaylang.syntax.metadata import DEEPEST_VALUE
 from relaylang.syntax.scope import shown
 from relaylang.syntax.values import LiteralError, attribute_number, string
 

@@ -22,13 +22,15 @@ from relaylang.ir.types import (
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
-from relaylang.typing.report import argument_span, difference, name_of, plain, show
+from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
 from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim, parts
 
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63
 _ADDED = "the operator is none of the language's own: a script or a package added it"
 _DTYPE = re.compile(r"bool|handle|custom\[.*\]\d+|(int|uint|float|bfloat)\d+(x\d+)?")
+#: A relation's message that begins with an attribute's name points at that attribute.
+_ATTRIBUTE = re.compile(r"(\w+)(?:=|: )")
 #: A relation's message begins with one of these where it says what the argument is or does.
 _VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
 
@@ -162,6 +164,13 @@ class Calls(Solver):
             where = expr.type_annotation.span if expr.type_annotation is not None else None
             return where or expr.span, f"{name_of(expr)} is `{show(self.resolve(self.types[id(expr)]))}`"
         return expr.span, f"this is `{show(self.resolve(self.types[id(expr)]))}`"
+
+    def origin_in(self, call: Call, argument: Expr, index: int) -> tuple[Span | None, str]:
+        """Where the type of a call's argument comes from; in the call itself where it is made there."""
+        span, text = self.origin(argument)
+        if span is None or isinstance(argument, Var):
+            return span, text
+        return argument_span(call, index), text
 
     # --- calls ---
 
@@ -306,8 +315,16 @@ class Calls(Solver):
         op = node.op
         assert isinstance(op, Op)
         arg = problem.arg
+        named = _ATTRIBUTE.match(problem.message)
+        written = attribute_span(node, named[1]) if named is not None and named[1] in op.schema else None
+        if written is not None and arg is not None and arg < len(node.args):
+            self.say(
+                "R0301", f"{name_of(op)}: {problem.message}", written,
+                also=[self.origin_in(node, node.args[arg], arg)], notes=problem.notes,
+            )  # fmt: skip
+            return
         if arg is None or arg >= len(node.args):
-            self.say("R0301", f"{name_of(op)}: {problem.message}", node.span, notes=problem.notes)
+            self.say("R0301", f"{name_of(op)}: {problem.message}", written or node.span, notes=problem.notes)
             return
         word = f" ({op.args[arg]})" if arg < len(op.args) else ""
         what = f"argument {arg + 1}{word}{'' if problem.message.split(' ', 1)[0] in _VERBS else ':'} {problem.message}"

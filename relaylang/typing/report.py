@@ -144,6 +144,7 @@ def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
 
 
 _CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
 
 
@@ -184,13 +185,27 @@ def argument_span(call: Call, index: int) -> Span | None:
         return place(call.args[index], span)
     for i, (begin, stop) in enumerate(_arguments(text, start, end)):
         if i == index:
-            piece = re.sub(r"/\*.*?\*/", lambda m: " " * len(m.group()), text[begin:stop], flags=re.S)
+            piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
             body = piece.strip()
             if not body or i >= len(call.args):
                 return span
             begin += piece.index(body)
             return Span(getattr(span.source, "plain", span.source), begin, begin + len(body))
     return span
+
+
+def attribute_span(call: Call, name: str) -> Span | None:
+    """Where a call gives an attribute a value (`axis=5`), or None where it does not."""
+    span = call.span
+    if span is None or _CALLEE.match(span.source.text, span.start) is None:
+        return None
+    text = span.source.text
+    for begin, stop in _arguments(text, span.start, span.end):
+        piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
+        if re.match(rf"\s*{name}\s*=(?!=)", piece):
+            begin += len(piece) - len(piece.lstrip())
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(piece.strip()))
+    return None
 
 
 def note_of(expected: Type, found: Type) -> tuple[str, ...]:
