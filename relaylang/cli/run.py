@@ -13,7 +13,7 @@ from relaylang.backends import compile_module
 from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.debugging import Debugging, add_debugging_options
-from relaylang.cli.inputs import entry_function, split_inputs, split_types, stated_types
+from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
@@ -22,6 +22,8 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, post_order
 from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
+from relaylang.runtime.artifact import MAX_THREADS
+from relaylang.runtime.cpu import CpuArtifact
 
 EPILOG = """\
 examples:
@@ -56,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="interpreter (default): the reference; cpu: compile with the C compiler and run that",
     )
     parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     parser.add_argument("--time", action="store_true", help="say on stderr what each stage took")
     add_debugging_options(parser)
@@ -66,6 +71,11 @@ def run(args: argparse.Namespace) -> int:
     if args.expr is not None and (args.executor == "cpu" or args.target is not None):
         option = "--executor" if args.target is None else "--target"
         raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")
+    if args.threads is not None:
+        if args.executor == "interpreter" and args.target is None:
+            raise UsageError("relay run: --threads goes with --executor cpu or --target", "relay run --help")
+        if not 1 <= args.threads <= MAX_THREADS:
+            raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
     debugging = Debugging(args)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
@@ -129,6 +139,10 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
         return Value(data, ty)
     with stages.stage("compile"):
         artifact = compile_module(filled(program.module, constants), args.target or "c", entry=entry)
+        if args.threads is not None:
+            if not isinstance(artifact, CpuArtifact):
+                raise bad_value(f"--threads {args.threads}: only programs for the target c have threads")
+            artifact.threads = args.threads
     with stages.stage("run"):
         return Value(artifact.run(**dict(zip([p.name_hint for p in function.params], arguments))), ty)
 

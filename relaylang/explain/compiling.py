@@ -441,9 +441,19 @@ PAGES = (
     Page(
         "R0641",
         "not a compiled program",
-        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine.""",
+        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine. The notes say
+        which part is wrong. A file of an earlier version has to be compiled again.""",
         'from relaylang.runtime.artifact import load\nload("my_passes.py")',
         'from relaylang.runtime.artifact import load\nload("net.so")    # written by relay compile -o net.so',
+        "text",
+    ),
+    Page(
+        "R0642",
+        "the temporary directory cannot be used",
+        """Compiling and loading a program write files into the temporary directory. Its disk is full, it is read-only or
+        missing, or its file system forbids code (`noexec`). Free some space, or name another directory in TMPDIR.""",
+        "TMPDIR=/full relay compile net.relay -o net.so",
+        "TMPDIR=/var/tmp relay compile net.relay -o net.so",
         "text",
     ),
 )

@@ -8,6 +8,7 @@ of this package or a backend, which is imported when such a file is met.
 """
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import json
@@ -20,14 +21,26 @@ from typing import Any, Protocol
 import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.runtime.text import reason
 
-define_codes({"R0640": "wrong input of a compiled program", "R0641": "not a compiled program"})
+define_codes(
+    {
+        "R0640": "wrong input of a compiled program",
+        "R0641": "not a compiled program",
+        "R0642": "the temporary directory cannot be used",
+    }
+)
 
-#: The value of a manifest's "format", and the function that makes an artifact from a file of that kind.
+#: The value of a manifest's "format", and the function that makes an artifact of that kind from a file's content, the
+#: number of threads that are asked for, and the file's name.
 FORMATS: dict[str, tuple[str, str]] = {
-    "relaylang-cpu": ("relaylang.runtime.cpu", "load"),
-    "relaylang-ethos-u": ("relaylang.backends.ethosu", "load"),
+    "relaylang-cpu": ("relaylang.runtime.cpu", "loads"),
+    "relaylang-ethos-u": ("relaylang.backends.ethosu", "loads"),
 }
+
+
+#: The most threads that may be asked for.
+MAX_THREADS = 1024
 
 
 class Artifact(Protocol):
@@ -114,38 +127,81 @@ def write_tar(files: Mapping[str, bytes]) -> bytes:
 
 
 def read_tar(content: bytes) -> dict[str, bytes]:
-    """The files of a tar."""
+    """The files of a tar. Raises `ValueError` where it is none."""
     files: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        for member in tar:
-            stream = tar.extractfile(member) if member.isfile() else None
-            if stream is not None:
-                files[member.name] = stream.read()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is not None:
+                    files[member.name] = stream.read()
+    except (tarfile.TarError, ValueError, OverflowError, OSError, EOFError, AttributeError, RecursionError) as e:
+        raise ValueError(f"it is no archive: {e}") from None
     return files
+
+
+_SUMS = "sha256sums"
+
+
+def write_sealed(files: Mapping[str, bytes]) -> bytes:
+    """A tar of files, and of their digests as `sha256sum --check` reads them."""
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    return write_tar({**files, _SUMS: sums.encode()})
+
+
+def read_sealed(content: bytes, name: str) -> dict[str, bytes]:
+    """The files of what `write_sealed` made, whole and unchanged. Raises `RelayError` (R0641)."""
+    try:
+        files = read_tar(content)
+    except ValueError as e:
+        raise not_an_artifact(name, str(e)) from None
+    if "manifest.json" not in files:
+        raise not_an_artifact(name, "it holds no manifest")
+    sums = files.pop(_SUMS, None)
+    if sums is None:
+        raise not_an_artifact(name, "it holds no checksums; an earlier relaylang may have made it: compile it again")
+    found = {member: hashlib.sha256(data).hexdigest() for member, data in files.items()}
+    said: dict[str, str] = {}
+    for line in sums.decode("utf-8", "replace").splitlines():
+        digest, _, member = line.partition("  ")
+        said[member] = digest
+    wrong = sorted(member for member in {*found, *said} if found.get(member) != said.get(member))
+    if wrong:
+        raise not_an_artifact(name, f"{wrong[0]} is damaged or missing (its checksum differs)")
+    return files
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """A file's content. Raises `RelayError` (R0001)."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as e:
+        raise RelayError(error("R0001", f"cannot read {os.fspath(path)}: {reason(e)}")) from None
 
 
 def not_an_artifact(path: Any, why: str) -> RelayError:
     return RelayError(error("R0641", f"{os.fspath(path)} is not a compiled program: {why}"))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], threads: int | None = None) -> Any:
     """Read what an artifact's `save` wrote. It runs code from the file: load only what you trust.
 
-    Raises `RelayError` (R0001 where the file cannot be read, R0641 where it is something else).
+    `threads` is how many threads a run may use; by default as many as there are processors that this process may use.
+    Raises `RelayError` (R0001 where the file cannot be read, R0641 where it is something else or damaged, R0640 for what
+    is no number of threads).
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as e:
-        raise RelayError(error("R0001", f"cannot read {os.fspath(path)}: {(e.strerror or str(e)).lower()}")) from None
+    return loads(read_file(path), threads, os.fspath(path))
+
+
+def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> Any:
+    """The same from memory; `name` is what messages call it."""
     from relaylang.runtime import cpu
 
-    if content[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe"):
-        return cpu.load(path)
+    if content[:4] in cpu.MAGIC:
+        return cpu.loads(content, threads, name)
     try:
-        files = read_tar(content)
-        manifest = json.loads(files["manifest.json"])
-        module, function = FORMATS[manifest["format"]]
-    except (tarfile.TarError, KeyError, ValueError, TypeError, EOFError):
-        raise not_an_artifact(path, "it holds no manifest of a kind that is known here") from None
-    reader: Callable[[Any], Any] = getattr(importlib.import_module(module), function)
-    return reader(path)
+        module, function = FORMATS[json.loads(read_tar(content)["manifest.json"])["format"]]
+    except (KeyError, ValueError, TypeError, RecursionError):
+        raise not_an_artifact(name, "it holds no manifest of a kind that is known here") from None
+    reader: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return reader(content, threads, name)

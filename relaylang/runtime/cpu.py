@@ -3,21 +3,18 @@
 Inputs that are C-contiguous are read where they lie, results are written into fresh arrays; nothing else is copied.
 What depends on weights alone is computed when the program is loaded or gets other weights (`set_params`).
 
-Saved as `.tar`: `manifest.json`, `model.so`, `model.c` and `params.npz`. Saved under any other name: the library itself,
-with weights and manifest behind its end, where the system's loader does not look.
+Saved as `.tar`: `manifest.json`, `model.so`, `model.c`, `params.npz`, and `sha256sums` of them. Saved under any other name:
+the library itself, with weights and manifest behind its end, where the system's loader does not look, and their digest.
 """
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import io
-import json
 import os
 import platform
 import re
 import struct
-import tarfile
-import tempfile
-import threading
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -28,12 +25,23 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_tar, write_tar
+from relaylang.runtime.artifact import (
+    MAX_THREADS,
+    TensorSpec,
+    bind_arguments,
+    not_an_artifact,
+    read_file,
+    read_sealed,
+    write_sealed,
+)
 from relaylang.runtime.files import atomic_write
+from relaylang.runtime.library import Library
+from relaylang.runtime.machine import usable_cpus
+from relaylang.runtime.manifest import Manifest, differences, read, read_text
+from relaylang.runtime.text import reason
 
-FORMAT = "relaylang-cpu"
-VERSION = 1
-_TRAILER = b"relaylang-cpu-v1"
+_TRAILER = b"relaylang-cpu-v2"
+_EARLIER = b"relaylang-cpu-v1"
 _ALIGN = 64
 
 
@@ -54,19 +62,6 @@ def _address(array: np.ndarray) -> int:
 
 def _pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*map(_address, arrays))
-
-
-def _open(library: bytes) -> ctypes.CDLL:
-    """Load a library from memory. The file that this takes is gone afterwards."""
-    handle, name = tempfile.mkstemp(prefix="relay-", suffix=".so")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(library)
-        return ctypes.CDLL(name)
-    except OSError as e:
-        raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 @cache
@@ -92,47 +87,84 @@ class CpuArtifact:
     """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
 
     `manifest` describes inputs, outputs and memory, `params` are the bound weights by name, `source` is the C text.
-    It may be run from several threads at once; each run has working memory of its own.
+    It may be run from several threads at once; each run has working memory of its own. It may be run in a process that
+    was forked from the one that made it, copied, and pickled. Its threads end and its code is unloaded with the last
+    reference to it and its copies.
     """
 
-    def __init__(self, library: bytes, manifest: Mapping[str, Any], params: Mapping[str, np.ndarray], source: str) -> None:
-        self.library = library
-        self.manifest = {"format": FORMAT, "version": VERSION, **manifest}
+    def __init__(self, library: bytes | Library, manifest: Mapping[str, Any] | Manifest, params: Mapping[str, np.ndarray],
+                 source: str, threads: int | None = None) -> None:  # fmt: skip
+        """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
+        try:
+            found = manifest if isinstance(manifest, Manifest) else read(manifest)
+            lacking = _lacking(found.isa)
+            if lacking is not None:
+                notes = ["compile it on this machine, or anywhere with the target `c -march=x86-64-v2` (or generic)"]
+                raise RelayError(error("R0641", f"the program was compiled for {lacking}, which this machine lacks", notes=notes))
+            self._code = library if isinstance(library, Library) else Library(library)
+            notes = differences(found, read_text(self._code.about))
+        except ValueError as e:
+            raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
+        if notes:
+            title = "the compiled program cannot be loaded: its manifest is not that of its library"
+            raise RelayError(error("R0641", title, notes=notes[:5]))
+        self._manifest = found
+        self.manifest = found.record()
         self.source = source
-        lacking = _lacking(str(manifest.get("isa", "")))
-        if lacking is not None:
-            notes = ["compile it on this machine, or anywhere with the target `c -march=x86-64-v2` (or generic)"]
-            raise RelayError(error("R0641", f"the program was compiled for {lacking}, which this machine lacks", notes=notes))
-        self._code = _open(library)
-        self._code.relay_run.restype = None
-        self._code.relay_prepare.restype = None
-        self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in manifest["inputs"]]
+        self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in found.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
-        self._outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in manifest["outputs"]]
+        self._outputs = [(shape, np.dtype(dtype)) for shape, dtype in found.outputs]
         self._exact = [(spec.shape, np.dtype(spec.dtype)) for _, spec, _ in self._inputs]
         self._arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
-        self._lock = threading.Lock()
         self.params: dict[str, np.ndarray] = {}
+        self.threads = threads  # type: ignore[assignment]
         self.set_params(params)
+
+    @property
+    def library(self) -> bytes:
+        """The shared library."""
+        return self._code.content
+
+    @property
+    def threads(self) -> int:
+        """How many threads a run may use, the caller's among them.
+
+        By default as many as there are processors that this process may use, but no more than it was compiled for.
+        Setting it to None goes back to that. Raises `RelayError` (R0640) for what is no number of threads.
+        """
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int | None) -> None:
+        most, asked = self._manifest.threads, count is not None
+        if count is None:
+            cpus = usable_cpus()
+            count = cpus if most is None else min(most, cpus)
+        elif isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 1 <= count <= MAX_THREADS:
+            raise RelayError(error("R0640", f"the number of threads must be from 1 to {MAX_THREADS}, not {count!r}"))
+        elif most == 1 and count > 1:
+            notes = ["compile it without -num-threads=1"]
+            raise RelayError(error("R0640", "the program was compiled for one thread", notes=notes))
+        self._threads = int(count)
+        self._asked = asked
 
     def set_params(self, params: Mapping[str, np.ndarray]) -> None:
         """Bind weights: all that the program was compiled with, by name. Raises `RelayError` (R0640)."""
         values = {}
-        for name, spec in self.manifest["params"]:
+        for name, spec in self._manifest.params:
             value = params[name] if name in params else self.params.get(name)
             if value is None:
                 raise RelayError(error("R0640", f"no value is given for the parameter {name}"))
             values[name] = TensorSpec(*spec).check(name, value)
-        fixed = _aligned(self.manifest["fixed"])
+        fixed = _aligned(self._manifest.fixed)
         arena = self._arena()
         pointers = _pointers(list(values.values()))
         place = ctypes.c_void_p(_address(fixed))
-        self._code.relay_prepare(pointers, place, arena[1])
-        with self._lock:
-            self.params = values
-            # Held together: a run takes all of it or none.
-            self._bound = (pointers, place, fixed, values)
+        self._code.prepare(pointers, place, arena[1])
+        self.params = values
+        # Held together and bound at once: a run takes all of it or none.
+        self._bound = (pointers, place, fixed, values)
         self._arenas.append(arena)
 
     def _arena(self) -> tuple[np.ndarray, ctypes.c_void_p]:
@@ -140,7 +172,7 @@ class CpuArtifact:
         try:
             return self._arenas.pop()
         except IndexError:
-            memory = _aligned(self.manifest["arena"])
+            memory = _aligned(self._manifest.arena)
             return memory, ctypes.c_void_p(_address(memory))
 
     @property
@@ -164,28 +196,42 @@ class CpuArtifact:
         outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
         arena = self._arena()
         bound = self._bound
-        self._code.relay_run(_pointers(arrays), _pointers(outputs), bound[0], bound[1], arena[1])
+        self._code.run(_pointers(arrays), _pointers(outputs), bound[0], bound[1], arena[1], self._threads)
         self._arenas.append(arena)
-        return _structured(self.manifest["structure"], outputs)
+        return _structured(self._manifest.structure, outputs)
 
     __call__ = run
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.tar`, or under any other name the shared library with weights and manifest at its end."""
-        manifest = json.dumps(self.manifest).encode()
+        parts = self._parts()
+        try:
+            atomic_write(path, write_sealed(parts) if Path(path).suffix == ".tar" else _joined(parts))
+        except OSError as e:
+            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
+
+    def _parts(self) -> dict[str, bytes]:
+        """The files of the `.tar`."""
         weights = io.BytesIO()
         np.savez(weights, **{f"p{n}": v for n, v in enumerate(self.params.values())})
-        if Path(path).suffix == ".tar":
-            files = {"manifest.json": manifest, "model.so": self.library, "model.c": self.source.encode(),
-                     "params.npz": weights.getvalue()}  # fmt: skip
-            content = write_tar(files)
-        else:
-            parts = [self.library, manifest, weights.getvalue(), self.source.encode()]
-            content = b"".join([*parts, struct.pack("<4Q", *map(len, parts)), _TRAILER])
-        try:
-            atomic_write(path, content)
-        except OSError as e:
-            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {(e.strerror or str(e)).lower()}")) from None
+        return {
+            "manifest.json": self._manifest.text().encode(),
+            "model.so": self.library,
+            "model.c": self.source.encode(),
+            "params.npz": weights.getvalue(),
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        asked = self._threads if self._asked else None
+        return loads, (write_sealed(self._parts()), asked, "what was pickled")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CpuArtifact:
+        """A program with weights of its own. Its code, which nobody changes, is the same."""
+        params = {name: value.copy() for name, value in self.params.items()}
+        return CpuArtifact(self._code, self._manifest, params, self.source, self._threads if self._asked else None)
+
+    def __copy__(self) -> CpuArtifact:
+        return CpuArtifact(self._code, self._manifest, self.params, self.source, self._threads if self._asked else None)
 
 
 def _pick(value: Any, path: list[int], name: str) -> Any:
@@ -204,30 +250,72 @@ def _structured(structure: Any, outputs: list[np.ndarray]) -> Any:
     return tuple(_structured(item, outputs) for item in structure)
 
 
-def load(path: str | os.PathLike[str]) -> CpuArtifact:
-    """Read what `CpuArtifact.save` wrote. Raises `RelayError` (R0641)."""
-    content = Path(path).read_bytes()
+def _joined(parts: Mapping[str, bytes]) -> bytes:
+    """The library with the other parts behind its end: parts, lengths, digest of all that, mark."""
+    content = b"".join([*(parts[name] for name in _ORDER), struct.pack("<4Q", *(len(parts[name]) for name in _ORDER))])
+    return content + hashlib.sha256(content).digest() + _TRAILER
+
+
+def _taken_apart(content: bytes) -> dict[str, bytes]:
+    """The parts of what `_joined` made. Raises `ValueError`."""
+    if content.endswith(_EARLIER):
+        raise ValueError("an earlier relaylang made it; compile it again")
+    if not content.endswith(_TRAILER):
+        raise ValueError("it is a library, but not one of ours, or its end is missing")
+    end = len(content) - len(_TRAILER) - 32
+    if hashlib.sha256(memoryview(content)[:max(end, 0)]).digest() != content[end : end + 32]:
+        raise ValueError("it is damaged (its checksum differs)")
+    sizes = struct.unpack("<4Q", content[end - 32 : end])
+    if sum(sizes) != end - 32:
+        raise ValueError("its parts do not fill it")
+    parts, at = {}, 0
+    for name, size in zip(_ORDER, sizes):
+        parts[name] = content[at : at + size]
+        at += size
+    return parts
+
+
+#: The parts as they lie in a file that is a library.
+_ORDER = ("model.so", "manifest.json", "params.npz", "model.c")
+
+
+def _from_parts(parts: Mapping[str, bytes], threads: int | None, name: str) -> CpuArtifact:
+    """A program from the files of its archive. Raises `RelayError` (R0641)."""
     try:
-        if content.endswith(_TRAILER):
-            end = len(content) - len(_TRAILER) - 32
-            sizes = struct.unpack("<4Q", content[end : end + 32])
-            if sum(sizes) != end:
-                raise ValueError("its parts do not fill it")
-            parts, at = [], 0
-            for size in sizes:
-                parts.append(content[at : at + size])
-                at += size
-            library, manifest, weights, source = parts
-        else:
-            files = read_tar(content)
-            library, manifest = files["model.so"], files["manifest.json"]
-            weights, source = files["params.npz"], files["model.c"]
-        data = json.loads(manifest)
-        if data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise ValueError(f"format {data.get('format')} {data.get('version')}")
-        with np.load(io.BytesIO(weights), allow_pickle=False) as stored:
-            params = {name: stored[f"p{n}"] for n, (name, _) in enumerate(data["params"])}
-        return CpuArtifact(library, data, params, source.decode())
-    except (OSError, KeyError, ValueError, TypeError, EOFError, AttributeError, struct.error, tarfile.TarError,
-            zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
-        raise not_an_artifact(path, str(e).partition("\n")[0]) from None
+        manifest = read_text(parts["manifest.json"])
+        with np.load(io.BytesIO(parts["params.npz"]), allow_pickle=False) as stored:
+            if len(stored.files) != len(manifest.params):
+                raise ValueError(f"it has {len(stored.files)} parameters, and its manifest says {len(manifest.params)}")
+            params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
+        library, source = parts["model.so"], parts["model.c"].decode()
+    except KeyError as e:
+        raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
+    except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
+            MemoryError, struct.error, zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
+        raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
+    for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
+        if value.shape != shape or value.dtype.name != dtype:
+            given = TensorSpec(value.shape, value.dtype.name)
+            raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
+    return CpuArtifact(library, manifest, params, source, threads)
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifact:
+    """Read what `CpuArtifact.save` wrote. `threads` is as for `CpuArtifact.threads`. Raises `RelayError` (R0641)."""
+    return loads(read_file(path), threads, os.fspath(path))
+
+
+def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> CpuArtifact:
+    """The same from memory; `name` is what messages call it."""
+    if content[:4] in MAGIC:
+        try:
+            parts = _taken_apart(content)
+        except ValueError as e:
+            raise not_an_artifact(name, str(e)) from None
+    else:
+        parts = read_sealed(content, name)
+    return _from_parts(parts, threads, name)
+
+
+#: How a library begins: ELF, Mach-O.
+MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe")

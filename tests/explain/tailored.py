@@ -205,6 +205,12 @@ def no_artifact(place: Path, patch: Patch) -> Any:
     return load(place / "weights.bin")
 
 
+def no_room(place: Path, patch: Patch) -> Any:
+    patch.setenv("RELAYLANG_CACHE", str(place / "cache"))
+    patch.setattr("tempfile.tempdir", str(place / "absent"))
+    return compile_module(relu(), "c")
+
+
 def failing_test(place: Path, patch: Patch) -> Any:
     (place / "wrong.relay").write_text("// RUN: relay print %s --no-types\n// CHECK: subtract\nadd(1, 2)\n")
     return ["relay", "test", "wrong.relay"]
@@ -278,7 +284,7 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0526": matches, "R0604": no_program,
     "R0611": no_tools, "R0612": deep_result, "R0613": refused_region, "R0614": nothing_for_it,
     "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
-    "R0641": no_artifact,
+    "R0641": no_artifact, "R0642": no_room,
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
     "R0762": wrong_directive, "R0763": no_filecheck,
     "R0770": no_graphviz, "R0900": ours, "R0901": full,

@@ -10,7 +10,7 @@ file (`emit`), compiled (`cc`). What depends on bound parameters alone is comput
 """
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,13 +26,15 @@ from relaylang.backends.cpu.legalise import legalise
 from relaylang.backends.cpu.lower import ALONE
 from relaylang.backends.cpu.schedule import Program, make_program
 from relaylang.backends.target import Target
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.extensions import lower_extensions
 from relaylang.passes.fuse_ops import fuse_expr
 from relaylang.passes.simplify_inference import simplify_expr
-from relaylang.runtime.artifact import Artifact, TensorSpec
+from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.manifest import Manifest
 from relaylang.typing import check
 
 #: Kernels of more nodes than this would make long C expressions for no gain.
@@ -74,10 +76,33 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
     return make_program(fused, set(bound), lambda f, numbers: lower_function(f, "KERNEL", isa, numbers), describe)
 
 
-def threads_of(options: Mapping[str, Any]) -> int:
-    """The number of threads that the options ask for; all of the machine's by default."""
+def threads_of(options: Mapping[str, Any]) -> int | None:
+    """The most threads that the options allow; None where that is left to who runs the program."""
     given = options.get("num-threads", options.get("num_threads"))
-    return max(1, int(given)) if given is not None else (os.cpu_count() or 1)
+    if given is not None and int(given) < 1:
+        raise RelayError(error("R0602", f"option -num-threads wants a number from 1 on, not {given}"))
+    return int(given) if given is not None else None
+
+
+def _manifest(program: Program, entry: str, isa: Isa, threads: int | None) -> Manifest:
+    def spec(ty: Any) -> tuple[tuple[int, ...], str]:
+        return tuple(int(d) for d in ty.shape), ty.dtype
+
+    return Manifest(
+        entry=entry,
+        inputs=tuple((name, spec(ty), tuple(path)) for name, ty, path in program.inputs),
+        params=tuple((name, spec(ty)) for name, ty in program.params),
+        outputs=tuple(spec(s) for s in program.outputs),
+        structure=program.structure,
+        arena=program.arena_bytes,
+        fixed=program.fixed_bytes,
+        isa=isa.name,
+        threads=threads,
+    )
+
+
+def _emitter(program: Program, entry: str, isa: Isa, threads: int | None) -> Emitter:
+    return Emitter(isa, threads != 1, _manifest(program, entry, isa, threads).text())
 
 
 def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
@@ -91,7 +116,13 @@ def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str
         mod = IRModule.from_expr(mod)
     machine = BY_NAME[isa] if isa else Compiler(options or {}).isa
     program = lower_module(mod, entry, params, machine)
-    return Emitter(machine, threads_of(options or {})).file(program, f"@{entry}, made by relaylang")
+    emitter = _emitter(program, entry, machine, threads_of(options or {}))
+    return emitter.file(program, _title(entry))
+
+
+def _title(entry: str) -> str:
+    # A name may hold anything, a line's end or a backslash before it among them.
+    return f"@{entry if entry.isidentifier() else json.dumps(entry)}, made by relaylang"
 
 
 def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray],
@@ -100,24 +131,13 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     compiler = Compiler(target.options)
     program = lower_module(mod, entry, params, compiler.isa)
     threads = threads_of(target.options)
-    emitter = Emitter(compiler.isa, threads)
-    text = emitter.file(program, f"@{entry}, made by relaylang")
+    emitter = _emitter(program, entry, compiler.isa, threads)
+    text = emitter.file(program, _title(entry))
     library = compiler.compile(emitter.units(program), text, target.get("keep-c"))
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
-    manifest = {
-        "entry": entry,
-        "inputs": [[name, TensorSpec.of(ty).record(), path] for name, ty, path in program.inputs],
-        "params": [[name, TensorSpec.of(ty).record()] for name, ty in program.params],
-        "outputs": [[list(s.shape), s.dtype] for s in program.outputs],
-        "structure": program.structure,
-        "arena": program.arena_bytes,
-        "fixed": program.fixed_bytes,
-        "isa": compiler.isa.name,
-        "threads": threads,
-    }
-    return CpuArtifact(library, manifest, values, text)
+    return CpuArtifact(library, _manifest(program, entry, compiler.isa, threads), values, text)
 
 
 def count_kernels(program: Program) -> int:

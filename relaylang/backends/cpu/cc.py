@@ -1,6 +1,7 @@
 """The C compiler: which one, what machine it compiles for, and what it says."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shlex
@@ -17,6 +18,9 @@ from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.runtime.files import atomic_write
+from relaylang.runtime.library import temporary_failure
+from relaylang.runtime.machine import usable_cpus
+from relaylang.runtime.processes import Processes, cleaned_up
 
 define_codes(
     {
@@ -103,10 +107,17 @@ class Compiler:
         whole = self._key(*keys)
         library = cached(whole)
         if library is None:
-            with tempfile.TemporaryDirectory(prefix="relay-") as folder:
-                library = self._build(Path(folder), units, keys, text)
+            with cleaned_up():
+                library = self._built(units, keys, text)
             store(whole, library)
         return library
+
+    def _built(self, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
+        try:
+            with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
+                return self._build(Path(folder), units, keys, text)
+        except OSError as e:
+            raise temporary_failure(e) from None
 
     def _key(self, *parts: str) -> str:
         """A digest of what is compiled, by what and how."""
@@ -114,6 +125,8 @@ class Compiler:
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 
     def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
+        processes = Processes()
+
         def made(number: int) -> Path:
             target = folder / f"part{number}.o"
             known = cached(keys[number]) if len(units) > 1 else None
@@ -122,37 +135,65 @@ class Compiler:
                 return target
             source = folder / f"part{number}.c"
             source.write_text(units[number], encoding="utf-8")
-            self._call(["-c", "-o", str(target), str(source)], target, text)
+            self._call(processes, ["-c", "-o", str(target), str(source)], target, text)
             if len(units) > 1:
                 store(keys[number], target.read_bytes())
             return target
 
-        with ThreadPoolExecutor(min(len(units), os.cpu_count() or 1)) as pool:
-            parts = [str(part) for part in pool.map(made, range(len(units)))]
+        with ThreadPoolExecutor(min(len(units), usable_cpus())) as pool:
+            try:
+                parts = [str(part) for part in pool.map(made, range(len(units)))]
+            except BaseException:
+                # The pool waits for its threads: what they wait for must end first.
+                pool.shutdown(wait=False, cancel_futures=True)
+                processes.end()
+                raise
         library = folder / "model.so"
         # Thousands of names do not fit a command line.
         (folder / "parts").write_text("\n".join(parts), encoding="utf-8")
-        self._call(["-shared", "-o", str(library), f"@{folder / 'parts'}", "-lm", "-lpthread"], library, text)
+        try:
+            self._call(processes, ["-shared", "-o", str(library), f"@{folder / 'parts'}", "-lm", "-lpthread"], library, text)
+        except BaseException:
+            processes.end()
+            raise
         return library.read_bytes()
 
-    def _call(self, arguments: Sequence[str], target: Path, text: str) -> None:
+    def _call(self, processes: Processes, arguments: Sequence[str], target: Path, text: str) -> None:
+        # What the compiler writes meanwhile goes with our folder, however it ends; its words are read below.
+        environment = {**os.environ, "TMPDIR": str(target.parent), "LC_ALL": "C"}
         try:
-            done = subprocess.run([*self.command, *self.flags, *arguments], capture_output=True, text=True, errors="replace")
+            done = processes.run([*self.command, *self.flags, *arguments], environment)
         except OSError as e:
             raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
         if done.returncode != 0 or not target.exists():
+            if _FULL in done.stderr or _is_full(target.parent):
+                raise temporary_failure(OSError(errno.ENOSPC, _FULL))
             raise RelayError(self._failed(text, done.stderr, done.returncode))
 
     def _failed(self, text: str, said: str, status: int) -> Any:
-        handle, name = tempfile.mkstemp(prefix="relay-failed-", suffix=".c")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
         lines = [line for line in said.splitlines() if "error" in line or "fatal" in line] or said.splitlines()
         notes = [f"it said: {line.strip()[:300]}" for line in lines[:5]] or [f"it ended with status {status}"]
-        notes.append(f"the C is kept in {name}")
+        try:
+            handle, name = tempfile.mkstemp(prefix="relay-failed-", suffix=".c")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            notes.append(f"the C is kept in {name}")
+        except OSError:
+            pass  # What the compiler said is what matters.
         if any("error:" in line and "part" in line for line in lines):
             title = "the C compiler refuses our code; this is our mistake, please report it"
         else:
             title = f"the C compiler failed: {shlex.join(self.command)}"
         notes.append(f"flags: {shlex.join(self.flags)}")
         return error("R0631", title, notes=notes)
+
+
+_FULL = "No space left on device"
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether hardly anything can be written: a linker that maps its output dies of it without a word."""
+    try:
+        return shutil.disk_usage(folder).free < 4096
+    except OSError:
+        return False

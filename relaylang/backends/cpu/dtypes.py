@@ -1,6 +1,8 @@
 """Element types in C: what stands in memory, and what arithmetic is done in."""
 from __future__ import annotations
 
+from relaylang.runtime.manifest import ELEMENTS
+
 #: dtype -> type in memory. bool is one byte of 0 or 1, as in numpy.
 CTYPES: dict[str, str] = {
     "float32": "float",
@@ -16,10 +18,7 @@ CTYPES: dict[str, str] = {
     "uint64": "uint64_t",
     "bool": "uint8_t",
 }
-SIZES: dict[str, int] = {
-    "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
-}  # fmt: skip
+SIZES: dict[str, int] = ELEMENTS
 _INTS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
          "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "uint16": (0, 2**16 - 1),
          "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1), "bool": (0, 1)}  # fmt: skip

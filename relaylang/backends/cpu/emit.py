@@ -82,6 +82,12 @@ class Piece:
         self.uses = sorted(n for n in _names(text) if n in known and n != name)
 
 
+def _string(text: str) -> str:
+    """A text of ASCII as a C string, in lines that compilers and people can take."""
+    parts = [text[n : n + 100] for n in range(0, len(text), 100)] or [""]
+    return "\n  ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for part in parts)
+
+
 def _offset_text(slot: Slot) -> str:
     """The address of a slot in the run function."""
     if slot.kind == "input":
@@ -94,11 +100,15 @@ def _offset_text(slot: Slot) -> str:
 
 
 class Emitter:
-    """Collects functions, each text once, and writes the file."""
+    """Collects functions, each text once, and writes the file. Without `threads` the C knows of one thread only.
 
-    def __init__(self, isa: Isa, threads: int) -> None:
+    `about` is the text that the library shows of itself (`relay_about`).
+    """
+
+    def __init__(self, isa: Isa, threads: bool, about: str = "") -> None:
         self.isa = isa
         self.threads = threads
+        self.about = about
         self.blocks: dict[str, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
@@ -213,9 +223,8 @@ class Emitter:
         array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots) or "(void*)0"
         calls = []
         for name, stage in self.kernel(item.kernel, item.text):
-            if self.threads > 1 and stage.units > 1:
-                grain = max(stage.grain, -(-stage.units // (self.threads * 8)))
-                calls.append(f"r_parallel({name}, b, {stage.units}, {grain});")
+            if self.threads and stage.units > 1:
+                calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {stage.units}, {stage.grain}, threads); }}")
             else:
                 calls.append(f"{name}(b, 0, {stage.units});")
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
@@ -223,9 +232,9 @@ class Emitter:
     def sequence(self, name: str, items: Sequence[Instruction]) -> str:
         """A function that carries out instructions, cut into pieces where there are very many."""
         arguments = (
-            "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena)"
+            "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
         )
-        unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena;"
+        unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena; (void)threads;"
         pieces = []
         for start in range(0, len(items), CHUNK):
             lines: list[str] = []
@@ -248,7 +257,7 @@ class Emitter:
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
-        calls = [f"  {p}(in, out, params, fixed, arena);" for p in pieces]
+        calls = [f"  {p}(in, out, params, fixed, arena, threads);" for p in pieces]
         return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
 
     def _ends(self, program: Program) -> str:
@@ -257,16 +266,22 @@ class Emitter:
             return self.ends
         run = self.sequence("run_all", program.run)
         prepare = self.sequence("prepare_all", program.prepare)
-        pool = f"  r_pool_size({self.threads});\n" if self.threads > 1 else ""
+        begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
         self.ends = "\n\n".join([
             prepare,
             run,
             "#if defined(_WIN32)\n#define R_EXPORT __declspec(dllexport)\n#else\n"
             '#define R_EXPORT __attribute__((visibility("default")))\n#endif\n'
+            "// What the functions below take, as JSON.\n"
+            f"R_EXPORT const char relay_about[] = {_string(self.about)};\n\n"
+            "// Fill `fixed` with what depends on the parameters alone.\n"
             "R_EXPORT void relay_prepare(const void* const* params, char* fixed, char* arena) {\n"
-            "  prepare_all(NULL, NULL, params, fixed, arena);\n}\n",
+            "  prepare_all(NULL, NULL, params, fixed, arena, 1);\n}\n",
+            "// Run the program on up to `threads` threads. Runs that are under way at once need an arena each.\n"
             "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
-            f"                        char* arena) {{\n{pool}  run_all(in, out, params, fixed, arena);\n}}\n",
+            f"                        char* arena, int threads) {{\n{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
+            "// End the threads. Afterwards the library may be unloaded.\n"
+            f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
         ])  # fmt: skip
         return self.ends
 
@@ -285,7 +300,7 @@ class Emitter:
             f"// instruction set: {self.isa.name}; arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes",
             "#define R_LOCAL static",
         ]
-        extra = ["r_threads"] if self.threads > 1 else []
+        extra = ["r_threads"] if self.threads else []
         return self._text(head, [*[p.text for p in self.pieces.values()], ends], extra)
 
     def units(self, program: Program) -> list[str]:
@@ -308,16 +323,18 @@ class Emitter:
         out = [self._unit(group) for group in groups]
         called = [self.pieces[n] for n in sorted(_names(ends)) if n in self.pieces]
         body = [*[p.declaration for p in called], ends]
-        out.append(self._text(["#define R_LOCAL"], body, ["r_threads"] if self.threads > 1 else []))
+        out.append(self._text(["#define R_LOCAL"], body, ["r_threads"] if self.threads else []))
         return out
 
     def _unit(self, group: Sequence[Piece]) -> str:
         own = {p.name for p in group}
         used = {n: self.pieces[n] for p in group for n in p.uses if n not in own}
         body = [p.text if p.local else p.declaration for p in used.values()]
-        if self.threads > 1:
-            body.insert(0, "void r_parallel(void (*kernel)(void* const*, long, long), void* const* b, long units, long grain);")
-        return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]])
+        extra = []
+        if self.threads:
+            body.insert(0, "void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);")
+            extra = ["r_site"]
+        return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], extra)
 
 
 def _exact(slot: Slot) -> int:

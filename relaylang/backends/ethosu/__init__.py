@@ -47,11 +47,17 @@ def compile(
     return driver.compile_module(mod, options or {}, params or {}, entry, driver.interpreted)
 
 
-def load(path: str | os.PathLike[str]) -> EthosUArtifact:
+def load(path: str | os.PathLike[str], threads: int | None = None) -> EthosUArtifact:
     """Read an archive that `save` has written. Host steps run compiled where the archive has their programs.
 
-    Raises `RelayError`: R0001 for a file that cannot be read, R0641 for one that is something else.
+    `threads` is how many threads these may use. Raises `RelayError`: R0001 for a file that cannot be read, R0641 for one
+    that is something else.
     """
+    return loads(programs.read_file(path), threads, os.fspath(path))
+
+
+def loads(content: bytes, threads: int | None = None, source: str = "what was given") -> EthosUArtifact:
+    """The same from memory; `source` is what messages call it."""
 
     def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
         module = fromtext(text, f"host/{name}.relay")
@@ -60,12 +66,9 @@ def load(path: str | os.PathLike[str]) -> EthosUArtifact:
         driver.check(module)
         if program is None:
             return driver.interpreted(module)[0]
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "host.tar"
-            file.write_bytes(program)
-            return _caller(module, programs.load(file))
+        return _caller(module, programs.loads(program, threads, f"host/{name}.tar"))
 
-    return artifact.load(path, make_host)
+    return artifact.loads(content, make_host, source)
 
 
 def _compiled(module: IRModule, fallback: Sequence[Target]) -> tuple[HostFunction, bytes]:

@@ -9,15 +9,14 @@ The `.tar` holds
     regions/NAME.tosa           the region as TOSA 1.0, which the reference model runs
     host/NAME.relay             what the host computes between the regions, as Relay text with its constants
     host/NAME.tar               the same, compiled for the target that was named behind ours
+    sha256sums                  the digests of all these
 """
 from __future__ import annotations
 
 import json
 import os
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,14 @@ from relaylang.backends.ethosu.reference import run_tosa
 from relaylang.byoc.schedule import Schedule, Step
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, TensorType
-from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_tar, write_tar
+from relaylang.runtime import artifact as programs
+from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.files import atomic_write
+from relaylang.runtime.manifest import tensor_spec
+from relaylang.runtime.text import reason
 
 FORMAT = "relaylang-ethos-u"
-VERSION = 1
+VERSION = 2
 
 #: An input or output: its name, shape and element type.
 Named = tuple[str, TensorSpec]
@@ -160,55 +162,96 @@ class EthosUArtifact:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the archive, whole or not at all. Equal programs give equal bytes. Raises `RelayError` (R0001)."""
         try:
-            atomic_write(path, write_tar(self.files()))
+            atomic_write(path, write_sealed(self.files()))
         except OSError as e:
-            raise RelayError(
-                error("R0001", f"cannot write {os.fspath(path)}: {(e.strerror or str(e)).lower()}")
-            ) from None
+            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return programs.loads, (write_sealed(self.files()), None, "what was pickled")
 
 
-def load(path: str | os.PathLike[str], make_host: Callable[[str, str, bytes | None], HostFunction]) -> EthosUArtifact:
+def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunction], source: str) -> EthosUArtifact:
     """Read an archive. `make_host` gets a host step's name, text and saved program, and makes it ready to run.
 
-    Raises `RelayError`: R0001 for a file that cannot be read, R0641 for one that is something else.
+    `source` is what messages call the archive. Raises `RelayError` (R0641) for what is no archive of ours.
     """
+    files = read_sealed(content, source)
     try:
-        content = Path(path).read_bytes()
-    except OSError as e:
-        raise RelayError(error("R0001", f"cannot read {os.fspath(path)}: {(e.strerror or str(e)).lower()}")) from None
-    try:
-        files = read_tar(content)
         manifest = json.loads(files["manifest.json"])
         if manifest["format"] != FORMAT or manifest["version"] != VERSION:
             raise ValueError(f"format {manifest['format']} {manifest['version']}")
-        regions = {name: _region(data, files) for name, data in manifest["regions"].items()}
-        host = {}
-        for name, at in manifest["host"].items():
-            text = files[at["text"]].decode("utf-8")
-            program = files[at["program"]] if at["program"] is not None else None
-            host[name] = HostStep(text, program, make_host(name, text, program))
-        nothing = Function((), None)  # type: ignore[arg-type]
-        steps = tuple(
-            Step(s["name"], nothing, tuple(s["inputs"]), tuple(s["outputs"]), s["kind"] == "region")
-            for s in manifest["steps"]
-        )
+        regions = {name: _region(name, data, files) for name, data in manifest["regions"].items()}
+        at = {name: (_file(files, entry, "text"), None if entry["program"] is None else _file(files, entry, "program"))
+              for name, entry in manifest["host"].items()}  # fmt: skip
+        steps = tuple(_step(step, regions, at) for step in manifest["steps"])
         inputs = _named(manifest["inputs"])
         report = files["report.txt"].decode("utf-8")
         result = manifest["result"]
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError) as problem:
-        raise not_an_artifact(path, str(problem)[:200]) from None
-    schedule = Schedule(tuple(name for name, _ in inputs), steps, result)
+        _order(inputs, steps, result)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
+        lacks = isinstance(problem, KeyError)
+        raise not_an_artifact(source, f"it lacks {problem}" if lacks else f"its manifest is wrong: {problem}"[:200]) from None
+    host = {}
+    for name, (text, program) in at.items():
+        try:
+            host[name] = HostStep(text.decode("utf-8"), program, make_host(name, text.decode("utf-8"), program))
+        except ValueError as problem:
+            raise not_an_artifact(source, f"{problem}"[:200]) from None
     known = {"format", "version", "inputs", "result", "steps", "regions", "host"}
     details = {k: v for k, v in manifest.items() if k not in known}
-    return EthosUArtifact(schedule, inputs, regions, host, report, details)
+    return EthosUArtifact(Schedule(tuple(name for name, _ in inputs), steps, result), inputs, regions, host, report, details)
 
 
-def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
+def _file(files: dict[str, bytes], entry: dict[str, Any], key: str) -> bytes:
+    name = entry[key]
+    if not isinstance(name, str):
+        raise ValueError(f"`{key}` must name a file")
+    return files[name]
+
+
+def _names(step: dict[str, Any], key: str) -> tuple[str, ...]:
+    names = step[key]
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"a step's `{key}` must be a list of names")
+    return tuple(names)
+
+
+def _step(step: dict[str, Any], regions: dict[str, RegionCode], host: dict[str, Any]) -> Step:
+    kind, name = step["kind"], step["name"]
+    if kind not in ("region", "host") or name not in (regions if kind == "region" else host):
+        raise ValueError(f"there is no {kind} {name}")
+    inputs, outputs = _names(step, "inputs"), _names(step, "outputs")
+    if kind == "region" and (len(inputs), len(outputs)) != (len(regions[name].inputs), len(regions[name].outputs)):
+        raise ValueError(f"a step gives the region {name} other inputs or outputs than it has")
+    nothing = Function((), None)  # type: ignore[arg-type]
+    return Step(name, nothing, inputs, outputs, kind == "region")
+
+
+def _order(inputs: tuple[Named, ...], steps: tuple[Step, ...], result: Any) -> None:
+    """Each value is there before it is needed. Raises `ValueError`."""
+    there = {name for name, _ in inputs}
+    if len(there) != len(inputs):
+        raise ValueError("an input is named twice")
+    for step in steps:
+        for name in step.inputs:
+            if name not in there:
+                raise ValueError(f"the step {step.name} needs {name}, which is not there")
+        there.update(step.outputs)
+    stack = [(result, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, list) and depth < 100:
+            stack.extend((part, depth + 1) for part in item)
+        elif not isinstance(item, str) or item not in there:
+            raise ValueError("`result` must name values that are there")
+
+
+def _region(name: str, data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
     own = {"command_stream", "weights", "tosa", "inputs", "outputs"}
     return RegionCode(
-        tosa=files[data["tosa"]],
-        command_stream=files[data["command_stream"]],
-        weights=files[data["weights"]],
+        tosa=_file(files, data, "tosa"),
+        command_stream=_file(files, data, "command_stream"),
+        weights=_file(files, data, "weights"),
         inputs=_named(data["inputs"]),
         outputs=_named(data["outputs"]),
         details={k: v for k, v in data.items() if k not in own},
@@ -225,7 +268,12 @@ def spec_of(name: str, ty: Any) -> Named:
 
 
 def _named(records: list[Any]) -> tuple[Named, ...]:
-    return tuple((r["name"], TensorSpec(r["shape"], r["dtype"])) for r in records)
+    out = []
+    for r in records:
+        if not isinstance(r["name"], str):
+            raise ValueError("a tensor's `name` must be a text")
+        out.append((r["name"], TensorSpec(*tensor_spec(r["name"], [r["shape"], r["dtype"]]))))
+    return tuple(out)
 
 
 def _records(tensors: tuple[Named, ...]) -> list[dict[str, Any]]:

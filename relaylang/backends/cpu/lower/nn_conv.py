@@ -255,13 +255,17 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     names = [(f"y{n}", extent) for n, extent in enumerate(positions)]
     if names:
         put(f"  {'' if lines > 1 else 'const '}long {', '.join(reversed(_digits('y', names[::-1])))};")
+    # The last lines and the last segment reach back over those before: each stores only what is its own, since another
+    # thread may be storing the rest.
+    own_lines = f"y{len(heights) - 1}"
     if lines > 1:
-        last = f"y{len(heights) - 1}"
-        put(f"  {last} = {last} * {lines} < {heights[-1] - lines} ? {last} * {lines} : {heights[-1] - lines};")
-    start = "0"
+        last, own_lines = own_lines, "own"
+        put(f"  const long own = {last} * {lines};")
+        put(f"  {last} = own < {heights[-1] - lines} ? own : {heights[-1] - lines};")
+    start = own_start = "0"
     if segments > 1:
-        start = "p0"
-        put(f"  const long p0 = s * {segment} < {length - segment} ? s * {segment} : {length - segment};")
+        start, own_start = "p0", "p1"
+        put(f"  const long p1 = s * {segment}, p0 = p1 < {length - segment} ? p1 : {length - segment};")
     x_at = [f"n * {x_steps[0]}", f"g * {conv.inputs * x_channel}"]
     x_at += [f"y{n} * {stride[n] * x_pixel[n]}" for n in range(len(heights))]
     put(f"  const {ctype}* x = {data.name} + {' + '.join(x_at)}" + (f" + p0 * {step};" if segments > 1 else ";"))
@@ -280,7 +284,8 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     if direct is not None:
         o_at = [f"n * {o_steps[0]}", f"g * {conv.outputs} + c0", *[f"y{n} * {o_pixel[n]}" for n in range(len(heights))]]
         put(f"  {ctype}* r = {direct.name} + {' + '.join(o_at)}" + (f" + p0 * {o_pixel[-1]};" if segments > 1 else ";"))
-        put(f"  for (long i = 0; i < {area}; i++) for (long c = 0; c < cn; c++) r[i * {o_pixel[-1]} + c] = t[i * {width} + c];")
+        first = f"{own_start} - {start}" if segments > 1 else "0"
+        put(f"  for (long i = {first}; i < {area}; i++) for (long c = 0; c < cn; c++) r[i * {o_pixel[-1]} + c] = t[i * {width} + c];")
     elif not conv.last:
         # Channels first, a square of numbers is turned at a time; the odd step keeps addresses from meeting in the cache.
         source, row_step, channel_step = "r", 1, held + lanes
@@ -296,7 +301,7 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
         end = f"{start} + {segment}" if segments > 1 else str(segment)
         shift = f"{start} * {row_step}"
         if flat:
-            flat_bounds = (conv.axes[0], conv.axes[-1], start, end)
+            flat_bounds = (conv.axes[0], conv.axes[-1], own_start, end)
             for d, extent in zip(conv.axes, strides_of(conv.out)):
                 strides[d] = extent * row_step
         else:
@@ -304,11 +309,11 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
                 bounds[conv.axes[n]] = (f"y{n}", f"y{n} + 1")
             strides[conv.axes[-1]] = row_step
             if lines > 1:
-                bounds[conv.axes[-2]] = (f"y{count - 2}", f"y{count - 2} + {lines}")
+                bounds[conv.axes[-2]] = (own_lines, f"y{count - 2} + {lines}")
                 strides[conv.axes[-2]] = length * row_step
                 shift = f"y{count - 2} * {length * row_step}"
             if segments > 1:
-                bounds[conv.axes[-1]] = (start, end)
+                bounds[conv.axes[-1]] = (own_start, end)
         put(f"  const {ctype}* v = {source} - (({channel}) * {channel_step} + {shift});")
         stage.lines += sink.store_block("v", strides, bounds, flat_bounds)
     put("}")

@@ -93,7 +93,9 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         put(f"  const long s = u % {segments}, b = u / {segments} % {blocks}, n = u / {segments * blocks};")
     else:
         put(f"  const long b = u % {blocks}, s = u / {blocks} % {segments}, n = u / {segments * blocks};")
-    put(f"  const long m0 = s * {segment} < {rows - segment} ? s * {segment} : {rows - segment};")
+    # The last segment reaches back over the one before; it stores only what is its own, since another thread may be storing
+    # the rest.
+    put(f"  const long m1 = s * {segment}, m0 = m1 < {rows - segment} ? m1 : {rows - segment};")
     put(f"  const {ctype}* x = {data.name} + n * {product.left[0]} + m0 * {product.left[1]}L;")
     at_batch = f"n * {blocks} + b" if batches > 1 else "b"
     put(f"  const {ctype}* w = {packed.name} + ({at_batch}) * {panel}L;")
@@ -109,16 +111,19 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
     put(f"  for (long q = 0; q < {tiles}; q++) {{")
     put(f"    const long p = q < {tiles - 1} ? q * {size} : {segment - size};")
     put(f"    {block}(x + p * {product.left[1]}L, w, t, {depth // unroll}, {unroll * step});")
-    put(f"    for (long i = 0; i < {size}; i++) for (long c = 0; c < cn; c++) r[(p + i) * {row} + c] = t[i * {width} + c];")
+    first = "m0 + p < m1 ? m1 - m0 - p : 0" if direct is not None and segments > 1 else "0"
+    put(f"    for (long i = {first}; i < {size}; i++)")
+    put(f"      for (long c = 0; c < cn; c++) r[(p + i) * {row} + c] = t[i * {width} + c];")
     put("  }")
     if direct is None:
-        stage.lines += _pass_on(sink, product, "r", width, "m0", f"m0 + {segment}", put, ctype)
+        stage.lines += _pass_on(sink, product, "r", width, "m0", f"m0 + {segment}", put, ctype, "m1")
     put("}")
 
 
-def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, high: str, put: Any,
-             ctype: str) -> list[str]:  # fmt: skip
-    """Store rows `low..high`, columns `c0..c0 + cn` of the result from a block whose rows are `step` apart."""
+def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, high: str, put: Any, ctype: str,
+             own: str | None = None) -> list[str]:  # fmt: skip
+    """Store rows `own..high` (by default all), columns `c0..c0 + cn` of the result from a block whose rows are `step` apart
+    and begin with `low`."""
     shape = sink.anchor.shape
     rank = len(shape)
     put(f"  const {ctype}* v = {source} - (({low}) * {step} + c0);")
@@ -134,9 +139,9 @@ def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, hig
         strides[d] = total
         total *= shape[d]
     if rank - 2 > first:
-        flat = (first, rank - 2, low, high)
+        flat = (first, rank - 2, own or low, high)
     elif rank - 2 == first:
-        bounds[first] = (low, high)
+        bounds[first] = (own or low, high)
     return sink.store_block("v", strides, bounds, flat)
 
 

@@ -1,0 +1,107 @@
+"""A shared library of compiled code, loaded from memory and unloaded with its last reference."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.text import reason
+
+try:
+    from _ctypes import dlclose
+except ImportError:  # Windows
+
+    def dlclose(handle: int, /) -> None:
+        ctypes.windll.kernel32.FreeLibrary(ctypes.c_void_p(handle))  # type: ignore[attr-defined]
+
+
+_PLACE = ctypes.c_void_p
+_PREPARE = ctypes.CFUNCTYPE(None, _PLACE, _PLACE, _PLACE)
+_RUN = ctypes.CFUNCTYPE(None, _PLACE, _PLACE, _PLACE, _PLACE, _PLACE, ctypes.c_int)
+_CLOSE = ctypes.CFUNCTYPE(None)
+
+
+class Library:
+    """A loaded library. `about` is what it says of itself, `content` its bytes.
+
+    Its threads end and its code goes when nothing refers to it any more; who calls it holds a reference meanwhile.
+    Raises `RelayError` (R0641) where it cannot be loaded.
+    """
+
+    __slots__ = ("__weakref__", "about", "content", "prepare", "run")
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        opened = _open(content)
+        try:
+            # Not the library's own attributes: those would keep its handle in a cycle that the collector has to find.
+            self.prepare, self.run = _at(opened, "relay_prepare", _PREPARE), _at(opened, "relay_run", _RUN)
+            close = _at(opened, "relay_close", _CLOSE)
+            self.about = ctypes.string_at(_address(opened, "relay_about"))
+        except (AttributeError, ValueError):
+            dlclose(opened._handle)
+            raise RelayError(error("R0641", "the compiled program cannot be loaded: the library is not one of ours")) from None
+        # At the end of the process other threads may still be in it.
+        weakref.finalize(self, _unload, opened._handle, close).atexit = False
+
+
+def _unload(handle: int, close: Any) -> None:
+    close()
+    dlclose(handle)
+
+
+def _address(opened: ctypes.CDLL, name: str) -> int:
+    return ctypes.addressof(ctypes.c_char.in_dll(opened, name))
+
+
+def _at(opened: ctypes.CDLL, name: str, kind: Any) -> Any:
+    return kind(_address(opened, name))
+
+
+def _open(content: bytes) -> ctypes.CDLL:
+    """Load a library from memory. The file that this takes is gone afterwards."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="relay-", suffix=".so")
+    except OSError as e:
+        raise temporary_failure(e) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+    except OSError as e:
+        Path(name).unlink(missing_ok=True)
+        raise temporary_failure(e) from None
+    try:
+        return ctypes.CDLL(name)
+    except OSError as e:
+        folder = os.path.dirname(name)
+        if _forbids_code(folder):
+            notes = [f"the file system of {folder} is mounted with noexec", _OTHER]
+            raise RelayError(error("R0642", f"no code can be loaded from the temporary directory {folder}", notes=notes)) from None
+        said = str(e).replace(f"{name}: ", "").replace(name, "the library")
+        raise RelayError(error("R0641", f"the compiled program cannot be loaded: {said}")) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+_OTHER = "TMPDIR names another directory: `TMPDIR=/var/tmp relay ...`"
+
+
+def _forbids_code(folder: str) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+    except (AttributeError, OSError):
+        return False
+
+
+def temporary_failure(e: OSError) -> RelayError:
+    """What to say where the temporary directory cannot be written (R0642)."""
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:
+        return RelayError(error("R0642", f"there is no temporary directory: {reason(e)}", notes=[_OTHER]))
+    return RelayError(error("R0642", f"the temporary directory {folder} cannot be used: {reason(e)}", notes=[_OTHER]))

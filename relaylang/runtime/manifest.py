@@ -1,0 +1,241 @@
+"""What a program compiled for the CPU says of itself: inputs, outputs, parameters, memory.
+
+It stands in the file that `save` writes, for readers of every kind, and in the library (`relay_about`). Both are read by
+the same schema and must say the same: a library is called with arrays of just the sizes that it was made for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FORMAT = "relaylang-cpu"
+VERSION = 2
+#: The element types of tensors that compiled code takes and gives, and their bytes.
+ELEMENTS: dict[str, int] = {
+    "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
+}  # fmt: skip
+#: Instruction sets by the names that a manifest has for them.
+ISAS = ("avx512", "avx2", "neon", "generic")
+#: numpy 1.26 knows no more dimensions.
+_MAX_RANK = 32
+#: No machine addresses more bytes.
+_MAX_BYTES = 1 << 48
+_MAX_THREADS = 1024
+#: Tuples in tuples: a deeper nesting would come from nobody's program.
+_MAX_DEPTH = 200
+
+#: A tensor's shape and element type.
+Spec = tuple[tuple[int, ...], str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`inputs`: each tensor's parameter, type, and position inside a parameter that is a tuple. `structure`: the result,
+    an output's number or a list of such. `arena`, `fixed`: bytes of working memory, and of what `relay_prepare` fills.
+    `threads`: how many it was compiled for, 1 where its code knows of no threads, None for as many as there are."""
+
+    entry: str
+    inputs: tuple[tuple[str, Spec, tuple[int, ...]], ...]
+    params: tuple[tuple[str, Spec], ...]
+    outputs: tuple[Spec, ...]
+    structure: Any
+    arena: int
+    fixed: int
+    isa: str
+    threads: int | None
+
+    def record(self) -> dict[str, Any]:
+        """The manifest as JSON has it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "entry": self.entry,
+            "inputs": [[name, _record(spec), list(path)] for name, spec, path in self.inputs],
+            "params": [[name, _record(spec)] for name, spec in self.params],
+            "outputs": [_record(spec) for spec in self.outputs],
+            "structure": self.structure,
+            "arena": self.arena,
+            "fixed": self.fixed,
+            "isa": self.isa,
+            "threads": self.threads,
+        }
+
+    def text(self) -> str:
+        """The manifest as JSON in ASCII, the same for the same contents."""
+        return json.dumps(self.record(), separators=(",", ":"))
+
+
+def _record(spec: Spec) -> list[Any]:
+    return [list(spec[0]), spec[1]]
+
+
+def read_text(text: str | bytes) -> Manifest:
+    """The manifest that a JSON text is. Raises `ValueError` that says what is wrong."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        where = f" at line {e.lineno}, column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
+        raise ValueError(f"its manifest is no JSON{where}") from None
+    return read(data)
+
+
+def read(data: Any) -> Manifest:
+    """The manifest that a record is, every field checked. Raises `ValueError` that names the field and what it must be."""
+    if not isinstance(data, Mapping):
+        raise _wrong("", "an object", data)
+    if data.get("format") != FORMAT:
+        raise _wrong("format", json.dumps(FORMAT), data.get("format"))
+    version = data.get("version")
+    if version != VERSION or isinstance(version, bool):
+        older = isinstance(version, int) and 0 < version < VERSION
+        raise ValueError("an earlier relaylang made it; compile it again" if older else f"its version is {_shown(version)}")
+    unknown = sorted(set(map(str, data)) - _FIELDS.keys() - {"format", "version"})
+    if unknown:
+        raise ValueError(f"its manifest has an unknown field, {_shown(unknown[0])}")
+    missing = [name for name in _FIELDS if name not in data]
+    if missing:
+        raise ValueError(f"its manifest has no field `{missing[0]}`")
+    found = Manifest(**{name: parse(name, data[name]) for name, parse in _FIELDS.items()})
+    _agree(found)
+    return found
+
+
+def _agree(found: Manifest) -> None:
+    """What several fields say together."""
+    names = [name for name, _ in found.params]
+    if len(set(names)) != len(names):
+        raise ValueError("its manifest names a parameter twice in `params`")
+    paths = [(name, path) for name, _, path in found.inputs]
+    if len(set(paths)) != len(paths):
+        raise ValueError("its manifest names an input twice in `inputs`")
+    for name, path in paths:
+        if any((name, path[:n]) in paths for n in range(len(path))):
+            raise ValueError(f"its manifest says of the input {_shown(name)} that it is a tensor and a tuple")
+    numbers: list[int] = []
+    stack = [found.structure]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(reversed(item))
+        else:
+            numbers.append(item)
+    if numbers != list(range(len(found.outputs))):
+        raise ValueError("its manifest's `structure` must name each of the `outputs` once, in order")
+
+
+def differences(found: Manifest, own: Manifest) -> list[str]:
+    """The fields in which two manifests differ, each with both values."""
+    a, b = found.record(), own.record()
+    return [f"`{name}` is {_shown(a[name])} in the manifest and {_shown(b[name])} in the library" for name in a if a[name] != b[name]]
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _wrong(place: str, wanted: str, found: Any) -> ValueError:
+    what = f"its manifest's field `{place}`" if place else "its manifest"
+    return ValueError(f"{what} must be {wanted}, not {_shown(found)}")
+
+
+def _text(place: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(place, "a text", value)
+    return value
+
+
+def _whole(place: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _wrong(place, f"a whole number from {low} to {high}", value)
+    return value
+
+
+def _bytes(place: str, value: Any) -> int:
+    return _whole(place, value, 0, _MAX_BYTES)
+
+
+def _threads(place: str, value: Any) -> int | None:
+    return None if value is None else _whole(place, value, 1, _MAX_THREADS)
+
+
+def _isa(place: str, value: Any) -> str:
+    if value not in ISAS or not isinstance(value, str):
+        raise _wrong(place, f"one of {', '.join(ISAS)}", value)
+    return value
+
+
+def _items(place: str, value: Any, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise _wrong(place, "a list" if length is None else f"a list of {length}", value)
+    return value
+
+
+def tensor_spec(place: str, value: Any) -> Spec:
+    """A tensor's shape and element type from a record of them. Raises `ValueError`."""
+    shape, dtype = _items(place, value, 2)
+    if not isinstance(dtype, str) or dtype not in ELEMENTS:
+        raise _wrong(f"{place}[1]", f"an element type ({', '.join(ELEMENTS)})", dtype)
+    if len(_items(f"{place}[0]", shape)) > _MAX_RANK:
+        raise _wrong(f"{place}[0]", f"a shape of at most {_MAX_RANK} dimensions", shape)
+    total = ELEMENTS[dtype]
+    for extent in shape:
+        total *= max(1, _whole(f"{place}[0]", extent, 0, _MAX_BYTES))
+    if total > _MAX_BYTES:
+        raise _wrong(place, f"a tensor of at most {_MAX_BYTES} bytes", value)
+    return tuple(shape), dtype
+
+
+def _inputs(place: str, value: Any) -> tuple[tuple[str, Spec, tuple[int, ...]], ...]:
+    out = []
+    for n, item in enumerate(_items(place, value)):
+        at = f"{place}[{n}]"
+        name, spec, path = _items(at, item, 3)
+        steps = [_whole(f"{at}[2]", step, 0, _MAX_BYTES) for step in _items(f"{at}[2]", path)]
+        out.append((_text(f"{at}[0]", name), tensor_spec(f"{at}[1]", spec), tuple(steps)))
+    return tuple(out)
+
+
+def _params(place: str, value: Any) -> tuple[tuple[str, Spec], ...]:
+    out = []
+    for n, item in enumerate(_items(place, value)):
+        name, spec = _items(f"{place}[{n}]", item, 2)
+        out.append((_text(f"{place}[{n}][0]", name), tensor_spec(f"{place}[{n}][1]", spec)))
+    return tuple(out)
+
+
+def _outputs(place: str, value: Any) -> tuple[Spec, ...]:
+    return tuple([tensor_spec(f"{place}[{n}]", item) for n, item in enumerate(_items(place, value))])
+
+
+def _structure(place: str, value: Any) -> Any:
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, list) and depth < _MAX_DEPTH:
+            stack.extend((part, depth + 1) for part in item)
+        elif not isinstance(item, int) or isinstance(item, bool) or item < 0:
+            raise _wrong(place, "an output's number, or a list of such", item)
+    return value
+
+
+_FIELDS: dict[str, Callable[[str, Any], Any]] = {
+    "entry": _text,
+    "inputs": _inputs,
+    "params": _params,
+    "outputs": _outputs,
+    "structure": _structure,
+    "arena": _bytes,
+    "fixed": _bytes,
+    "isa": _isa,
+    "threads": _threads,
+}
+
+__all__ = ["ELEMENTS", "FORMAT", "ISAS", "VERSION", "Manifest", "differences", "read", "read_text", "tensor_spec"]
