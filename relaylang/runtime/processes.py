@@ -63,7 +63,8 @@ class Processes:
         self._ended = False
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run a command and gather what it writes. Raises `OSError` where it does not start, and once `end` was called."""
+        """Run a command and gather what it writes. Raises `OSError` where it does not start, `InterruptedError` where `end` was
+        called before it has ended."""
         with self._lock:
             if self._ended:
                 raise InterruptedError("the work was given up")
@@ -77,6 +78,9 @@ class Processes:
         finally:
             with self._lock:
                 self._running.discard(process)
+                ended = self._ended
+        if ended:
+            raise InterruptedError("the work was given up")
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def end(self) -> None:

@@ -163,6 +163,8 @@ class Compiler:
         environment = {**os.environ, "TMPDIR": str(target.parent), "LC_ALL": "C"}
         try:
             done = processes.run([*self.command, *self.flags, *arguments], environment)
+        except InterruptedError:
+            raise
         except OSError as e:
             raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
         if done.returncode != 0 or not target.exists():
