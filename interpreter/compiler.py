@@ -485,6 +485,13 @@ class _FunctionCompiler:
         self.code.template = [self.constants.get(s) for s in range(self.code.arity, self.count)]
 
 
+def _of_type(kernel: Callable[..., Value], dtype: str) -> Callable[..., Value]:
+    """A kernel whose int32 result is taken as another integer type, which only the types of its arguments tell."""
+    if dtype == "int32":
+        return kernel
+    return lambda attrs, *args: kernel(attrs, *args).astype(dtype)
+
+
 class Linker:
     """Makes code from functions when they are first called, and gives names their values."""
 
@@ -554,6 +561,8 @@ class Linker:
         kernel = KERNELS.get(op.name) or added_kernel(op.name, node.checked_type)
         if kernel is None:
             raise RelayError(error("R0406", f"the interpreter has no kernel for {op.name}", node.span))
+        if op.name in ("argmax", "argmin") and isinstance(node.checked_type, TensorType):
+            return _of_type(kernel, node.checked_type.dtype)
         return kernel
 
     def free_value(self, var: Var) -> Value:

@@ -82,7 +82,7 @@ def transposed(data: np.ndarray, weight: np.ndarray, attrs: Any, dtype: np.dtype
     """Data (N, C, *space) with weights (C, O / groups, *kernel)."""
     count, groups = data.ndim - 2, attrs.groups
     kernel, strides, dilation = weight.shape[2:], spread(attrs.strides, count), spread(attrs.dilation, count)
-    extra = spread(attrs.output_padding, count)
+    extra = spread(attrs.output_padding[:count], count)
     spaced = np.zeros((*data.shape[:2], *[(n - 1) * s + 1 for n, s in zip(data.shape[2:], strides)]), data.dtype)
     grid = (slice(None), slice(None), *[slice(None, None, s) for s in strides])
     spaced[grid] = data

@@ -53,7 +53,10 @@ def _extreme(f: Any) -> Kernel:
 
 
 def _arg(greatest: bool) -> Kernel:
-    """The place of the extreme along the axes taken together, as int32; nan only where there is nothing else."""
+    """The place of the extreme along the axes taken together, as int32; nan only where there is nothing else.
+
+    Data whose first extent has another type has places of that type: the compiler of a function casts them.
+    """
 
     def kernel(attrs: Any, x: Any) -> Any:
         axes = reduced_axes(attrs, x.ndim)

@@ -44,6 +44,8 @@ from relaylang.ir.expr import (
 )
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import (
+    Dim,
+    Extent,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -53,6 +55,7 @@ from relaylang.ir.types import (
     Type,
     TypeCall,
     TypeVar,
+    extent_dtype,
     type_text,
 )
 
@@ -102,6 +105,8 @@ class _Stream:
             return ("bool", bool(value))
         if isinstance(value, np.float32):
             return ("float", repr(float(str(value))))
+        if isinstance(value, Extent):
+            return (value.dtype, int(value))
         if isinstance(value, (int, np.int32, np.int64)):
             number = int(value)
             # a number beyond 32 bits has no other type than int64, named or not
@@ -157,7 +162,7 @@ class _Stream:
             if t is None or isinstance(t, IncompleteType):
                 yield ("type unknown",), path
             elif isinstance(t, TensorType):
-                dims = tuple([self.type_var(d) if isinstance(d, TypeVar) else d for d in t.shape])
+                dims = tuple([d if type(d) is int else self.extent(d) for d in t.shape])
                 yield ("tensor type", t.dtype, dims), path
             elif isinstance(t, TypeVar):
                 yield self.type_var(t), path
@@ -177,6 +182,11 @@ class _Stream:
                 yield ("function type", len(t.arg_types), len(t.type_params)), path
                 self.bind_types(t.type_params)
                 stack.extend((t.ret_type, *reversed(t.arg_types)))
+
+    def extent(self, dim: Dim) -> AnyValue:
+        if isinstance(dim, TypeVar):
+            return (*self.type_var(dim), extent_dtype(dim))
+        return (dim.dtype, int(dim)) if isinstance(dim, Extent) else dim
 
     def type_var(self, var: TypeVar) -> _Token:
         number = self.types.get(id(var))
@@ -413,6 +423,14 @@ def _say_value(value: AnyValue) -> str:
     return repr(value)
 
 
+def _dim_of(token: AnyValue) -> Dim:
+    """The extent that a token tells, for messages."""
+    if not isinstance(token, tuple):
+        return token
+    kind, number, *_ = token
+    return TypeVar(f"n{number}", "ShapeVar") if kind == "type variable" else Extent(number, kind)
+
+
 def _say(token: _Token | None) -> str:
     """A token in words."""
     match token:
@@ -421,7 +439,7 @@ def _say(token: _Token | None) -> str:
         case ("constant", dtype, shape, digest):
             return f"a constant of shape {shape}, {dtype}, data {digest[:8]}"
         case ("tensor type", dtype, dims):
-            return f"the type {type_text(TensorType([d if not isinstance(d, tuple) else 0 for d in dims], dtype))}"
+            return f"the type {type_text(TensorType([_dim_of(d) for d in dims], dtype))}"
         case ("seen", number):
             return f"node {number}, met before"
         case ("attribute", value):

@@ -33,6 +33,57 @@ Any = _Any
 ANY = _Any()
 
 
+class Extent(int):
+    """An extent whose number is not an int32: `10i64`. It counts as its value does; what is computed with it is as wide.
+
+    Two types that differ in such an element type alone are two types; the checker takes their values for one extent.
+    """
+
+    dtype: str
+
+    def __new__(cls, value: int, dtype: str = "int64") -> Extent:
+        made = super().__new__(cls, value)
+        made.dtype = dtype
+        return made
+
+    def __reduce__(self) -> tuple[type[Extent], tuple[int, str]]:
+        return (Extent, (int(self), self.dtype))
+
+    def _wide(self, value: int, other: object) -> Extent:
+        if value is NotImplemented:
+            return value
+        return Extent(value, "int64" if getattr(other, "dtype", None) == "int64" else self.dtype)
+
+    def __add__(self, other: int) -> Extent:
+        return self._wide(int.__add__(self, other), other)
+
+    def __sub__(self, other: int) -> Extent:
+        return self._wide(int.__sub__(self, other), other)
+
+    def __rsub__(self, other: int) -> Extent:
+        return self._wide(int.__rsub__(self, other), other)
+
+    def __mul__(self, other: int) -> Extent:  # type: ignore[override]
+        return self._wide(int.__mul__(self, other), other)
+
+    def __floordiv__(self, other: int) -> Extent:
+        return self._wide(int.__floordiv__(self, other), other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def extent(value: int, dtype: str = "int32") -> int:
+    """An extent of an integer type. An int32 is a plain number, and so is what no int32 holds, which can be no other."""
+    if dtype == "int32" or not -(1 << 31) <= value < 1 << 31:
+        return int(value)
+    return Extent(value, dtype)
+
+
+def extent_dtype(dim: object) -> str:
+    """The element type of an extent."""
+    return dim.dtype if isinstance(dim, (Extent, SymbolicDim)) else "int32"
+
+
 class Type:
     """What the checker knows of an expression."""
 
@@ -59,6 +110,8 @@ class Type:
 
 class TensorType(Type):
     """A tensor: `shape` is a tuple of extents (an int, `ANY`, or a `TypeVar` of kind "ShapeVar"), `dtype` a name.
+
+    An extent that is not an int32 is an `Extent`; one that has a name and no function binds is a `SymbolicDim`.
 
     `span` places it in a text. Scalars have the shape ().
     """
@@ -138,6 +191,17 @@ class TypeVar(Type):
         self.span = span
 
 
+class SymbolicDim(TypeVar):
+    """An extent with a name that holds in a whole program, nothing binds it: TVM's `tir.Var` and `tir.SizeVar`."""
+
+    __slots__ = ("dtype", "type_key")
+
+    def __init__(self, name_hint: str, dtype: str = "int32", type_key: str = "tir.Var", span: Span | None = None) -> None:
+        super().__init__(name_hint, "ShapeVar", span)
+        self.dtype = dtype
+        self.type_key = type_key
+
+
 class GlobalTypeVar(Type):
     """The name of a type definition."""
 
@@ -214,7 +278,7 @@ def types_equal(left: Type, right: Type) -> bool:
                 if isinstance(m, TypeVar):
                     if bound.get(id(m), m) is not n:
                         return False
-                elif m != n or isinstance(n, TypeVar):
+                elif m != n or isinstance(n, TypeVar) or (Extent in (type(m), type(n)) and extent_dtype(m) != extent_dtype(n)):
                     return False
             continue
         if isinstance(a, _BY_IDENTITY):
@@ -266,6 +330,9 @@ def type_hash(ty: Type) -> int:
 
 
 def dim_text(dim: Dim) -> str:
+    """An extent as it stands in Relay text: `3`, `10i64`, `?`, `n`."""
+    if type(dim) is Extent:
+        return f"{int(dim)}{dim.dtype.replace('uint', 'u').replace('int', 'i')}"
     return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
 
 

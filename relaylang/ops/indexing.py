@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, Dim, TensorType, Type
+from relaylang.ir.types import ANY, Dim, TensorType, Type, extent, extent_dtype
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
 
@@ -166,7 +166,7 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
         a, b = slice_bound(first, size, stride), slice_bound(last, size, stride)
         if (b - a) * stride < 0:
             ctx.fail(f"begin {first} and end {last} of axis {axis} (extent {size}) leave nothing by stride {stride}")
-        shape[axis] = (abs(b - a) + abs(stride) - 1) // abs(stride)
+        shape[axis] = extent((abs(int(b) - int(a)) + abs(stride) - 1) // abs(stride), extent_dtype(size))
     return TensorType(shape, data.dtype)
 
 

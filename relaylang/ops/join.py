@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
+from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type, extent_dtype
 from relaylang.ops.record import AnyAttr, Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, div_dim, norm_axis, same_dim
 
@@ -118,13 +118,14 @@ def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
             ctx.fail(
                 f"indices_or_sections={list(how)} must grow from above 0 to below {size}, the extent of axis {axis}"
             )
-        extents = [b - a for a, b in itertools.pairwise(bounds)]
-        extents.append(add_dim(size, -bounds[-1]))
-    parts: dict[Dim, TensorType] = {}
-    for extent in extents:
-        if extent not in parts:
-            parts[extent] = TensorType((*data.shape[:axis], extent, *data.shape[axis + 1 :]), data.dtype)
-    return TupleType([parts[extent] for extent in extents])
+        extents = [int(b) - int(a) for a, b in itertools.pairwise(bounds)]
+        extents.append(add_dim(size, -int(bounds[-1])))
+    parts: dict[tuple[Dim, str], TensorType] = {}
+    for part in extents:
+        key = part, extent_dtype(part)
+        if key not in parts:
+            parts[key] = TensorType((*data.shape[:axis], part, *data.shape[axis + 1 :]), data.dtype)
+    return TupleType([parts[part, extent_dtype(part)] for part in extents])
 
 
 DATA = ("data",)

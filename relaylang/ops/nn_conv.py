@@ -209,7 +209,9 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     """Transposed convolution over `rank` spatial axes."""
     data = tensor(types, 0, ctx)
     axes = SPATIAL[rank]
-    check_window(attrs, rank, ("strides", "dilation", "kernel_size", "output_padding"), ctx)
+    # TVM's importers give an output_padding of two numbers to the one-dimensional convolution, which takes the first
+    more = () if rank == 1 and len(attrs.output_padding) > 1 else ("output_padding",)
+    check_window(attrs, rank, ("strides", "dilation", "kernel_size", *more), ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)
     grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
     reference = ("G" if grouped_kernel else "") + "IO" + axes

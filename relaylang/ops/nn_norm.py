@@ -233,7 +233,7 @@ def pad_pairs(name: str, pairs: NestedInts, count: int, ctx: RelationContext) ->
     if len(pairs) != count or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         shown = [list(p) if isinstance(p, tuple) else p for p in pairs]
         ctx.fail(f"{name}={shown} must have {count} pairs of numbers, one for each padded dimension")
-    return [(p[0], p[1]) for p in pairs]
+    return [(int(p[0]), int(p[1])) for p in pairs]
 
 
 def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

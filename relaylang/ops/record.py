@@ -35,8 +35,10 @@ from typing import Any as AnyValue
 from typing import Protocol
 from typing import TypeVar as _T
 
+import numpy as np
+
 from relaylang.ir.expr import Expr
-from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeVar
+from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, extent
 from relaylang.ops.summaries import SUMMARIES
 
 Ints = tuple[int, ...]
@@ -105,13 +107,21 @@ _WANTED = {
 }
 
 
+def _whole(value: AnyValue) -> int:
+    """A whole number as an object holds it: with its type, where that is none of int32."""
+    if isinstance(value, Extent):
+        return value
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if hasattr(value, "__index__"):
+        return extent(value.__index__(), getattr(getattr(value, "dtype", None), "name", "int32"))
+    raise TypeError("int")
+
+
 def _fits(kind: str, value: AnyValue) -> AnyValue:
     """The value as a field of this kind holds it; TypeError where it does not fit."""
     if kind == "int":
-        if isinstance(value, (bool, int)):
-            return int(value)
-        if hasattr(value, "__index__"):
-            return value.__index__()
+        return int(_whole(value))
     elif kind == "float":
         if isinstance(value, (int, float)) or hasattr(value, "__float__"):
             return float(value)
@@ -125,8 +135,8 @@ def _fits(kind: str, value: AnyValue) -> AnyValue:
             return value
     elif kind == "Ints":
         if isinstance(value, (list, tuple)):
-            return tuple([v if v is ANY else _fits("int", v) for v in value])
-        return (_fits("int", value),)
+            return tuple([v if v is ANY or isinstance(v, TypeVar) else _whole(v) for v in value])
+        return (_whole(value),)
     elif kind == "NestedInts":
         if isinstance(value, (list, tuple)):
             return tuple([_fits("Ints", v) if isinstance(v, (list, tuple)) else _fits("int", v) for v in value])
@@ -135,8 +145,13 @@ def _fits(kind: str, value: AnyValue) -> AnyValue:
             return tuple([_fits("float", v) for v in value])
         return (_fits("float", value),)
     else:
-        return tuple(value) if isinstance(value, list) else value
+        return tuple(map(_kept, value)) if isinstance(value, (list, tuple)) else _kept(value)
     raise TypeError(kind)
+
+
+def _kept(value: AnyValue) -> AnyValue:
+    """A value of any kind; numpy's whole numbers keep their type as extents do."""
+    return _whole(value) if isinstance(value, np.integer) else value
 
 
 def coerce(field: AttrField, value: AnyValue) -> AnyValue:
@@ -150,7 +165,7 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
     if field.kind == "str" and isinstance(value, str) and field.name.endswith("dtype") and not _DTYPE.fullmatch(value):
         raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
     try:
-        return _fits(field.kind, value)
+        return _whole(value) if field.is_object and field.kind == "int" else _fits(field.kind, value)
     except TypeError:
         shown = repr(value)
         shown = shown if len(shown) <= 60 else shown[:57] + "..."

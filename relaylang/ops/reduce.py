@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import norm_axis
 
@@ -67,13 +67,14 @@ def reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of at least one dimension; the result is of int32, without the axes of axis (all where not given, the
-    others where exclude), or with 1 for each where keepdims.
+    """Takes data of at least one dimension; the result is of the type of its first extent, which is int32 unless it is
+    given as `10i64`, without the axes of axis (all where not given, the others where exclude), or with 1 for each where
+    keepdims.
     """
     ty = tensor(types, 0, ctx)
     if not ty.shape:
         ctx.fail("must have at least one dimension", 0)
-    return TensorType(reduced_shape(ty, attrs, ctx), "int32")
+    return TensorType(reduced_shape(ty, attrs, ctx), extent_dtype(ty.shape[0]))
 
 
 def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

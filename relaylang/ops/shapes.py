@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
+from relaylang.ir.types import ANY, Dim, Extent, TensorType, Type, dim_text
 from relaylang.ops.record import RelationContext, tensor
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
@@ -12,7 +12,7 @@ FLOATS = ("float16", "float32", "float64", "bfloat16")
 
 def shape_text(shape: Sequence[Dim]) -> str:
     """A shape as an error shows it: `(1, ?, 3)`."""
-    return "(" + ", ".join(d.name_hint if isinstance(d, TypeVar) else str(d) for d in shape) + ")"
+    return "(" + ", ".join(map(dim_text, shape)) + ")"
 
 
 def is_int_dtype(dtype: str) -> bool:
@@ -56,12 +56,12 @@ def broadcast_shapes(
     left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1
 ) -> tuple[Dim, ...]:
     """The shape that two broadcast to, aligned at the last axis; an extent of 1 yields, `?` yields to a known one."""
-    if left == right:
+    if left == right and Extent not in map(type, (*left, *right)):
         return tuple(left)
     longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
     skip = len(longer) - len(shorter)
     out = list(longer[:skip])
-    for axis, (a, b) in enumerate(zip(longer[skip:], shorter)):
+    for axis, (a, b) in enumerate(zip(left[len(left) - len(shorter) :], right[len(right) - len(shorter) :])):
         if a == 1:
             out.append(b)
         elif b == 1 or a == b:
@@ -82,8 +82,7 @@ def broadcast_shapes(
 
 
 def dim_word(shape: Sequence[Dim], axis: int) -> str:
-    dim = shape[axis]
-    return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
+    return dim_text(shape[axis])
 
 
 def norm_axis(axis: int, rank: int, ctx: RelationContext, name: str = "axis", arg: int | None = 0) -> int:
@@ -140,9 +139,13 @@ def split_layout(layout: str) -> list[tuple[str, int]]:
 
 
 def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationContext, arg: int = 0) -> list[Dim]:
-    """The extents of a tensor in another layout. A split axis has its extent divided by the split's factor."""
+    """The extents of a tensor in another layout. A split axis has its extent divided by the split's factor.
+
+    They are int32, whatever those of the tensor are, as TVM's maps between layouts make them.
+    """
+    shape = [int(d) if isinstance(d, Extent) else d for d in shape]
     if source == target and len(source) == len(shape):
-        return list(shape)
+        return shape
     try:
         have, want = split_layout(source), split_layout(target)
     except ValueError as problem:

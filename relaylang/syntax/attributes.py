@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.ir.expr import Constant, GlobalVar, MetaRef, RawAttrs
-from relaylang.ir.types import ANY, Type, TypeVar, type_text
+from relaylang.ir.types import ANY, Extent, Type, TypeVar, dim_text, type_text
 from relaylang.syntax.literals import (
     SUFFIXES,
     TVM_SCALARS,
@@ -64,6 +64,8 @@ class AttributeText:
     def _other(self, value: AnyValue) -> str:
         if value is ANY:
             return "?"
+        if isinstance(value, Extent):
+            return dim_text(value)
         if isinstance(value, np.generic):
             dtype = value.dtype.name
             if dtype in SUFFIXES or dtype == "bool":
@@ -121,7 +123,8 @@ class AttributeText:
             value = getattr(attrs, name)
             if value is default and not required:
                 continue
-            if required or type(value) is not type(default) or value != default:
+            wide = type(value) is tuple and Extent in map(type, value)  # `[1i64]` equals `[1]` by its value
+            if required or wide or type(value) is not type(default) or value != default:
                 out.append(key + self.value(value))
         if not callee_has_schema:
             out.append(f"attrs_type_key={self._string(type(attrs).type_key)}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any as AnyValue
 
+import numpy as np
+
 from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.ir.expr import Constructor, TypeData
 from relaylang.ir.types import (
@@ -11,11 +13,13 @@ from relaylang.ir.types import (
     FuncType,
     IncompleteType,
     RefType,
+    SymbolicDim,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeVar,
+    extent,
 )
 from relaylang.source import Span
 from relaylang.syntax.othernames import OTHER_DTYPES
@@ -104,11 +108,11 @@ class TypeActions(Scope):
 
     def on_dim_number(self, v: str, first: int, last: int) -> AnyValue:
         try:
-            return int(scalar(v)[0])
-        except OverflowError:
-            self.report(error("R0105", f"not an extent: {shown(v)} is not a whole number", self.place(first)))
-            return ANY
-        except (LiteralError, ValueError) as e:
+            value, dtype = scalar(v)
+            if not np.issubdtype(value.dtype, np.integer):
+                raise LiteralError(f"{shown(v)} is not a whole number")
+            return extent(int(value), dtype)
+        except LiteralError as e:
             self.report(error("R0105", f"not an extent: {e}", self.place(first)))
             return ANY
 
@@ -126,11 +130,11 @@ class TypeActions(Scope):
 
     def on_dim_meta(self, v: str, first: int, last: int) -> AnyValue:
         value = self.meta_value(v, first)
-        if isinstance(value, (TypeVar, int)) or value is ANY:
+        if isinstance(value, (SymbolicDim, int)) or value is ANY:
             return value
         dim = self.dim_metas.get(v)
         if dim is None:
-            dim = self.dim_metas[v] = TypeVar(f"n{len(self.dim_metas)}", "ShapeVar")
+            dim = self.dim_metas[v] = SymbolicDim(f"n{len(self.dim_metas)}")
         return dim
 
     def on_t_name(self, v: str, first: int, last: int) -> Type:

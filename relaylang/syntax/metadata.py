@@ -19,7 +19,17 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir.expr import Constant, GlobalVar
-from relaylang.ir.types import ANY, GlobalTypeVar, IncompleteType, TensorType, TupleType, TypeVar
+from relaylang.ir.types import (
+    ANY,
+    Dim,
+    GlobalTypeVar,
+    IncompleteType,
+    SymbolicDim,
+    TensorType,
+    TupleType,
+    TypeVar,
+    extent,
+)
 from relaylang.source import SourceFile, Span
 from relaylang.syntax.nodes import Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
@@ -178,15 +188,15 @@ class Document:
             case "GlobalVar" | "relay.GlobalVar":
                 return GlobalVar(str(self._at(attrs, "name_hint")))
             case "tir.Var" | "tir.SizeVar":
-                return TypeVar(str(self._at(attrs, "name")), "ShapeVar")
+                return SymbolicDim(str(self._at(attrs, "name")), str(attrs.get("dtype", "int32")), key)
             case "relay.TypeVar" | "TypeVar":
                 return TypeVar(str(self._at(attrs, "name_hint")))
             case "relay.GlobalTypeVar" | "GlobalTypeVar":
                 return GlobalTypeVar(str(self._at(attrs, "name_hint")))
             case "relay.TensorType":
                 shape = self._at(attrs, "shape")
-                fits = isinstance(shape, list) and all(d is ANY or isinstance(d, (int, TypeVar)) for d in shape)
-                return TensorType(shape, str(attrs.get("dtype"))) if fits else IncompleteType()
+                fits = isinstance(shape, list) and all(d is ANY or isinstance(d, (int, np.integer, TypeVar)) for d in shape)
+                return TensorType(list(map(_extent, shape)), str(attrs.get("dtype"))) if fits else IncompleteType()
             case "TupleType" | "relay.TupleType":
                 fields = self._at(attrs, "fields")
                 return TupleType(fields if isinstance(fields, list) else ())
@@ -204,6 +214,10 @@ class Document:
 def _is_number(text: AnyValue) -> bool:
     """Whether an attribute may be a node's number. Strings that became objects stand in place in older sections."""
     return isinstance(text, int) or (isinstance(text, str) and text.isdecimal())
+
+
+def _extent(dim: AnyValue) -> Dim:
+    return extent(int(dim), dim.dtype.name) if isinstance(dim, np.integer) else dim
 
 
 _KEYS = (str, int, float, bool, type(None))

@@ -12,7 +12,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import Constant, GlobalVar, RawAttrs
-from relaylang.ir.types import ANY, TensorType, Type, TypeVar
+from relaylang.ir.types import ANY, Extent, SymbolicDim, TensorType, Type, TypeVar
 from relaylang.ops.record import Attributes
 from relaylang.syntax.metadata import MODULE_KEY
 from relaylang.syntax.nodes import MetaNode, objects_of
@@ -76,6 +76,8 @@ class _Writer:
         dtype = value.dtype.name if isinstance(value, np.generic) else "float32" if floating else "int32"
         if isinstance(value, (bool, np.bool_)):
             dtype = "bool"
+        elif isinstance(value, Extent):
+            dtype = value.dtype
         elif type(value) is int and not -(1 << 31) <= value < 1 << 31:
             dtype = "int64"
         if isinstance(value, np.float32):
@@ -132,10 +134,11 @@ class _Writer:
             case TensorType():
                 number = self.tensor_type(value)
             case TypeVar(name, "ShapeVar"):
-                attrs = {"dtype": "int32", "name": "0", "span": "0", "type_annotation": "0"}
-                number = self.add({"type_key": "tir.Var", "attrs": attrs})
+                dtype, key = (value.dtype, value.type_key) if isinstance(value, SymbolicDim) else ("int32", "tir.Var")
+                attrs = {"dtype": dtype, "name": "0", "span": "0", "type_annotation": "0"}
+                number = self.add({"type_key": key, "attrs": attrs})
                 attrs["name"] = str(self.string(name))
-                attrs["type_annotation"] = str(self.add({"type_key": "PrimType", "attrs": {"dtype": "int32"}}))
+                attrs["type_annotation"] = str(self.add({"type_key": "PrimType", "attrs": {"dtype": dtype}}))
             case GlobalVar(name):
                 attrs = dict.fromkeys(("_checked_type_", "name_hint", "span", "struct_info_", "virtual_device_"), "0")
                 number = self.add({"type_key": "GlobalVar", "attrs": attrs})

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import (
+    Dim,
     FuncType,
     GlobalTypeVar,
     RefType,
+    SymbolicDim,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeVar,
+    dim_text,
 )
 
 #: How many parts a type has at most that stands in a comment: ours, TVM's.
@@ -120,11 +123,15 @@ class TypeText:
 
     def tensor(self, ty: TensorType) -> str:
         """A tensor type in full: `Tensor[(), float32]` for a scalar."""
-        dims = ", ".join([self.extent(d) if type(d) is TypeVar else str(d) for d in ty.shape])
+        dims = ", ".join([str(d) if type(d) is int else self.extent(d) for d in ty.shape])
         return f"Tensor[({dims}), {ty.dtype}]"
 
-    def extent(self, var: TypeVar) -> str:
+    def extent(self, var: Dim) -> str:
         """An extent: its name where a function binds it, else its place in the metadata section."""
+        if not isinstance(var, TypeVar):
+            return dim_text(var)
+        if isinstance(var, SymbolicDim):
+            return self._meta(var.type_key, var)
         name = self.name(var)
         return name if self._in_scope.get(name) == id(var) else self._meta("tir.Var", var)
 

@@ -9,6 +9,7 @@ from relaylang.ir.types import (
     FuncType,
     GlobalTypeVar,
     IncompleteType,
+    SymbolicDim,
     TensorType,
     Type,
     TypeCall,
@@ -55,6 +56,8 @@ class Annotations(Calls):
         """Whether each extent of a tensor type is one."""
         for axis, dim in enumerate(ty.shape):
             if isinstance(dim, TypeVar):
+                if isinstance(dim, SymbolicDim):
+                    continue
                 if dim.kind == "ShapeVar":
                     self.mentioned.setdefault(id(dim), (dim, span))
                     continue

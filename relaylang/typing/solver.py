@@ -12,6 +12,7 @@ from relaylang.ir.expr import Expr
 from relaylang.ir.types import (
     ANY,
     Dim,
+    Extent,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -21,6 +22,7 @@ from relaylang.ir.types import (
     Type,
     TypeCall,
     TypeVar,
+    extent_dtype,
 )
 
 
@@ -132,7 +134,8 @@ class Solver:
 
     def intern(self, ty: TensorType) -> TensorType:
         """One object for all equal tensor types, so that comparing them is comparing identities."""
-        return self.interned.setdefault((ty.shape, ty.dtype), ty)
+        widths = tuple([extent_dtype(d) for d in ty.shape]) if Extent in map(type, ty.shape) else ()
+        return self.interned.setdefault((ty.shape, ty.dtype, widths), ty)
 
     def is_known(self, ty: Type) -> bool:
         """Whether a resolved type has no unknowns."""

@@ -111,7 +111,7 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
         if kernel[axis - 2] > 1:
             weight = _make("reverse", [weight], _known(weight), axis=axis)
     strides, dilation = _pairs(attrs.strides, count), _pairs(attrs.dilation, count)
-    extra = _pairs(attrs.output_padding, count)
+    extra = _pairs(attrs.output_padding[:count], count)
     pads = _pairs(attrs.padding, count)
     pads = pads * 2 if len(pads) == count else pads
     if any(s > 1 for s in strides):

@@ -13,7 +13,7 @@ from relaylang.backends.cpu.index import ZERO, Affine, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.ir import Call
+from relaylang.ir import Call, TensorType
 
 LANES = 16
 _COMBINE = {
@@ -182,6 +182,7 @@ def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
 def _arg(kind: str) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         data = args[0]
+        dtype = call.checked_type.dtype if isinstance(call.checked_type, TensorType) else "int32"
         rank = len(data.shape)
         axes = reduce_axes(rank, call.attrs)
         kept = [d for d in range(rank) if d not in axes]
@@ -205,7 +206,7 @@ def _arg(kind: str) -> Any:
         lines = [line for line in lines if "ivdep" not in line]
         nest = Nest(shape)
         index = _result_index(rank, axes, call.attrs.keepdims, [variable(d) for d in range(len(kept))])
-        sink.store(nest, index, nest.op("(int32_t)({0})", [nest.variable("at", "int64", len(kept))], "int32"))
+        sink.store(nest, index, nest.op(f"({CTYPES[dtype]})({{0}})", [nest.variable("at", "int64", len(kept))], dtype))
         lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
         kernel.stage(units).lines = lines + close_loops(len(kept))
 
