@@ -2,47 +2,11 @@
 
 from __future__ import annotations
 
+from relaylang.ops.domains import CHOICES as CHOICES
 from relaylang.suggest import did_you_mean
 from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.values import is_dtype
 
-_RESIZE = ("nearest_neighbor", "linear", "cubic")
-_COORDINATES = (
-    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
-)  # fmt: skip
-_ROUNDING = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
-_DYN = ("", "dyn.")
-#: The words by operator and attribute.
-CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("nn.pad", "pad_mode"): ("constant", "edge", "reflect"),
-    ("nn.mirror_pad", "mode"): ("SYMMETRIC", "REFLECT"),
-    ("take", "mode"): ("clip", "wrap", "fast"),
-    **{(f"image.resize{n}d", "method"): _RESIZE for n in (1, 2, 3)},
-    **{(f"image.resize{n}d", "coordinate_transformation_mode"): _COORDINATES for n in (1, 2, 3)},
-    **{(f"image.resize{n}d", "rounding_method"): _ROUNDING for n in (1, 2, 3)},
-    ("dyn.nn.pad", "pad_mode"): ("constant", "edge", "reflect"),
-    ("dyn.image.resize2d", "method"): _RESIZE,
-    ("dyn.image.resize2d", "coordinate_transformation_mode"): _COORDINATES,
-    ("dyn.image.resize2d", "rounding_method"): _ROUNDING,
-    **{(f"{dyn}nn.upsampling", "method"): ("nearest_neighbor", "bilinear", "bicubic", *_RESIZE[1:]) for dyn in _DYN},
-    **{(f"{dyn}nn.upsampling3d", "method"): ("nearest_neighbor", "trilinear", *_RESIZE[1:]) for dyn in _DYN},
-    **{(f"{dyn}nn.upsampling3d", "coordinate_transformation_mode"): _COORDINATES for dyn in _DYN},
-    **{(f"{dyn}strided_slice", "slice_mode"): ("end", "size") for dyn in _DYN},
-    **{(f"{dyn}topk", "ret_type"): ("both", "values", "indices") for dyn in _DYN},
-    ("image.crop_and_resize", "method"): ("bilinear", *_RESIZE),
-    ("image.grid_sample", "method"): ("bilinear", "nearest", "bicubic"),
-    ("image.grid_sample", "padding_mode"): ("zeros", "border", "reflection"),
-    ("image.grid_sample", "layout"): ("NCHW", "NCDHW"),
-    ("meshgrid", "indexing"): ("ij", "xy"),
-    ("nn.depth_to_space", "mode"): ("DCR", "CDR"),
-    ("nn.nll_loss", "reduction"): ("mean", "sum", "none"),
-    ("qnn.requantize", "rounding"): ("None", "UPWARD", "TONEAREST"),
-    ("scatter_elements", "reduction"): ("update", "add", "mul", "mean", "min", "max"),
-    ("scatter_nd", "mode"): ("update", "add", "mul", "min", "max"),
-    ("vision.all_class_non_max_suppression", "output_format"): ("onnx", "tensorflow"),
-    ("vision.roi_align", "mode"): ("avg", "max"),
-    **{(op, "layout"): ("NCHW", "NHWC") for op in ("nn.depth_to_space", "nn.space_to_depth")},
-}
 #: Operators of a tensor that is in one of two layouts; the channels of the first one may be split (`NCHW16c`).
 _TWO_LAYOUTS = {
     "image.resize1d": ("NCW", "NWC"),

@@ -15,10 +15,12 @@ from relaylang.ir.types import (
     GlobalTypeVar,
     IncompleteType,
     TensorType,
+    TupleType,
     Type,
     TypeCall,
     TypeVar,
 )
+from relaylang.ops.domains import MOST_DIMENSIONS, problem_of
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
@@ -272,6 +274,10 @@ class Calls(Solver):
         if attrs is None and op.attrs is not None:
             attrs = make_attrs(op.attrs, {})
         try:
+            if attrs is not None:
+                wrong = problem_of(op, attrs, args)
+                if wrong is not None:
+                    raise RelationError(*wrong)
             made = op.rel(args, attrs, self.context)
         except RelationError as problem:
             if any(type(a) is TypeVar for a in args):
@@ -291,13 +297,11 @@ class Calls(Solver):
             return POISON
         if type(made) is TensorType:
             made = self.intern(made)
-            if id(made) not in self.sound:
-                wrong = unsound(made)
-                if wrong is not None:
-                    self.say("R0301", f"{name_of(op)}: the result would be `{show(made)}`: {wrong}", node.span)
+            return made if self.is_sound(node, op, made) else POISON
+        if type(made) is TupleType:
+            for part in made.fields:
+                if type(part) is TensorType and not self.is_sound(node, op, self.intern(part)):
                     return POISON
-                self.sound.add(id(made))
-            return made
         if made is None and any(self.is_poisoned(a) for a in args):
             return POISON
         if made is not None and op.name in EXTENSIONS and not isinstance(made, Type):
@@ -305,6 +309,16 @@ class Calls(Solver):
             self.relation_failed(node, RelationError(said, notes=[_ADDED]))
             return POISON
         return made
+
+    def is_sound(self, node: Call, op: Op, made: TensorType) -> bool:
+        """Whether a tensor of an operator's result can exist; says why not."""
+        if id(made) not in self.sound:
+            wrong = unsound(made)
+            if wrong is not None:
+                self.say("R0301", f"{name_of(op)}: the result would be `{show(made)}`: {wrong}", node.span)
+                return False
+            self.sound.add(id(made))
+        return True
 
     def close_dims(self, ty: TensorType) -> TensorType:
         """A tensor type whose open extents are `?`: nothing said what they are."""
@@ -443,6 +457,8 @@ class Calls(Solver):
 
 def unsound(ty: TensorType) -> str | None:
     """What is wrong with a tensor type's extents or its element type, if anything."""
+    if len(ty.shape) > MOST_DIMENSIONS:
+        return f"it has {len(ty.shape)} dimensions, and {MOST_DIMENSIONS} are possible"
     for axis, dim in enumerate(ty.shape):
         if isinstance(dim, int) and not 0 <= dim < LIMIT:
             return f"dimension {axis} is {dim}, which {'is negative' if dim < 0 else 'does not fit 64 bits'}"

@@ -38,6 +38,10 @@ def _said(words: str) -> Callable[[str, str, dict[str, Any]], bool]:
     return lambda theirs, ours, attrs: _accepted(theirs, ours, attrs) and words in ours
 
 
+#: Our checker refuses attributes that no kernel can compute with; it says this of them.
+_OF_NO_USE = re.compile(r'must be ("|positive|a number of)|must not be negative|is more than|is out of range|must have \d numbers')
+NO_KERNEL = "TVM's relation does not look at the attribute; no kernel computes with this value"
+
 RULES: tuple[Rule, ...] = (
     (".*", _negative, "TVM lets extents go below zero; a window or a size that makes them so is refused here"),
     (".*", _void, "TVM makes a tensor type without an element type where dtype is not given"),
@@ -64,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     ("cumsum|cumprod", _said("exclusive must be True or False"), "TVM takes None for a truth value"),
     ("nn.contrib_dense_pack", _said("units must be a whole number"), "TVM takes 1.5 units and does not use them"),
     ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
+    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
 )  # fmt: skip
 

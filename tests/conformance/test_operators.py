@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.ops import OPS
-from tests.conformance.differences import agree, reason
+from tests.conformance.differences import NO_KERNEL, agree, reason
 from tests.conformance.ours import answer
 from tests.conformance.seeds import LEFT_OUT
 
@@ -49,4 +49,5 @@ def test_answers_are_tvms_or_explained() -> None:
     found = differences()
     assert [d for d in found if d.endswith("| None")] == []
     assert found == (HERE / "differences.txt").read_text().splitlines()
-    assert len(found) <= 0.01 * sum(map(len, RECORDED.values()))
+    others = [d for d in found if not d.endswith(NO_KERNEL)]
+    assert len(others) <= 0.01 * sum(map(len, RECORDED.values()))

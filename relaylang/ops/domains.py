@@ -1,0 +1,183 @@
+"""Which values an attribute may have beyond its kind: words, bounds of numbers, lengths of lists, axes of an argument.
+
+The checker asks `problem_of` before it runs an operator's relation, so that no relation repeats these. The reader asks
+`CHOICES`, too, and suggests the word that was meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any as AnyValue
+
+from relaylang.ir.types import TensorType, Type
+from relaylang.ops.record import Op
+
+#: TVM holds these numbers in 32 bits.
+_MOST = 2**31 - 1
+#: numpy 1 has arrays of so many dimensions at most.
+MOST_DIMENSIONS = 32
+
+_RESIZE = ("nearest_neighbor", "linear", "cubic")
+_COORDINATES = (
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
+_ROUNDING = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+_DYN = ("", "dyn.")
+#: The words by operator and attribute.
+CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("nn.pad", "pad_mode"): ("constant", "edge", "reflect"),
+    ("nn.mirror_pad", "mode"): ("SYMMETRIC", "REFLECT"),
+    ("take", "mode"): ("clip", "wrap", "fast"),
+    **{(f"image.resize{n}d", "method"): _RESIZE for n in (1, 2, 3)},
+    **{(f"image.resize{n}d", "coordinate_transformation_mode"): _COORDINATES for n in (1, 2, 3)},
+    **{(f"image.resize{n}d", "rounding_method"): _ROUNDING for n in (1, 2, 3)},
+    ("dyn.nn.pad", "pad_mode"): ("constant", "edge", "reflect"),
+    ("dyn.image.resize2d", "method"): _RESIZE,
+    ("dyn.image.resize2d", "coordinate_transformation_mode"): _COORDINATES,
+    ("dyn.image.resize2d", "rounding_method"): _ROUNDING,
+    **{(f"{dyn}nn.upsampling", "method"): ("nearest_neighbor", "bilinear", "bicubic", *_RESIZE[1:]) for dyn in _DYN},
+    **{(f"{dyn}nn.upsampling3d", "method"): ("nearest_neighbor", "trilinear", *_RESIZE[1:]) for dyn in _DYN},
+    **{(f"{dyn}nn.upsampling3d", "coordinate_transformation_mode"): _COORDINATES for dyn in _DYN},
+    **{(f"{dyn}strided_slice", "slice_mode"): ("end", "size") for dyn in _DYN},
+    **{(f"{dyn}topk", "ret_type"): ("both", "values", "indices") for dyn in _DYN},
+    ("image.crop_and_resize", "method"): ("bilinear", *_RESIZE),
+    ("image.grid_sample", "method"): ("bilinear", "nearest", "bicubic"),
+    ("image.grid_sample", "padding_mode"): ("zeros", "border", "reflection"),
+    ("image.grid_sample", "layout"): ("NCHW", "NCDHW"),
+    ("meshgrid", "indexing"): ("ij", "xy"),
+    ("nn.depth_to_space", "mode"): ("DCR", "CDR"),
+    ("nn.nll_loss", "reduction"): ("mean", "sum", "none"),
+    ("qnn.requantize", "rounding"): ("None", "UPWARD", "TONEAREST"),
+    ("scatter_elements", "reduction"): ("update", "add", "mul", "mean", "min", "max"),
+    ("scatter_nd", "mode"): ("update", "add", "mul", "min", "max"),
+    ("vision.all_class_non_max_suppression", "output_format"): ("onnx", "tensorflow"),
+    ("vision.roi_align", "mode"): ("avg", "max"),
+    **{(op, "layout"): ("NCHW", "NHWC") for op in ("nn.depth_to_space", "nn.space_to_depth")},
+}
+
+_POSITIVE, _COUNT = (1, _MOST), (0, _MOST)
+#: The least and the greatest number, by attribute; the elements of lists are numbers of this kind.
+_BOUNDS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(
+        ("strides", "dilation", "dilations", "pool_size", "groups", "deformable_groups", "block_shape", "block_size",
+         "num_groups", "tile_size", "tile_N", "tile_K", "n_fft", "hop_length", "win_length", "stride", "stride1", "stride2",
+         "pooled_size", "feature_stride", "num_classes"),
+        _POSITIVE,
+    ),
+    **dict.fromkeys(
+        ("padding", "paddings", "crops", "output_padding", "kernel_size", "num_samples", "max_displacement", "units",
+         "channels", "max_detections", "output_size", "target_shape", "crop_size", "batch_dims", "reps", "repeats"),
+        _COUNT,
+    ),
+    "num_newaxis": (0, MOST_DIMENSIONS),
+    **dict.fromkeys(("activation_bits", "weight_bits", "data_bits", "bits"), (1, 32)),
+}  # fmt: skip
+#: Operators for which an attribute of that name has other bounds, or none.
+_OWN_BOUNDS: dict[tuple[str, str], tuple[int, int] | None] = {
+    ("strided_slice", "strides"): None,
+    ("dyn.strided_slice", "strides"): None,
+    ("take", "batch_dims"): (-_MOST, _MOST),
+    ("nn.lrn", "size"): _POSITIVE,
+    **{(f"image.resize{n}d", "size"): _COUNT for n in (1, 2, 3)},
+    ("nn.correlation", "kernel_size"): _POSITIVE,
+    ("vision.roi_align", "sample_ratio"): (-_MOST, 1 << 16),
+}  # fmt: skip
+
+#: Attributes that name axes of an argument, where the operator's relation does not look at them.
+_AXES: dict[tuple[str, str], int] = {
+    **{(op, "axis"): 0 for op in ("argsort", "sort", "cumsum", "cumprod", "nn.lrn", "qnn.softmax", "scatter_elements",
+                                  "nn.l2_normalize")},
+    ("dyn.strided_slice", "axes"): 0,
+    ("fixed_point_multiply_per_axis", "axes"): 0,
+    ("nn.bitpack", "pack_axis"): 0,
+}  # fmt: skip
+
+#: Attributes that are real numbers of a limited size.
+_REALS = ("scale_h", "scale_w", "scale_d", "spatial_scale")
+
+#: How many numbers a list has.
+_LENGTHS: dict[tuple[str, str], int] = {
+    ("vision.multibox_prior", "steps"): 2,
+    ("vision.multibox_prior", "offsets"): 2,
+    ("vision.multibox_transform_loc", "variances"): 4,
+}
+
+
+@lru_cache(maxsize=None)
+def _plan(name: str, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[AnyValue, ...], ...]:
+    """What there is to look at: the attribute, its words, bounds, axes' argument, length, and whether it is real."""
+    plan = []
+    for field, kind in fields:
+        words = CHOICES.get((name, field))
+        key = name, field
+        bounds = _OWN_BOUNDS[key] if key in _OWN_BOUNDS else _BOUNDS.get(field)
+        if kind not in ("int", "Ints", "NestedInts"):
+            bounds = None
+        axes, length = _AXES.get(key), _LENGTHS.get(key)
+        real = kind == "float" and field in _REALS
+        if words or bounds or axes is not None or length is not None or real:
+            plan.append((field, words, bounds, axes, length, real))
+    return tuple(plan)
+
+
+_PLANS: dict[int, tuple[tuple[AnyValue, ...], ...]] = {}
+
+
+def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int | None] | None:
+    """What is wrong with a call's attributes, as a relation says it, and the argument that it is wrong for."""
+    plan = _PLANS.get(id(op))
+    if plan is None:
+        plan = _PLANS[id(op)] = _plan(op.name, tuple((f.name, f.kind) for f in op.schema.values()))
+    for name, words, bounds, axes, length, real in plan:
+        value = getattr(attrs, name, None)
+        if value is None:
+            continue
+        if bounds is not None:
+            wrong = _outside(value, *bounds)
+            if wrong is not None:
+                return f"{name}={shown(value)}: {wrong}", None
+        if words is not None and value.__class__ is str and value not in words:
+            listed = [f'"{word}"' for word in words if word]
+            return f'{name}="{value[:60]}" must be {", ".join(listed[:-1])} or {listed[-1]}', None
+        if axes is not None and axes < len(types) and isinstance(types[axes], TensorType):
+            wrong = _no_axes(value, len(types[axes].shape))  # type: ignore[attr-defined]
+            if wrong is not None:
+                return f"{name}={shown(value)} {wrong}", axes
+        if length is not None and len(value) != length:
+            return f"{name}={shown(value)} must have {length} numbers", None
+        if real and not abs(value) <= _MOST:
+            return f"{name}={value} must be a number of at most {_MOST}", None
+    return None
+
+
+def shown(value: AnyValue) -> str:
+    """An attribute's value in a message."""
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(map(shown, value[:8])) + (", ..." if len(value) > 8 else "")
+        return f"[{inner}]"
+    return str(value)
+
+
+def _outside(value: AnyValue, low: int, high: int) -> str | None:
+    if value.__class__ is tuple or value.__class__ is list:
+        for part in value:
+            wrong = _outside(part, low, high)
+            if wrong is not None:
+                return wrong
+        return None
+    if not isinstance(value, int) or low <= value <= high:
+        return None
+    if value < low:
+        return f"{value} must be positive" if low == 1 else f"{value} must not be negative"
+    return f"{value} is more than {high}"
+
+
+def _no_axes(value: AnyValue, rank: int) -> str | None:
+    axes = value if isinstance(value, (tuple, list)) else (value,)
+    numbers = [a for a in axes if isinstance(a, int)]
+    if any(not -rank <= a < rank for a in numbers):
+        return f"is out of range for a tensor of {rank} dimension{'s' * (rank != 1)}"
+    if len({a % rank for a in numbers if rank}) != len(numbers):
+        return "names a dimension twice"
+    return None
