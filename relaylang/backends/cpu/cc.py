@@ -89,6 +89,8 @@ class Compiler:
         macros = _macros((*self.command, *machine, *extra))
         self.macros = macros
         self.isa: Isa = from_macros(macros) if macros else GENERIC
+        #: Whether it has numbers of 16 bits, or conversions of them.
+        self.halves = macros is None or any(m in macros for m in ("__FLT16_MAX__", "__F16C__", "__ARM_FP16_FORMAT_IEEE"))
         if macros and "__clang__" not in macros:
             self.flags.insert(2, "-fvect-cost-model=dynamic")
 
@@ -103,6 +105,12 @@ class Compiler:
                 atomic_write(keep, text)
             except OSError as e:
                 raise RelayError(error("R0001", f"cannot write {keep}: {(e.strerror or str(e)).lower()}")) from None
+        if not self.halves and "r_f16" in text:
+            raise RelayError(
+                error("R0635", f"the C compiler {shlex.join(self.command)} has no float16 for this machine",
+                      notes=["gcc 12 and clang 15 have it; on x86, so have older ones with -cflags=-mf16c",
+                             "the interpreter runs it: relay run --executor interpreter"])
+            )  # fmt: skip
         keys = [self._key(unit) for unit in units]
         whole = self._key(*keys)
         library = cached(whole)

@@ -7,7 +7,7 @@ from relaylang.runtime.manifest import ELEMENTS
 CTYPES: dict[str, str] = {
     "float32": "float",
     "float64": "double",
-    "float16": "_Float16",
+    "float16": "r_f16",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int32_t",
@@ -48,7 +48,7 @@ def literal(value: float | int | bool, dtype: str) -> str:
         if dtype == "float32" and "builtin" not in text:
             text += "f"
         if dtype == "float16":
-            text = f"(_Float16){text}"
+            text = f"(r_f16){text}"
         elif dtype == "float64" and "builtin" in text:
             text = f"(double)({text})"
         return f"({text})" if text.startswith(("-", "(")) else text

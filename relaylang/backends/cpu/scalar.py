@@ -328,7 +328,7 @@ class Nest:
                         units = extents[d]
                         low, high = "lo", "hi"
                 if p == len(keep) - 1:
-                    out.append("#pragma GCC ivdep")
+                    out.append(pad + "R_IVDEP")
                 out.append(f"{pad}for (long {names[d]} = {low}; {names[d]} < {high}; {names[d]}++) {{")
                 pad += "  "
                 open_loops += 1

@@ -3,6 +3,28 @@
 #include <stdint.h>
 #include <string.h>
 #include <math.h>
+// A loop whose iterations do not depend on each other. What compilers warn about in code that people write is no news here.
+#if defined(__clang__)
+#define R_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed"
+#else
+#define R_IVDEP _Pragma("GCC ivdep")
+#endif
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wtautological-compare"
+#pragma GCC diagnostic ignored "-Wtype-limits"
+#pragma GCC diagnostic ignored "-Wdiv-by-zero"
+
+//@ r_f16
+// Half precision in memory; what has no such type but F16C's or ARM's conversions has clang's storage type.
+#if defined(__clang__) && !defined(__FLT16_MAX__)
+typedef __fp16 r_f16;
+#else
+typedef _Float16 r_f16;
+#endif
 
 //@ r_clamp_index
 static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
@@ -23,6 +45,20 @@ static inline int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f
 
 //@ r_f32_bits
 static inline float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
+
+//@ r_f64_f16
+#if defined(__FLT16_MAX__)
+#define r_f64_f16(x) ((r_f16)(x))
+#else
+// Through a float whose last bit says that something was cut, so that the half is rounded once.
+static inline float r_odd_f32(double x) {
+  float f = (float)x;
+  if ((double)f == x || x != x) return f;
+  int32_t bits = r_bits_f32(f);
+  return r_f32_bits((fabs((double)f) > fabs(x) ? bits - 1 : bits) | 1);
+}
+#define r_f64_f16(x) ((r_f16)r_odd_f32(x))
+#endif
 
 //@ r_exp_f32
 // exp without branches, so that loops over it become vector code: 2^n * p(r), n and r from Cody and Waite's reduction.

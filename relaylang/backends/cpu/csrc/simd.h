@@ -9,7 +9,10 @@ typedef float r_vfu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 typedef double r_vd __attribute__((vector_size(4 * R_LANES)));
 typedef double r_vdu __attribute__((vector_size(4 * R_LANES), aligned(8)));
 typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
-#if defined(__clang__)
+#ifndef __has_builtin
+#define __has_builtin(name) 0
+#endif
+#if __has_builtin(__builtin_elementwise_fma)
 #define r_fma_vf(x, y, z) __builtin_elementwise_fma((x), (y), (z))
 #elif defined(__AVX512F__) && R_LANES == 16
 #define r_fma_vf(x, y, z) (r_vf)__builtin_ia32_vfmaddps512_mask((x), (y), (z), (unsigned short)-1, 4)

@@ -45,6 +45,8 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
             return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
         wide = "int64_t" if dtype in ("uint32", "uint64") else "int32_t"
         return nest.op(f"({CTYPES[dtype]})({wide})({{0}})", [value], dtype)
+    if (value.dtype, dtype) == ("float64", "float16"):
+        return nest.op("r_f64_f16({0})", [value], dtype)
     return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
 
 

@@ -404,7 +404,7 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
         base += f" + e0 * {conv.stride[-1]}"
         put(f"{pad}const long e1 = e0 + {ROW} < {room} ? e0 + {ROW} : {room};")
     put(f"{pad}const {ctype}* q = {base};")
-    put("#pragma GCC ivdep")
+    put(pad + "R_IVDEP")
     put(f"{pad}for (long i = 0; i < {'e1 - e0' if wide else room}; i++) {{")
     put(f"{pad}  {ctype} a = {taps[0][0]} * q[i * {conv.stride[-1]} + {taps[0][1]}];")
     for name, shift in taps[1:]:

@@ -1,7 +1,7 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-A row of results, or a part of a wide one, is kept in an accumulator array; each tap of the window updates the whole row, so that the inner loop is
-vector code. Which results of a row a tap reaches is known when the code is written.
+A row of results, or a part of a wide one, is kept in an accumulator array; each tap of the window updates all of it, so
+that the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _tap(pad: str, low: int, high: int, width: int, combine: str, value: str) ->
         first = f"w0 > {low} ? w0 : {low}" if low else "w0"
         end = f"(w1 < {high} ? w1 : {high})" if high < width else "w1"
     update = combine.format("acc[w]", value)
-    return ["#pragma GCC ivdep", f"{pad}for (long w = {first}; w < {end}; w++) acc[w] = {update};"]
+    return [f"{pad}R_IVDEP", f"{pad}for (long w = {first}; w < {end}; w++) acc[w] = {update};"]
 
 
 def _adaptive(kind: str, whole: bool) -> Any:

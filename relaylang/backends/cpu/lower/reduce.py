@@ -145,7 +145,7 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
     nest.store(total, where, nest.op(_COMBINE[kind], [nest.load(total, where), value], acc))
     lines, _ = nest.emit(split=False)
     stage = kernel.stage()
-    stage.lines = [line for line in lines if "ivdep" not in line]
+    stage.lines = [line for line in lines if "R_IVDEP" not in line]
     nest = Nest(shape)
     finish(nest, inner, nest.load(total, nest.offset(inner, shape)))
     kernel.loops(nest)
@@ -203,7 +203,7 @@ def _arg(kind: str) -> Any:
             value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(_start(kind, data.dtype), [], data.dtype)], data.dtype)
         nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
         lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
-        lines = [line for line in lines if "ivdep" not in line]
+        lines = [line for line in lines if "R_IVDEP" not in line]
         nest = Nest(shape)
         index = _result_index(rank, axes, call.attrs.keepdims, [variable(d) for d in range(len(kept))])
         sink.store(nest, index, nest.op(f"({CTYPES[dtype]})({{0}})", [nest.variable("at", "int64", len(kept))], dtype))

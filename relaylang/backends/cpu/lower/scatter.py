@@ -250,7 +250,7 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     element = f"{out.name}[{{0}}]"
     nest.statement(f"{element} = ({CTYPES[out.dtype]})({element} + {{1}});", [place, value])
     lines, _ = nest.emit(split=False)
-    kernel.stage().lines = [line for line in lines if "ivdep" not in line]
+    kernel.stage().lines = [line for line in lines if "R_IVDEP" not in line]
     pass_on(kernel, sink, out)
 
 
