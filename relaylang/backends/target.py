@@ -1,6 +1,7 @@
 """Target strings: `"ethos-u -accelerator=ethos-u55-256, c -num-threads=1"`.
 
-A target is a name and options `-key=value` (`-key` alone is True); several targets are separated by commas.
+A target is a name and options `-key=value` (`-key` alone is True); several targets are separated by commas. Quotes keep
+spaces and commas in a value, as in a shell: `c -cflags="-O1 -DNAME='a b'"`.
 """
 from __future__ import annotations
 
@@ -74,7 +75,32 @@ class Target:
         return self.options.get(key, default)
 
     def __str__(self) -> str:
-        return " ".join([self.name, *(f"-{k}={v}" for k, v in self.options.items())])
+        return " ".join([self.name, *(f"-{k}={_quoted(str(v))}" for k, v in self.options.items())])
+
+
+#: A quoted part of a target string, and a word: a backslash before a space, a quote or a backslash stands for it.
+_QUOTED = r"""(?:\\[\s"'\\]|"(?:\\["\\]|\\(?!["\\])|[^"\\])*"|'[^']*')"""
+_WORD = re.compile(rf"""(?:{_QUOTED}|[^\s"'])+""")
+_TARGET = re.compile(rf"""[^,\s](?:{_QUOTED}|[^,"']|,(?!\s*[A-Za-z]))*""")
+_PART = re.compile(r"""\\([\s"'\\])|"((?:\\["\\]|\\(?!["\\])|[^"\\])*)"|'([^']*)'""")
+
+
+def _unquoted(text: str) -> str:
+    """A word without its quotes."""
+
+    def plain(part: re.Match[str]) -> str:
+        if part[1] is not None:
+            return part[1]
+        return re.sub(r"""\\(["\\])""", r"\1", part[2]) if part[2] is not None else part[3]
+
+    return _PART.sub(plain, text)
+
+
+def _quoted(value: str) -> str:
+    """A value as it is written in a target string."""
+    if not re.search(r"""[\s"'\\,]""", value):
+        return value
+    return '"' + re.sub(r"""(["\\])""", r"\\\1", value) + '"'
 
 
 GROUP = "relaylang.backends"
@@ -142,8 +168,12 @@ def parse_target(text: str) -> list[Target]:
     """
     source = SourceFile("<target>", text)
     targets: list[Target] = []
-    for part in re.finditer(r"[^,\s](?:[^,]|,(?!\s*[A-Za-z]))*", text):
-        words = list(re.finditer(r"\S+", part.group()))
+    open_quote = re.search(r"[\"']", re.sub(_QUOTED, lambda q: " " * len(q[0]), text))
+    if open_quote:
+        where = Span(source, open_quote.start(), len(text))
+        raise RelayError(error("R0602", f"the quote {open_quote[0]} is not closed", where))
+    for part in _TARGET.finditer(text):
+        words = list(_WORD.finditer(part.group()))
         at = part.start()
         spans = [Span(source, at + w.start(), at + w.end()) for w in words]
         name = words[0].group()
@@ -155,13 +185,13 @@ def parse_target(text: str) -> list[Target]:
             raise RelayError(error("R0601", f"unknown target {name}", spans[0], notes=notes))
         options: dict[str, Any] = {}
         for word, span in zip(words[1:], spans[1:]):
-            flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group())
+            flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group(), re.S)
             if flag is None:
                 raise RelayError(
                     error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"])
                 )
             key = flag[1].replace("_", "-")
-            options[key] = _option(name, key, True if flag[2] is None else flag[2], span)
+            options[key] = _option(name, key, True if flag[2] is None else _unquoted(flag[2]), span)
         targets.append(Target(name, options))
     if not targets:
         raise RelayError(error("R0601", "the target is empty", notes=[f"targets: {', '.join(backend_names())}"]))

@@ -39,10 +39,21 @@ FLAGS = ("-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fn
          "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
 
 
+def _words(text: str, what: str) -> list[str]:
+    """A text taken apart as by a shell. Raises `RelayError` (R0602)."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise RelayError(error("R0602", f"a quote is not closed in {what} `{text}`")) from None
+
+
 def find_compiler(name: str | None) -> list[str]:
     """The compiler's command: the one named, `$CC`, or the first of cc, gcc, clang. Raises `RelayError` (R0630)."""
     named = name or os.environ.get("CC")
-    candidates = [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]
+    if named:
+        candidates = [[named] if shutil.which(named) else _words(named, "the C compiler")]
+    else:
+        candidates = [["cc"], ["gcc"], ["clang"]]
     for command in candidates:
         if command and shutil.which(command[0]):
             return command
@@ -52,6 +63,11 @@ def find_compiler(name: str | None) -> list[str]:
         'name one: the target "c -cc=PATH", the option --cc PATH, or the environment variable CC',
     ]
     raise RelayError(error("R0630", said, notes=notes))
+
+
+def _response(paths: Sequence[str]) -> str:
+    """The text of a response file (`@file`) that names these paths, whatever is in them."""
+    return "\n".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
 
 
 @cache
@@ -79,7 +95,7 @@ class Compiler:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.command = find_compiler(options.get("cc"))
-        extra = shlex.split(str(options.get("cflags") or ""))
+        extra = _words(str(options.get("cflags") or ""), "the flags")
         march = options.get("march")
         if march is not None:
             machine = [] if march in ("", "generic") else [f"-march={march}"]
@@ -158,7 +174,7 @@ class Compiler:
                 raise
         library = folder / "model.so"
         # Thousands of names do not fit a command line.
-        (folder / "parts").write_text("\n".join(parts), encoding="utf-8")
+        (folder / "parts").write_text(_response(parts), encoding="utf-8")
         try:
             self._call(processes, ["-shared", "-o", str(library), f"@{folder / 'parts'}", "-lm", "-lpthread"], library, text)
         except BaseException:
