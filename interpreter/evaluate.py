@@ -31,7 +31,9 @@ from relaylang.ir import (
     Type,
     Var,
     free_vars,
+    parameter_names,
     post_order,
+    substitute,
 )
 from relaylang.ir.types import TupleType, type_text
 from relaylang.typing import infer
@@ -74,7 +76,8 @@ class Evaluator:
             name = self.module.get_global_var(name)
         code = self._linker.global_code(name)
         named = named or {}
-        twice = [p.name_hint for p in code.function.params[: len(args)] if p.name_hint in named]
+        own = parameter_names(code.function.params) if args and named else []
+        twice = [n for n in own[: len(args)] if n in named]
         if twice:
             raise RelayError(error("R0401", f"{code.name} gets %{twice[0]} twice", code.function.span))
         given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
@@ -82,7 +85,9 @@ class Evaluator:
 
     def _named(self, function: Function) -> dict[str, Any]:
         """Values that were given for the function's parameters."""
-        return {p.name_hint: self.values[p.name_hint] for p in function.params if p.name_hint in self.values}
+        params = function.params
+        pairs = zip(parameter_names(params), params)
+        return {n: self.values[p.name_hint] for n, p in pairs if p.name_hint in self.values}
 
     def expression(self, expr: Expr) -> Value:
         """The value of an expression that need not belong to the module's functions."""
@@ -137,9 +142,10 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
             error("R0401", f"{name} takes {_plural(len(params), 'argument')}, not {len(args)}", function.span)
         )
         raise RelayError(problems)
-    unknown = [n for n in named if n not in {p.name_hint for p in params}]
+    names = parameter_names(params) if named else []
+    unknown = [n for n in named if n not in names]
     for n in unknown:
-        near = did_you_mean(n, [p.name_hint for p in params])
+        near = did_you_mean(n, names)
         problems.append(
             error(
                 "R0401",
@@ -154,8 +160,8 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
         ty = param.checked_type or param.type_annotation
         if i < len(args):
             given = args[i]
-        elif param.name_hint in named:
-            given = named[param.name_hint]
+        elif named and names[i] in named:
+            given = named[names[i]]
         else:
             missing.append(param)
             continue
@@ -270,15 +276,18 @@ class Executor:
         Raises `RelayError`: R0401 to R0403 for arguments that do not fit, others for what goes wrong on the way.
         """
         if binds:
-            values = {v.name_hint: from_python(b) for v, b in binds.items()}
+            expr = expr if expr is not None else self.mod[_MAIN]
+            names = parameter_names(list(binds))
+            other = {v: Var(n, v.type_annotation) for v, n in zip(binds, names) if n != v.name_hint}
+            values = {n: from_python(b) for n, b in zip(names, binds.values())}
             evaluator = Evaluator(self.mod, {**self.evaluator.values, **values})
-            found = _with_numpy(evaluator.expression(expr if expr is not None else self.mod[_MAIN]))
+            found = with_numpy(evaluator.expression(substitute(expr, other) if other else expr))
             if not isinstance(found, Closure):
                 return found
-            return lambda *args: _with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+            return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
         if expr is None or isinstance(expr, (Function, GlobalVar)):
             return self._function(expr)
-        return _with_numpy(self.evaluator.expression(expr))
+        return with_numpy(self.evaluator.expression(expr))
 
     def _function(self, expr: Expr | None) -> Callable[..., Value]:
         evaluator, name = self.evaluator, _MAIN
@@ -294,12 +303,13 @@ class Executor:
         def call(*args: Any, **named: Any) -> Value:
             if args and name in evaluator.module:
                 # Parameters with values of their own are not among those that are given in order.
-                own = [p.name_hint for p in evaluator.module[name].params]
-                free = [n for n in own if n not in evaluator.values and n not in named]
+                params = evaluator.module[name].params
+                own = parameter_names(params)
+                free = [n for n, p in zip(own, params) if p.name_hint not in evaluator.values and n not in named]
                 if len(args) == len(free) < len(own):
                     named, args = {**named, **dict(zip(free, args))}, ()
             given = {n: from_python(v) for n, v in named.items()}
-            return _with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), given))
+            return with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), given))
 
         return call
 
@@ -347,7 +357,7 @@ class Array(np.ndarray):
     asnumpy = numpy
 
 
-def _with_numpy(value: Value) -> Value:
+def with_numpy(value: Value) -> Value:
     """A result whose tensors, also those in tuples, have `numpy()`."""
     return _map_leaves(value, lambda v: v.view(Array) if isinstance(v, np.ndarray) else v)
 

@@ -198,7 +198,7 @@ def _mismatch(value: Value, ty: Type | None) -> str | None:
     if isinstance(ty, TensorType):
         if not is_tensor(value):
             return f"is {value_type(value)} instead of `{type_text(ty)}`"
-        if value.dtype.name != ty.dtype and (value.dtype.name, ty.dtype) != ("bool", "uint1"):
+        if value.dtype.name != ty.dtype:
             return f"has elements of {value.dtype.name} instead of {ty.dtype}"
         if len(value.shape) != len(ty.shape) or any(
             [isinstance(d, int) and d != n for d, n in zip(ty.shape, value.shape)]

@@ -10,7 +10,8 @@ import numpy as np
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.interpreter import Executor as Interpreter
-from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var
+from relaylang.interpreter.evaluate import from_python, with_numpy
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names
 from relaylang.prelude.library import read
 from relaylang.typing import infer
 
@@ -74,10 +75,15 @@ class Executor:
     def _function(self, mod: IRModule, entry: str) -> Callable[..., Any]:
         if entry not in mod:
             raise RelayError(error("R0707", f"the module has no function @{entry}"))
-        names = [p.name_hint for p in mod[entry].params]
+        params = mod[entry].params
+        names = parameter_names(params)
+        known = {n: self._params[p.name_hint] for n, p in zip(names, params) if p.name_hint in self._params}
 
         def run(*args: Any, **named: Any) -> Any:
-            values = {**{k: v for k, v in self._params.items() if k in names}, **dict(zip(names, args)), **named}
+            # Parameters with values of their own are not among those that are given in order.
+            free = [n for n in names if n not in known and n not in named]
+            in_order = zip(free if len(args) == len(free) else names, args)
+            values = {**known, **dict(in_order), **named}
             wrong = [n for n in values if n not in names] + [n for n in names if n not in values]
             if wrong or len(args) > len(names):
                 what = (
@@ -88,7 +94,7 @@ class Executor:
                 raise RelayError(error("R0730", f"@{entry}: {what}"))
             if entry not in self._artifacts:
                 self._artifacts[entry] = compile_module(mod, self._target, entry=entry)
-            return self._artifacts[entry].run(**values)
+            return with_numpy(self._artifacts[entry].run(**{n: from_python(v) for n, v in values.items()}))
 
         return run
 

@@ -24,7 +24,7 @@ class KernelError(ValueError):
 
 def np_dtype(name: str) -> np.dtype:
     """numpy's element type for Relay's name."""
-    return np.dtype(np.bool_) if name in ("bool", "uint1") else np.dtype(name)
+    return np.dtype(name)
 
 
 def out_dtype(attrs: Any, default: np.dtype) -> np.dtype:

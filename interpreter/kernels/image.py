@@ -154,7 +154,7 @@ def dilation2d(attrs: Any, x: Any, weight: Any) -> Any:
     plain = convert(to_plain(x, attrs.data_layout, "NCHW"), dtype)
     kernel = convert(to_plain(weight, attrs.kernel_layout, "IHW"), dtype)
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
-    view = windows(padded, kernel.shape[1:], spread(attrs.strides, 2), spread(attrs.dilations, 2))
+    view = windows(padded, kernel.shape[1:], spread(attrs.strides[:2], 2), spread(attrs.dilations[:2], 2))
     return from_plain((view + kernel[..., None, None]).max(axis=(2, 3)), "NCHW", attrs.data_layout)
 
 

@@ -26,6 +26,7 @@ from relaylang.interpreter.kernels.common import (
 from relaylang.interpreter.kernels.image import bilinear
 from relaylang.interpreter.kernels.nn_conv import conv, convolve, exact_matmul
 from relaylang.interpreter.kernels.qnn import less_zero
+from relaylang.ops.nn_conv import own_layout
 
 _FEW = (0.0, -1.0, 1.0, 0.5)
 _MORE = (*_FEW, -0.5, 2.0, -2.0, -0.25)
@@ -199,6 +200,10 @@ def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
     return from_plain(made, "NCHW", attrs.out_layout or attrs.data_layout)
 
 
+def conv_blocks(attrs: Any, data: Any, weight: Any) -> Any:
+    return conv(own_layout(attrs, weight.shape), data, weight)
+
+
 KERNELS: dict[str, Kernel] = {
     "nn.contrib_conv2d_winograd_weight_transform": winograd_weight_2d,
     "nn.contrib_conv3d_winograd_weight_transform": winograd_weight_3d,
@@ -206,8 +211,8 @@ KERNELS: dict[str, Kernel] = {
     "nn.contrib_conv3d_winograd_without_weight_transform": winograd_conv3d,
     "nn.contrib_conv2d_gemm_weight_transform": gemm_weight,
     "nn.contrib_conv2d_gemm_without_weight_transform": gemm_conv2d,
-    "nn.contrib_conv2d_NCHWc": conv,
-    "nn.contrib_depthwise_conv2d_NCHWc": conv,
+    "nn.contrib_conv2d_NCHWc": conv_blocks,
+    "nn.contrib_depthwise_conv2d_NCHWc": conv_blocks,
     "nn.contrib_dense_pack": dense_pack,
     "qnn.contrib_dense_pack": qnn_dense_pack,
     "nn.correlation": correlation,

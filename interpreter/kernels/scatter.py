@@ -54,8 +54,15 @@ def scatter_nd(attrs: Any, x: Any, indices: Any, updates: Any) -> Any:
 
 
 def strided_set(attrs: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) -> Any:
+    """Where begin, end or strides are shorter than the rank, the other axes are taken whole."""
+    rows = [[None if n >= len(row) else int(row[n]) for row in (begin, end, strides)] for n in range(x.ndim)]
+    if any(step == 0 for *_, step in rows):
+        raise KernelError("a stride is 0")
+    place = tuple(slice(*row) for row in rows)
     out = np.array(x)
-    out[tuple(slice(int(a), int(b), int(s)) for a, b, s in zip(begin, end, strides))] = v
+    if out[place].shape != np.shape(v):
+        raise KernelError(f"the slice has the shape {out[place].shape}, what is set has {np.shape(v)}")
+    out[place] = v
     return out
 
 
@@ -121,8 +128,19 @@ def sparse_reshape(attrs: Any, indices: Any, old: Any, new: Any) -> Any:
         shape[shape.index(-1)] = total // known
     if int(np.prod(shape)) != total:
         raise KernelError(f"{total} elements do not fit into the shape {tuple(shape)}")
-    flat = np.ravel_multi_index(tuple(indices.T), tuple(int(n) for n in old))
-    return np.stack(np.unravel_index(flat, shape), axis=1).astype(indices.dtype), np.asarray(shape, new.dtype)
+    made = np.asarray(shape, new.dtype)
+    if shape == [int(n) for n in old]:
+        return indices, made
+    # An index beyond its extent counts on in the next row, as it does in TVM.
+    flat = indices.astype(np.int64) @ _steps([int(n) for n in old])
+    places = flat[:, None] // _steps(shape)
+    places[:, 1:] %= np.asarray(shape[1:], np.int64)
+    return places.astype(indices.dtype), made
+
+
+def _steps(shape: Sequence[int]) -> np.ndarray:
+    """How far apart neighbours along each axis stand."""
+    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
 
 
 def einsum(attrs: Any, parts: tuple[Any, ...]) -> Any:

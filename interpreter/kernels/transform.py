@@ -90,7 +90,8 @@ def reverse_sequence(attrs: Any, x: Any, lengths: Any) -> Any:
     seq, batch = norm_axis(attrs.seq_axis, x.ndim), norm_axis(attrs.batch_axis, x.ndim)
     moved = np.moveaxis(x, (batch, seq), (0, 1)).copy()
     for row, length in zip(moved, lengths):
-        row[: int(length)] = row[: int(length)][::-1].copy()
+        count = max(0, int(length))
+        row[:count] = row[:count][::-1].copy()
     return np.moveaxis(moved, (0, 1), (batch, seq))
 
 

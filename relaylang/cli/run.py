@@ -19,7 +19,7 @@ from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, IRModule, TensorType, Type, Var, post_order
+from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names, post_order
 from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
 from relaylang.runtime.artifact import MAX_THREADS
@@ -144,7 +144,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
                 raise bad_value(f"--threads {args.threads}: only programs for the target c have threads")
             artifact.threads = args.threads
     with stages.stage("run"):
-        return Value(artifact.run(**dict(zip([p.name_hint for p in function.params], arguments))), ty)
+        return Value(artifact.run(**dict(zip(parameter_names(function.params), arguments))), ty)
 
 
 def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:

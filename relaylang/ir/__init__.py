@@ -27,6 +27,7 @@ from relaylang.ir.expr import (
     Var,
     const,
     is_incomplete,
+    parameter_names,
     pattern_vars,
     var,
 )
@@ -76,7 +77,8 @@ __all__ = [
     "RefType", "RefWrite", "ScopeBuilder", "SymbolicDim", "TensorType", "Tuple", "TupleGetItem", "TupleType", "Type",
     "TypeCall", "TypeData", "TypeVar", "Var", "all_vars", "assert_structural_equal", "bound_vars", "children", "const",
     "extent", "extent_dtype", "free_vars",
-    "is_incomplete", "node_count", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rebuilt", "rewrite",
+    "is_incomplete", "node_count", "parameter_names", "pattern_vars", "post_order", "post_order_visit", "rebuild", "rebuilt",
+    "rewrite",
     "scalar_type", "structural_diff", "structural_equal", "structural_hash", "substitute", "type_text",
     "types_equal", "var", "visit_order",
 ]  # fmt: skip

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any as AnyValue
 
 import numpy as np
 
-from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar
+from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar, dtype_name
 from relaylang.source import Span
 
 
@@ -86,6 +87,10 @@ class Expr:
 
     def __call__(self, *args: AnyValue) -> Call:
         return Call(self, args)
+
+    def same_as(self, other: object) -> bool:
+        """Whether this is the same node, not one that is equal to it."""
+        return self is other
 
     def astype(self, dtype: str) -> Expr:
         """The values as another element type."""
@@ -374,7 +379,8 @@ class MetaRef(Expr):
 
 
 class Constructor(Expr):
-    """A constructor of a type definition: its argument types and its number among its siblings."""
+    """A constructor of a type definition. `tag` is its number in the module, which `TypeData` gives it: the name of
+    the type in the highest byte, the place among the siblings in the others."""
 
     __slots__ = ("belong_to", "inputs", "name_hint", "tag")
     __match_args__ = ("name_hint", "inputs", "belong_to", "tag")
@@ -398,6 +404,29 @@ class Constructor(Expr):
         return f"Constructor({self.name_hint})"
 
 
+_MASK = (1 << 64) - 1
+_MUL = 0xC6A4A7935BD1E995
+
+
+@cache
+def tag_base(name: str) -> int:
+    """The tag of the first constructor of a type: the low byte of the name's hash in the highest byte of an int32.
+
+    The hash is that of a C++ string in GNU's library (MurmurHash64A), so that tags are those of TVM.
+    """
+    data = name.encode("utf-8", "surrogatepass")
+    value = 0xC70F6907 ^ (len(data) * _MUL & _MASK)
+    for begin in range(0, len(data), 8):
+        word = int.from_bytes(data[begin : begin + 8], "little")
+        if len(data) - begin >= 8:
+            word = word * _MUL & _MASK
+            word = (word ^ word >> 47) * _MUL & _MASK
+        value = (value ^ word) * _MUL & _MASK
+    value = (value ^ value >> 47) * _MUL & _MASK
+    byte = (value ^ value >> 47) & 0xFF
+    return (byte << 24) - (1 << 32 if byte >= 128 else 0)
+
+
 class TypeData:
     """`type header[type_vars] { constructors }`; an `extern type` has none."""
 
@@ -415,6 +444,8 @@ class TypeData:
         self.header = header
         self.type_vars = tuple(type_vars)
         self.constructors = tuple(constructors)
+        for number, constructor in enumerate(self.constructors):
+            constructor.tag = tag_base(header.name_hint) + number
         self.extern = extern
         self.span = span
 
@@ -503,7 +534,7 @@ def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -
     """
     array = np.asarray(value)
     if dtype is not None:
-        array = array.astype(np.dtype("bool" if dtype == "uint1" else dtype))
+        array = array.astype(np.dtype(dtype_name(dtype)))
     elif array.dtype.name == "float64":
         array = array.astype("float32")
     elif array.dtype.name == "int64" and (not array.size or -(1 << 31) <= array.min() <= array.max() < 1 << 31):
@@ -526,6 +557,23 @@ def var(
     elif isinstance(type_annotation, str):
         type_annotation = TensorType((), type_annotation)
     return Var(name_hint, type_annotation, span)
+
+
+def parameter_names(params: Sequence[Var]) -> list[str]:
+    """The names by which arguments are given: x, x_2, x_3 where several parameters are %x."""
+    taken = {p.name_hint for p in params}
+    seen: dict[str, int] = {}
+    names = []
+    for param in params:
+        name = own = param.name_hint
+        seen[own] = seen.get(own, 0) + 1
+        if seen[own] > 1:
+            while f"{own}_{seen[own]}" in taken:
+                seen[own] += 1
+            name = f"{own}_{seen[own]}"
+            taken.add(name)
+        names.append(name)
+    return names
 
 
 def is_incomplete(ty: Type | None) -> bool:

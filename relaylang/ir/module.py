@@ -11,6 +11,14 @@ from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
 
 
+def function_of(value: AnyValue) -> Function:
+    """What a module holds for a value: a function as it is; another expression as a function of its free variables."""
+    if isinstance(value, Expr) and not isinstance(value, Function):
+        return Function(free_vars(value), value, span=value.span)
+    function: Function = value
+    return function
+
+
 class IRModule:
     """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
 
@@ -20,16 +28,20 @@ class IRModule:
 
     def __init__(
         self,
-        functions: Mapping[GlobalVar, Function] | None = None,
-        type_definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
+        functions: Mapping[GlobalVar, Function] | Mapping[str, Expr] | None = None,
+        type_definitions: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
         attrs: Mapping[str, AnyValue] | None = None,
     ) -> None:
-        self.functions: dict[GlobalVar, Function] = dict(functions or {})
-        self.type_definitions: dict[GlobalTypeVar, TypeData] = dict(type_definitions or {})
+        self.functions: dict[GlobalVar, Function] = {}
+        for name, function in (functions or {}).items():
+            self.functions[name if isinstance(name, GlobalVar) else GlobalVar(name)] = function_of(function)
+        self.type_definitions: dict[GlobalTypeVar, TypeData] = {}
+        for ty, data in (type_definitions or {}).items():
+            self.type_definitions[ty if isinstance(ty, GlobalTypeVar) else GlobalTypeVar(ty)] = data
         self.attrs: dict[str, AnyValue] = dict(attrs or {})
         self._globals = {gv.name_hint: gv for gv in self.functions}
         self._types = {gtv.name_hint: gtv for gtv in self.type_definitions}
-        self.library: Callable[[IRModule, str], bool] | None = None
+        self.library: Callable[[IRModule, str | int], bool] | None = None
 
     @classmethod
     def from_expr(
@@ -40,8 +52,7 @@ class IRModule:
     ) -> IRModule:
         """A module whose `@main` is `expr`, wrapped into a function of its free variables if it is not one already."""
         mod = cls(functions, type_defs)
-        main = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, span=expr.span)
-        mod[mod._globals.get("main") or GlobalVar("main")] = main
+        mod["main"] = expr
         return mod
 
     def astext(self, show_meta_data: bool = True) -> str:
@@ -74,12 +85,27 @@ class IRModule:
         var = self.get_global_type_var(name)
         return (var, *self.type_definitions[var].constructors)
 
-    def get_constructor(self, type_name: str, name: str) -> Constructor:
-        """The constructor `name` of the type definition `type_name`."""
-        for constructor in self.type_definitions[self.get_global_type_var(type_name)].constructors:
-            if constructor.name_hint == name:
-                return constructor
-        raise KeyError(f"{type_name} has no constructor {name}")
+    def get_constructor(self, tag: int | str, name: str | None = None) -> Constructor:
+        """The constructor of a tag, or the constructor `name` of a type: `get_constructor("List", "Cons")`.
+
+        Raises `KeyError`.
+        """
+        if isinstance(tag, str):
+            for constructor in self.type_definitions[self.get_global_type_var(tag)].constructors:
+                if constructor.name_hint == name:
+                    return constructor
+            raise KeyError(f"{tag} has no constructor {name}")
+        while True:
+            for data in self.type_definitions.values():
+                for constructor in data.constructors:
+                    if constructor.tag == tag:
+                        return constructor
+            if self.library is None or not self.library(self, tag):
+                raise KeyError(f"no constructor has the tag {tag}")
+
+    def same_as(self, other: object) -> bool:
+        """Whether this is the same module, not one that is equal to it."""
+        return self is other
 
     def __contains__(self, key: object) -> bool:
         return key in self._globals if isinstance(key, str) else key in self.functions
@@ -92,13 +118,16 @@ class IRModule:
         return self.functions[key]
 
     def __setitem__(self, key: str | GlobalVar | GlobalTypeVar, value: AnyValue) -> None:
-        if isinstance(key, str):
+        """Define a function or a type. An expression that is no function becomes one of its free variables."""
+        if isinstance(key, str) and isinstance(value, TypeData):
+            key = self._types.get(key) or GlobalTypeVar(key)
+        elif isinstance(key, str):
             key = self._globals.get(key) or GlobalVar(key)
         if isinstance(key, GlobalTypeVar):
             self.type_definitions[key] = value
             self._types[key.name_hint] = key
         else:
-            self.functions[key] = value
+            self.functions[key] = function_of(value)
             self._globals[key.name_hint] = key
 
     def __delitem__(self, key: str | GlobalVar) -> None:

@@ -6,7 +6,9 @@ Types are values: two types that say the same thing compare equal. Variables (`T
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from typing import Protocol
 
 from relaylang.source import Span
 
@@ -84,6 +86,32 @@ def extent_dtype(dim: object) -> str:
     return dim.dtype if isinstance(dim, (Extent, SymbolicDim)) else "int32"
 
 
+#: Other names of element types: short ones, and those that TVM 0.16 prints.
+_OTHER_DTYPES = {
+    "int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool",
+    "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2",
+}  # fmt: skip
+
+
+def dtype_name(dtype: object) -> str:
+    """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`."""
+    if not isinstance(dtype, str):
+        dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return _OTHER_DTYPES.get(dtype, dtype)
+
+
+class Kind(Protocol):
+    """A kind of types that is no name: `TypeKind.ShapeVar`."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def _plain(dim: Dim) -> Dim:
+    """An extent that is numpy's integer as Python's."""
+    return dim if isinstance(dim, int) or not hasattr(dim, "__index__") else operator.index(dim)
+
+
 class Type:
     """What the checker knows of an expression."""
 
@@ -93,6 +121,10 @@ class Type:
 
     def _key(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.__match_args__)
+
+    def same_as(self, other: object) -> bool:
+        """Whether this is the same type, not one that is equal to it."""
+        return self is other
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -121,7 +153,11 @@ class TensorType(Type):
 
     def __init__(self, shape: Sequence[Dim] = (), dtype: str = "float32", span: Span | None = None) -> None:
         self.shape: tuple[Dim, ...] = tuple(shape)
-        self.dtype = dtype if dtype != "uint1" else "bool"
+        for dim in self.shape:
+            if type(dim) is not int and not isinstance(dim, int) and hasattr(dim, "__index__"):
+                self.shape = tuple([_plain(d) for d in self.shape])
+                break
+        self.dtype = dtype_name(dtype)
         self.span = span
 
     @property
@@ -185,9 +221,9 @@ class TypeVar(Type):
     __slots__ = ("kind", "name_hint")
     __match_args__ = ("name_hint", "kind")
 
-    def __init__(self, name_hint: str, kind: str = "Type", span: Span | None = None) -> None:
+    def __init__(self, name_hint: str, kind: str | Kind = "Type", span: Span | None = None) -> None:
         self.name_hint = name_hint
-        self.kind = kind
+        self.kind = kind if isinstance(kind, str) else kind.name
         self.span = span
 
 
@@ -208,9 +244,9 @@ class GlobalTypeVar(Type):
     __slots__ = ("kind", "name_hint")
     __match_args__ = ("name_hint", "kind")
 
-    def __init__(self, name_hint: str, kind: str = "AdtHandle", span: Span | None = None) -> None:
+    def __init__(self, name_hint: str, kind: str | Kind = "AdtHandle", span: Span | None = None) -> None:
         self.name_hint = name_hint
-        self.kind = kind
+        self.kind = kind if isinstance(kind, str) else kind.name
         self.span = span
 
     def __call__(self, *args: Type) -> TypeCall:
@@ -236,8 +272,8 @@ class IncompleteType(Type):
     __slots__ = ("kind",)
     __match_args__ = ("kind",)
 
-    def __init__(self, kind: str = "Type", span: Span | None = None) -> None:
-        self.kind = kind
+    def __init__(self, kind: str | Kind = "Type", span: Span | None = None) -> None:
+        self.kind = kind if isinstance(kind, str) else kind.name
         self.span = span
 
 

@@ -52,10 +52,13 @@ RENAMED: dict[str, dict[str, str]] = {
 OPERANDS = {
     "arange": {"start", "stop", "step"},
     "dyn.strided_slice": {"strides"},
-    "collapse_sum_to": {"shape"},
+    "vision.get_valid_counts": {"score_threshold"},
     "qnn.op.simulated_dequantize": {"in_dtype"},
     "qnn.op.simulated_quantize": {"out_dtype"},
 }
+
+#: Parameters that are arguments, and attributes too where their values are known.
+BOTH = {"collapse_sum_to": {"shape"}}
 
 #: Attributes that are the same in every call that a function makes.
 PRESET: dict[str, dict[str, Any]] = {
@@ -247,6 +250,9 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     args = []
     for name, value in values.items():
         target = renamed.get(name, name)
+        if name in BOTH.get(path, ()):
+            args.append(operand(value, "int32" if isinstance(value, (list, tuple)) else None))
+            value = args[-1].data.tolist() if isinstance(args[-1], Constant) else None
         if target in op.schema and name not in free:
             field = op.schema[target]
             if value is not None or field.optional or field.kind == "AnyAttr":

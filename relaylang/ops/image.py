@@ -130,8 +130,8 @@ def dilation2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)
     kernel = change_layout(weight.shape, attrs.kernel_layout, "IHW", ctx, 1)
-    if len(attrs.strides) != 2 or len(attrs.dilations) != 2 or min(attrs.strides) < 1:
-        ctx.fail("strides and dilations must have 2 positive numbers")
+    if not {len(attrs.strides), len(attrs.dilations)} <= {2, 4} or min(*attrs.strides, *attrs.dilations) < 1:
+        ctx.fail("strides and dilations must have 2 positive numbers, or 4, of which the first two count")
     pads = total_padding(attrs.padding, 2, ctx)
     out: list[Dim] = [shape[0], kernel[0]]
     for i in range(2):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
-from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv2d, conv_window, total_padding
+from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv2d_blocks, conv_window, total_padding
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
 
@@ -288,8 +288,8 @@ OPS = (
         F,
         10,
     ),
-    Op("nn.contrib_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d, F, 10, needs=(0,)),
-    Op("nn.contrib_depthwise_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d, F, 10, needs=(0,)),
+    Op("nn.contrib_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,)),
+    Op("nn.contrib_depthwise_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,)),
     Op("nn.contrib_dense_pack", ARGS, FloatDensePackAttrs, packed_dense((3, 4), False), F, 10),
     Op("qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1)),
     Op("nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
-from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
+from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, make_attrs, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, same_dim
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -259,6 +259,28 @@ def conv2d_weight(data: TensorType, dtype: str, attrs: AnyValue, ctx: RelationCo
         return None
     shape = [attrs.channels, div_dim(channels, attrs.groups), *attrs.kernel_size]
     return TensorType(change_layout(shape, "OIHW", attrs.kernel_layout, ctx, 1), dtype)
+
+
+def own_layout(attrs: AnyValue, weight: Sequence[AnyValue]) -> AnyValue:
+    """The attributes with the blocks of a weight (o, i, h, w, blocks of i, blocks of o) in their kernel_layout.
+
+    TVM leaves them out: `kernel_layout="OIHW"` beside a weight of 6 dimensions.
+    """
+    layout = attrs.kernel_layout
+    if len(layout) != 4 or not layout.isupper() or len(weight) != 6 or not all(isinstance(n, int) for n in weight[4:]):
+        return attrs
+    values = {name: getattr(attrs, name) for name in attrs.schema}
+    return make_attrs(type(attrs), {**values, "kernel_layout": f"{layout}{weight[4]}i{weight[5]}o"})
+
+
+def conv2d_blocks(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
+    """Takes data (n, c blocks, h, w, block) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, or
+    (channel blocks, c blocks, kernel, block of c, block of channels). The result is in out_layout, or else in
+    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    element type is out_dtype, or else the data's.
+    """
+    weight = types[1]
+    return conv(2, types, own_layout(attrs, weight.shape) if isinstance(weight, TensorType) else attrs, ctx)
 
 
 def conv1d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:

@@ -38,7 +38,7 @@ from typing import TypeVar as _T
 import numpy as np
 
 from relaylang.ir.expr import Expr
-from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, extent
+from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.summaries import SUMMARIES
 
 Ints = tuple[int, ...]
@@ -162,8 +162,10 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
     if field.optional and field.kind == "str" and isinstance(value, str) and value in ("", "void"):
         return None  # an element type that is not given, as old texts write it
-    if field.kind == "str" and isinstance(value, str) and field.name.endswith("dtype") and not _DTYPE.fullmatch(value):
-        raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
+    if field.kind == "str" and field.name.endswith("dtype"):
+        if isinstance(value, str) and not _DTYPE.fullmatch(value):
+            raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
+        value = dtype_name(value) if isinstance(value, (str, type)) or hasattr(value, "itemsize") else value
     try:
         return _whole(value) if field.is_object and field.kind == "int" else _fits(field.kind, value)
     except TypeError:

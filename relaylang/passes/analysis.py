@@ -146,6 +146,9 @@ def _types_of(node: Node) -> Iterator[Type]:
                     yield item.ret_type
             elif isinstance(item, Var) and item.type_annotation is not None:
                 yield item.type_annotation
+            elif isinstance(item, (Let, Match)):
+                bound = [item.variable] if isinstance(item, Let) else [v for c in item.clauses for v in pattern_vars(c.lhs)]
+                yield from [v.type_annotation for v in bound if v.type_annotation is not None]
             elif isinstance(item, Call):
                 yield from item.type_args
 
@@ -216,10 +219,14 @@ def all_dtypes(node: Node) -> set[str]:
 
 
 def flat_types(ty: Type) -> Iterator[Type]:
-    """A type and those inside it."""
+    """A type and those inside it, each once."""
     stack = [ty]
+    seen: set[int] = set()
     while stack:
         t = stack.pop()
+        if id(t) in seen:
+            continue
+        seen.add(id(t))
         yield t
         if isinstance(t, (TupleType, FuncType, RefType, TypeCall)):
             stack.extend(reversed(type_children(t)))

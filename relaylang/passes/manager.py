@@ -83,10 +83,18 @@ class Pass:
             raise RelayError(raised_in(name, problem)) from problem
         if not isinstance(new, IRModule):
             raise RelayError(error("R0503", f"the pass {name} returned {_what(new)}, not a module"))
-        return new
+        return mod if new is given and _unchanged(given, mod) else new
 
     def __repr__(self) -> str:
         return f"<pass {self.info.name}>"
+
+
+def _unchanged(mod: IRModule, before: IRModule) -> bool:
+    """Whether the tables of two modules hold the same things."""
+    tables = ((mod.functions, before.functions), (mod.type_definitions, before.type_definitions), (mod.attrs, before.attrs))
+    return all(
+        len(a) == len(b) and all(k is m and v is w for (k, v), (m, w) in zip(a.items(), b.items())) for a, b in tables
+    )
 
 
 def _what(value: object) -> str:

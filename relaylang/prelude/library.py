@@ -50,6 +50,15 @@ def library(name: str) -> IRModule:
     return made
 
 
+def _type_of_tag(tag: int) -> str | None:
+    """The type of the standard files that has a constructor of this tag."""
+    for known in ("prelude", "nat", "gradient"):
+        for ty, data in library(known).type_definitions.items():
+            if any(c.tag == tag for c in data.constructors):
+                return ty.name_hint
+    return None
+
+
 def find(name: str) -> IRModule | None:
     """The library that defines a name."""
     for known in ("prelude", "nat", "gradient"):
@@ -63,11 +72,17 @@ def find(name: str) -> IRModule | None:
     return mod if name in mod or name in mod._types else None
 
 
-def add(mod: IRModule, name: str, source: IRModule | None = None) -> bool:
-    """Put a definition of a name into a module, with all that it leans on. False where no library has it.
+def add(mod: IRModule, name: str | int, source: IRModule | None = None) -> bool:
+    """Put a definition of a name into a module, with all that it leans on. False where no library has it. A number is the
+    tag of a constructor of the definition.
 
     Raises `RelayError` where the module has something else under one of these names.
     """
+    if isinstance(name, int):
+        named = _type_of_tag(name)
+        if named is None:
+            return False
+        name = named
     source = source or find(name)
     if source is None:
         return False

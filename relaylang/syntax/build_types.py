@@ -24,7 +24,7 @@ from relaylang.ir.types import (
 from relaylang.source import Span
 from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.scope import Scope, shown
-from relaylang.syntax.values import LiteralError, dtype_name, is_dtype, scalar
+from relaylang.syntax.values import LiteralError, is_dtype, scalar
 
 #: Types by text, shared by everything that is read. Only types that mean the same everywhere are in it.
 _TYPES: dict[str, Type] = {}
@@ -56,7 +56,7 @@ class TypeActions(Scope):
                 self.bad_dtype(dtype, self.token_part(at, text, start, start + len(dtype)))
                 return IncompleteType()
             try:
-                ty = TensorType(_dims(shape), dtype_name(dtype))
+                ty = TensorType(_dims(shape), dtype)
             except ValueError:
                 self.report(error("R0107", "the shape is not a list of extents", self.place(at), "between two commas"))
                 return IncompleteType()
@@ -98,7 +98,7 @@ class TypeActions(Scope):
         if not is_dtype(v):
             self.bad_dtype(v, self.place(first))
             return "float32"
-        return dtype_name(v)
+        return v
 
     def on_t_fine(self, v: list[AnyValue], first: int, last: int) -> Type:
         return TensorType(v[3], v[6])
@@ -147,7 +147,7 @@ class TypeActions(Scope):
         if v == "_":
             return IncompleteType(span=self.span(first, last))
         if is_dtype(v):
-            ty = TensorType((), dtype_name(v))
+            ty = TensorType((), v)
             self.keep_type(v, ty)
             return ty
         return TypeCall(self.global_type(v, first), (), self.span(first, last))
@@ -270,7 +270,7 @@ class TypeActions(Scope):
         self.defined_types[name] = at
         var = self.global_type(name, at, define=True)
         made: list[Constructor] = []
-        for tag, (ctor_name, inputs, ctor_first, ctor_last) in enumerate(ctors):
+        for ctor_name, inputs, ctor_first, ctor_last in ctors:
             before = self.defined_ctors.get(ctor_name)
             if before is not None:
                 self.twice(f"constructor `{ctor_name}`", ctor_first, before)
@@ -279,9 +279,9 @@ class TypeActions(Scope):
             span = self.span(ctor_first, ctor_last)
             ctor = self.promised_ctors.pop(ctor_name, None)
             if ctor is None:
-                ctor = Constructor(ctor_name, inputs, var, tag, span)
+                ctor = Constructor(ctor_name, inputs, var, span=span)
             else:  # it was used above its definition
-                ctor.inputs, ctor.belong_to, ctor.tag, ctor.span = tuple(inputs), var, tag, span
+                ctor.inputs, ctor.belong_to, ctor.span = tuple(inputs), var, span
             self.ctors[ctor_name] = ctor
             made.append(ctor)
         self.close_type_vars(binders)

@@ -17,11 +17,9 @@ _MALFORMED = re.compile(
 _DIGITS = {"x": "two hexadecimal digits", "u": "four hexadecimal digits", "U": "eight digits of a character's code"}
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\n": ""}
 DTYPE = re.compile(
-    r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|6_\w+|4_\w+|[1-9][0-9]{0,2})|handle|e4m3_float8|e5m2_float8|custom\[\w+\][0-9]+)"
+    r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|6_\w+|4_\w+|[1-9][0-9]{0,2})?|handle|e4m3_float8|e5m2_float8|custom\[\w+\][0-9]+)"
     r"(?:x[0-9]{1,4})?\Z"
 )
-#: Other names of element types: short ones, and those that TVM 0.16 prints.
-_WIDTHS = {"int": "int32", "uint": "uint32", "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}
 
 
 class LiteralError(ValueError):
@@ -31,11 +29,6 @@ class LiteralError(ValueError):
 def is_dtype(name: str) -> bool:
     """Whether a name is an element type's."""
     return DTYPE.match(name) is not None
-
-
-def dtype_name(name: str) -> str:
-    """An element type's full name: `int` is `int32`."""
-    return _WIDTHS.get(name, name)
 
 
 def numpy_dtype(name: str) -> np.dtype:

@@ -16,8 +16,19 @@ class TypeKind(IntEnum):
 
     Type = 0
     ShapeVar = 1
+    BaseType = 2
+    Constraint = 4
     AdtHandle = 5
     TypeData = 6
+
+    def __eq__(self, other: object) -> bool:
+        """A kind is its number and its name: a variable's `kind` is a name."""
+        return other == self.name if isinstance(other, str) else int.__eq__(self, other)  # type: ignore[operator]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = IntEnum.__hash__
 
 
 def check_kind(ty: Type | TypeData, mod: IRModule | None = None) -> TypeKind:
@@ -26,10 +37,8 @@ def check_kind(ty: Type | TypeData, mod: IRModule | None = None) -> TypeKind:
     Raises `RelayError` where a part of it is of the wrong kind: a definition without its arguments, an extent in a
     type's place, a negative extent.
     """
-    if isinstance(ty, GlobalTypeVar):
-        return TypeKind.AdtHandle
-    if isinstance(ty, TypeVar):
-        return TypeKind.ShapeVar if ty.kind == "ShapeVar" else TypeKind.Type
+    if isinstance(ty, (GlobalTypeVar, TypeVar)):
+        return TypeKind[ty.kind]
     inference = Inference(mod, True, True)
     if isinstance(ty, TypeData):
         inference.definitions.setdefault(ty.header, ty)

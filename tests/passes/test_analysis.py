@@ -131,3 +131,19 @@ def test_a_value_that_two_blocks_need_is_no_basic_block_normal_form() -> None:
     assert check_basic_block_normal_form(Function([x], nested))
     inner = Let(Var("z"), Let(y, op_call("exp", [shared]), y), shared)
     assert not check_basic_block_normal_form(Function([x], inner))
+
+
+def test_type_variables_of_what_is_bound() -> None:
+    a, b, c = (relay.TypeVar(name) for name in "abc")
+    x, y, z = (relay.Var(name, t) for name, t in zip("xyz", (a, b, c)))
+    assert set(all_type_vars(relay.Function([x], relay.Let(y, x, z)))) == {a, b, c}
+    match = relay.Match(x, [relay.Clause(relay.PatternVar(y), z)])
+    assert set(all_type_vars(match)) == {a, b, c}
+
+
+def test_types_that_are_shared_again_and_again_are_seen_once() -> None:
+    ty: relay.Type = relay.TensorType((2,), "int8")
+    for _ in range(200):
+        ty = relay.TupleType([ty, ty])
+    x = relay.Var("x", ty)
+    assert all_dtypes(relay.transform.InferType()(relay.IRModule.from_expr(x))) == {"int8"}

@@ -275,3 +275,10 @@ def test_passes_are_loaded_from_files(tmp_path: Path) -> None:
         assert codes(wrong.value)[0] in ("R0502", "R0512")
     with pytest.raises(RelayError):
         load_file(str(tmp_path / "absent.py"))
+
+
+def test_a_pass_that_changes_nothing_gives_the_module_itself() -> None:
+    x = relay.var("x", shape=(2,))
+    one, two = IRModule.from_expr(x), IRModule.from_expr(relay.log(x))
+    assert module_pass(lambda mod, ctx: two, opt_level=1)(one).same_as(two)
+    assert module_pass(lambda mod, ctx: mod, opt_level=1)(one).same_as(one)

@@ -8,6 +8,7 @@ from typing import Any
 
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
 from relaylang.ops import get, make_attrs
+from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
 from relaylang.passes.build import op_call
@@ -93,7 +94,7 @@ def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: 
 
 def convolution(call: Call, args: list[Expr]) -> Expr | None:
     """A convolution of any layout; None where its layout is one that is compiled as it is."""
-    attrs = call.attrs
+    attrs = own_layout(call.attrs, _shape(args[1])) if named(call) in _BLOCKED else call.attrs
     try:
         layout = _plain(attrs.data_layout)
         kernel = [letter for letter, _ in split_layout(attrs.kernel_layout)]

@@ -32,6 +32,7 @@ from relaylang.ir import (
     TupleType,
     Type,
     Var,
+    parameter_names,
 )
 from relaylang.ops.record import Op
 
@@ -73,19 +74,12 @@ def flatten(mod: IRModule, entry: str) -> Function:
 
 
 def _distinct(params: Sequence[Var]) -> list[Var]:
-    """The parameters, which are called by name, with a name each: x, x_2, x_3 where several are %x."""
-    taken = {p.name_hint for p in params}
-    seen: dict[str, int] = {}
+    """The parameters with a name each."""
     out = []
-    for param in params:
-        own = param.name_hint
-        seen[own] = seen.get(own, 0) + 1
-        if seen[own] > 1:
-            while f"{own}_{seen[own]}" in taken:
-                seen[own] += 1
-            new = Var(f"{own}_{seen[own]}", param.type_annotation, param.span)
+    for param, name in zip(params, parameter_names(params)):
+        if name != param.name_hint:
+            new = Var(name, param.type_annotation, param.span)
             new.checked_type = param.checked_type
-            taken.add(new.name_hint)
             param = new
         out.append(param)
     return out

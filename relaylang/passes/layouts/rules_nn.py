@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang.ir.types import Type
+from relaylang.ir.types import TensorType, Type
+from relaylang.ops.nn_conv import own_layout
 from relaylang.passes.layouts.layout import has_blocks, is_split, parts, places, rank, whole
 from relaylang.passes.layouts.rule import (
     PLAIN,
@@ -33,6 +34,12 @@ def stated(*inputs: str, result: str = "data_layout") -> Rule:
         return Out(layouts, [made], attrs)
 
     return rule
+
+
+def blocks_stated(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    weight = types[1]
+    full = own_layout(attrs, weight.shape) if isinstance(weight, TensorType) else attrs
+    return Out([attrs.data_layout, full.kernel_layout], [attrs.out_layout or attrs.data_layout], attrs)
 
 
 def backward_weight(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
@@ -177,11 +184,12 @@ RULES: dict[str, Rule] = {
     **{f"nn.conv{n}d": _CONV for n in _SPATIAL},
     **{f"nn.conv{n}d_transpose": _CONV for n in _SPATIAL},
     **dict.fromkeys(
-        ["nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc", "nn.bitserial_conv2d", "image.dilation2d",
+        ["nn.bitserial_conv2d", "image.dilation2d",
          "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_without_weight_transform",
          "nn.contrib_conv3d_winograd_without_weight_transform"],
         _CONV,
     ),
+    **dict.fromkeys(["nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"], blocks_stated),
     "nn.conv2d_backward_weight": backward_weight,
     "nn.deformable_conv2d": stated("data_layout", "data_layout", "kernel_layout"),
     "nn.correlation": stated("layout", "layout", result="layout"),

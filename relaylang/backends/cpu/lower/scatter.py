@@ -135,27 +135,31 @@ def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) ->
 
 
 def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    data, v, begin, _, strides = (kernel.in_memory(a) for a in args)
+    data, v, begin, end, strides = (kernel.in_memory(a) for a in args)
     out = target_of(kernel, sink)
     _copied(kernel, data, out)
     rank = len(v.shape)
     if rank != len(data.shape):
         raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
     stage = kernel.stage()
-    for d, extent in enumerate(data.shape):
-        if d < begin.size:
-            # A slice begins inside its axis; a backward one at its last element at most.
-            stage.put(f"const long s{d} = {strides.name}[{d}]; long b{d} = {begin.name}[{d}]; b{d} += b{d} < 0 ? {extent} : 0;\n"
-                      f"b{d} = b{d} < 0 ? 0 : b{d} > {extent} - (s{d} < 0) ? {extent} - (s{d} < 0) : b{d};")  # fmt: skip
-        else:
-            stage.put(f"const long s{d} = 1, b{d} = 0;")
+    for d, n in enumerate(data.shape):
+        # Python's slices: a place is counted from the end where it is negative, and then put into the axis; a slice
+        # that goes backwards begins at its last element at most, and ends before its first one at least.
+        step = f"{strides.name}[{d}]" if d < strides.size else "1"
+        stage.put(f"const long s{d} = {step}, low{d} = -(s{d} < 0), high{d} = {n} - (s{d} < 0);")
+        for name, places, whole in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
+            if d < places.size:
+                stage.put(f"long {name}{d} = {places.name}[{d}]; {name}{d} += {name}{d} < 0 ? {n} : 0;\n"
+                          f"{name}{d} = {name}{d} < low{d} ? low{d} : {name}{d} > high{d} ? high{d} : {name}{d};")  # fmt: skip
+            else:
+                stage.put(f"const long {name}{d} = s{d} < 0 ? {whole[1]} : {whole[0]};")
     own, steps = strides_of(v.shape), strides_of(data.shape)
     for d, extent in enumerate(v.shape):
-        stage.put(f"for (long i{d} = 0; i{d} < {extent}; i{d}++)")
-    tests = " && ".join(f"b{d} + i{d} * s{d} >= 0 && b{d} + i{d} * s{d} < {data.shape[d]}" for d in range(rank)) or "1"
-    at = " + ".join(f"(b{d} + i{d} * s{d}) * {s}" for d, s in enumerate(steps)) or "0"
+        stage.put(f"for (long i{d} = 0, k{d} = b{d}; i{d} < {extent} && (s{d} < 0 ? k{d} > e{d} : s{d} > 0 && k{d} < e{d});"
+                  f" i{d}++, k{d} += s{d})")  # fmt: skip
+    at = " + ".join(f"k{d} * {s}" for d, s in enumerate(steps)) or "0"
     source = " + ".join(f"i{d} * {s}" for d, s in enumerate(own)) or "0"
-    stage.put(f"  if ({tests}) {out.name}[{at}] = {v.name}[{source}];")
+    stage.put(f"  {out.name}[{at}] = {v.name}[{source}];")
     pass_on(kernel, sink, out)
 
 

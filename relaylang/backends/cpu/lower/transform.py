@@ -394,7 +394,7 @@ def _reverse_sequence(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         length = convert(nest, lengths.at(nest, [index[batch]]), "int64")
-        length = nest.op(f"r_clamp_index({{0}}, 0, {shape[seq]})", [length], "int64")
+        length = nest.op(f"({{0}} > {shape[seq]} ? {shape[seq]} : {{0}})", [length], "int64")
         here = nest.as_scalar(index[seq])
         where = nest.op("({0} < {1} ? {1} - 1 - {0} : {0})", [here, length], "int64")
         return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
