@@ -108,8 +108,10 @@ class Kind(Protocol):
 
 
 def _plain(dim: Dim) -> Dim:
-    """An extent that is numpy's integer as Python's."""
-    return dim if isinstance(dim, int) or not hasattr(dim, "__index__") else operator.index(dim)
+    """An extent that is numpy's integer as one of ours: numpy's int64 is `3i64`, as in TVM."""
+    if isinstance(dim, int) or not hasattr(dim, "__index__"):
+        return dim
+    return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
 
 class Type:
