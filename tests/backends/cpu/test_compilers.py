@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -180,7 +181,8 @@ def harness(given: dict[str, np.ndarray], wanted: Any) -> str:
         parts.append(f"static const void* const {name}[] = {{{', '.join([*places, 'NULL'])}}};")
     parts.append(f"static void* const results[] = {{{', '.join(f'result_{n}' for n in range(len(wanted)))}}};")
     lines = [f"show(result_{n}, {v.size}, {v.itemsize}, {int(v.dtype.kind == 'f')});" for n, v in enumerate(wanted)]
-    main = HARNESS.replace("ARENA", str(program.arena_bytes)).replace("FIXED", str(program.fixed_bytes)).replace("shown();", " ".join(lines))
+    sizes = {"ARENA": program.arena_bytes, "FIXED": program.fixed_bytes, "shown();": " ".join(lines)}
+    main = re.sub(r"ARENA|FIXED|shown\(\);", lambda found: str(sizes[found[0]]), HARNESS)
     return "\n".join([*parts, main])
 
 
