@@ -45,7 +45,8 @@ def _names(text: str) -> set[str]:
 
 #: Names by which a fragment is used, where they are not its own.
 _ALSO = {"r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
-                     "r_mix_vi", "r_vd", "r_vdu", "r_fma_vd", "r_splat_vd", "r_mix_vd")}
+                     "r_mix_vi", "r_vd", "r_vdu", "r_fma_vd", "r_splat_vd", "r_mix_vd",
+                     "r_vl", "r_vlu", "r_fma_vl", "r_splat_vl", "r_mix_vl")}
 
 
 def needed(text: str, extra: Iterable[str] = ()) -> list[str]:

@@ -14,7 +14,8 @@ from relaylang.backends.cpu.isa import Isa
 
 def vector_types(dtype: str) -> tuple[str, str, str]:
     """The element type, the vector type, and the suffix of its macros."""
-    return {"int32": ("int32_t", "r_vi", "vi"), "float64": ("double", "r_vd", "vd")}.get(dtype, ("float", "r_vf", "vf"))
+    wide = {"int32": ("int32_t", "r_vi", "vi"), "int64": ("int64_t", "r_vl", "vl"), "float64": ("double", "r_vd", "vd")}
+    return wide.get(dtype, ("float", "r_vf", "vf"))
 
 
 def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[int], depth: int, taps: Sequence[int]) -> str:

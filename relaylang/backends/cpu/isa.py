@@ -29,7 +29,7 @@ class Isa:
 
     def of(self, dtype: str) -> Isa:
         """The instruction set as it is for elements of a type: half as many of 64 bits fit a vector."""
-        return Isa(self.name, self.lanes // 2, self.registers) if dtype == "float64" else self
+        return Isa(self.name, self.lanes // 2, self.registers) if dtype in ("float64", "int64") else self
 
     def tiling(self, columns: int, length: int, lines: int = 1) -> Tiling:
         """The block of the matrix kernel that does least work for `columns` by `length` results.

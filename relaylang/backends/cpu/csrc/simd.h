@@ -8,6 +8,8 @@ typedef int32_t r_vi __attribute__((vector_size(4 * R_LANES)));
 typedef float r_vfu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 typedef double r_vd __attribute__((vector_size(4 * R_LANES)));
 typedef double r_vdu __attribute__((vector_size(4 * R_LANES), aligned(8)));
+typedef int64_t r_vl __attribute__((vector_size(4 * R_LANES)));
+typedef int64_t r_vlu __attribute__((vector_size(4 * R_LANES), aligned(8)));
 typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #ifndef __has_builtin
 #define __has_builtin(name) 0
@@ -26,9 +28,11 @@ typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #endif
 #define r_fma_vi(x, y, z) ((x) * (y) + (z))
 #define r_fma_vd(x, y, z) ((x) * (y) + (z))
+#define r_fma_vl(x, y, z) ((x) * (y) + (z))
 #define r_splat_vf(x) ((x) - (r_vf){0})
 #define r_splat_vi(x) ((x) - (r_vi){0})
 #define r_splat_vd(x) ((x) - (r_vd){0})
+#define r_splat_vl(x) ((x) - (r_vl){0})
 #if defined(__clang__) || __GNUC__ >= 12
 #define r_mix_vf(a, b, ...) __builtin_shufflevector((a), (b), __VA_ARGS__)
 #else
@@ -38,9 +42,9 @@ typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #if defined(__clang__) || __GNUC__ >= 12
 #define r_mix_vd r_mix_vf
 #else
-typedef int64_t r_vl __attribute__((vector_size(4 * R_LANES)));
 #define r_mix_vd(a, b, ...) __builtin_shuffle((a), (b), (r_vl){__VA_ARGS__})
 #endif
+#define r_mix_vl r_mix_vd
 
 //@ r_fma_f32
 #ifdef __FP_FAST_FMAF

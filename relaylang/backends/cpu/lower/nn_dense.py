@@ -187,11 +187,15 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
 
 
 def accumulator(call: Call, operands: Sequence[Tensor], dtype: str) -> str:
-    """The type in which a product is summed: that of its result, short floats in float32."""
-    if dtype == "int32" and not any(is_float(x.dtype) for x in operands):
-        return "int32"
-    if is_float(dtype) and all(is_float(x.dtype) for x in operands):
+    """The type in which a product is summed: short floats in float32, short integers in int32, which wraps as they do."""
+    if is_float(dtype):
         return "float64" if dtype == "float64" else "float32"
+    if not any(is_float(x.dtype) for x in operands):
+        if dtype == "bool":
+            return "int32" if all(x.dtype == "bool" for x in operands) else "int64"
+        return "int64" if dtype in ("int64", "uint64") else "int32"
+    if dtype != "bool":
+        return "float64"
     given = " and ".join(dict.fromkeys(x.dtype for x in operands))
     raise unsupported(f"{call.op.name} from {given} to {dtype} cannot be compiled", call)  # type: ignore[attr-defined]
 

@@ -1,0 +1,82 @@
+"""Products and convolutions of every element type into every other: what the interpreter computes, to the bit."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relaylang.backends import compile_module
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
+from relaylang.ops import get, make_attrs
+from relaylang.typing import check
+
+INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
+FLOATS = ("float16", "float32", "float64")
+#: Operator, attributes, shapes of the operands.
+FORMS: tuple[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]], ...] = (
+    ("nn.dense", {"units": 19}, (5, 21), (19, 21)),
+    ("nn.dense", {"units": 3}, (1, 21), (3, 21)),
+    ("nn.batch_matmul", {}, (3, 5, 21), (3, 19, 21)),
+    ("nn.conv2d", {"padding": [1, 1, 1, 1], "channels": 7, "kernel_size": [3, 3]}, (1, 4, 6, 5), (7, 4, 3, 3)),
+    ("nn.conv2d", {"padding": [1, 1, 1, 1], "channels": 4, "groups": 4, "kernel_size": [3, 3]}, (1, 4, 6, 5), (4, 1, 3, 3)),
+    ("nn.conv2d", {"channels": 7, "kernel_size": [3, 3], "data_layout": "NHWC", "kernel_layout": "HWIO"},
+     (1, 6, 5, 4), (3, 3, 4, 7)),
+    ("nn.conv1d", {"channels": 6, "kernel_size": [2], "groups": 2}, (2, 4, 17), (6, 2, 2)),
+)  # fmt: skip
+
+
+def operand(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Whole numbers from all of an integer type, small ones of a float: every sum is exact or wraps."""
+    if dtype == "bool":
+        return rng.integers(0, 4, shape) == 0
+    if dtype in FLOATS:
+        return rng.integers(-5, 6, shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(max(info.min, -(2**62)), min(info.max, 2**62), shape).astype(dtype)
+
+
+def check_pairs(pairs: list[tuple[str, str]]) -> None:
+    rng = np.random.default_rng(11)
+    calls: list[Expr] = []
+    params: list[Var] = []
+    given: list[np.ndarray] = []
+    names: list[str] = []
+    for (name, attrs, *shapes), (source, target) in product(FORMS, pairs):
+        own = [Var(f"x{len(params) + n}", TensorType(s, source)) for n, s in enumerate(shapes)]
+        record = get(name)
+        call = Call(record, own, make_attrs(record.attrs, {**attrs, "out_dtype": target}))
+        try:
+            check(IRModule.from_expr(Function(own, call)))
+        except RelayError:
+            continue
+        calls.append(call)
+        params += own
+        given += [operand(rng, s, source) for s in shapes]
+        names.append(f"{name} from {source} to {target}")
+    assert names
+    mod = IRModule.from_expr(Function(params, Tuple(calls)))
+    ours = compile_module(mod, "c -num-threads=1 -cflags=-O0").run(*given)
+    for name, a, b in zip(names, ours, evaluate(mod, *given), strict=True):
+        assert a.dtype == b.dtype, name
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "bool", "float64"])
+def test_products_of_a_type(dtype: str) -> None:
+    check_pairs([(dtype, "")])
+
+
+def test_narrow_products_in_wider_and_narrower_types() -> None:
+    check_pairs([("int8", "int64"), ("uint8", "float32"), ("int32", "int8"), ("int16", "bool"), ("bool", "int32")])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("source", [*INTS, *FLOATS])
+def test_products_from_a_type_to_every_other(source: str) -> None:
+    pairs = [(source, target) for target in (*INTS, *FLOATS)]
+    check_pairs([(a, b) for a, b in pairs if not (a in FLOATS and b in INTS)])
