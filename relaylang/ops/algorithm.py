@@ -52,6 +52,9 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
         ctx.fail("the attribute k must be given")
     shape = list(data.shape)
     if attrs.k >= 1:
+        extent = shape[axis]
+        if isinstance(extent, int) and attrs.k > extent:
+            ctx.fail(f"k={attrs.k} is more than the extent {extent} along axis {axis}", 0)
         shape[axis] = attrs.k
     values = TensorType(shape, data.dtype)
     if attrs.ret_type == "values":

@@ -7,7 +7,7 @@ The checker asks `problem_of` before it runs an operator's relation, so that no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, Type
@@ -62,12 +62,12 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("strides", "dilation", "dilations", "pool_size", "groups", "deformable_groups", "block_shape", "block_size",
          "num_groups", "tile_size", "tile_N", "tile_K", "n_fft", "hop_length", "win_length", "stride", "stride1", "stride2",
-         "pooled_size", "feature_stride", "num_classes"),
+         "pooled_size", "feature_stride", "num_classes", "output_size"),
         _POSITIVE,
     ),
     **dict.fromkeys(
         ("padding", "paddings", "crops", "output_padding", "kernel_size", "num_samples", "max_displacement", "units",
-         "channels", "max_detections", "output_size", "target_shape", "crop_size", "batch_dims", "reps", "repeats"),
+         "channels", "max_detections", "target_shape", "crop_size", "batch_dims", "reps", "repeats"),
         _COUNT,
     ),
     "num_newaxis": (0, MOST_DIMENSIONS),
@@ -78,7 +78,7 @@ _OWN_BOUNDS: dict[tuple[str, str], tuple[int, int] | None] = {
     ("strided_slice", "strides"): None,
     ("dyn.strided_slice", "strides"): None,
     ("take", "batch_dims"): (-_MOST, _MOST),
-    ("nn.lrn", "size"): _POSITIVE,
+    ("nn.lrn", "size"): (1, 1 << 16),
     **{(f"image.resize{n}d", "size"): _COUNT for n in (1, 2, 3)},
     ("nn.correlation", "kernel_size"): _POSITIVE,
     ("vision.roi_align", "sample_ratio"): (-_MOST, 1 << 16),
@@ -96,6 +96,9 @@ _AXES: dict[tuple[str, str], int] = {
 #: Attributes that are real numbers of a limited size.
 _REALS = ("scale_h", "scale_w", "scale_d", "spatial_scale")
 
+#: Operators whose real numbers are factors of extents.
+_SCALED = ("nn.upsampling", "nn.upsampling3d")
+
 #: How many numbers a list has.
 _LENGTHS: dict[tuple[str, str], int] = {
     ("vision.multibox_prior", "steps"): 2,
@@ -104,7 +107,7 @@ _LENGTHS: dict[tuple[str, str], int] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _plan(name: str, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[AnyValue, ...], ...]:
     """What there is to look at: the attribute, its words, bounds, axes' argument, length, and whether it is real."""
     plan = []
@@ -148,6 +151,8 @@ def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int
             return f"{name}={shown(value)} must have {length} numbers", None
         if real and not abs(value) <= _MOST:
             return f"{name}={value} must be a number of at most {_MOST}", None
+        if real and not value and op.name in _SCALED:
+            return f"{name}={value} must be positive", None
     return None
 
 

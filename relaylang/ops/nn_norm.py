@@ -11,7 +11,7 @@ from relaylang.ops.relations import identity
 from relaylang.ops.shapes import (
     add_dim,
     change_layout,
-    div_dim,
+    divided,
     is_float_dtype,
     mul_dim,
     need_rank,
@@ -221,7 +221,10 @@ def norm(min_rank: int) -> Relation:
         data = tensor(types, 0, ctx)
         if len(data.shape) < min_rank:
             ctx.fail(f"must have at least {min_rank} dimensions, not `{data!r}`", 0)
-        vector = TensorType((data.shape[norm_axis(attrs.axis, len(data.shape), ctx)],), data.dtype)
+        channels = data.shape[norm_axis(attrs.axis, len(data.shape), ctx)]
+        groups = getattr(attrs, "num_groups", 1)
+        divided(channels, groups, f"num_groups={groups}", ctx)
+        vector = TensorType((channels,), data.dtype)
         ctx.unify(1, vector)
         ctx.unify(2, vector)
         return data
@@ -265,7 +268,8 @@ def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
     """
     data, block = tensor(types, 0, ctx), attrs.block_size
     n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
-    out = [n, div_dim(c, block * block), mul_dim(h, block), mul_dim(w, block)]
+    depth = divided(c, block * block, f"block_size={block}: {block * block}", ctx)
+    out = [n, depth, mul_dim(h, block), mul_dim(w, block)]
     return TensorType(change_layout(out, "NCHW", attrs.layout, ctx), data.dtype)
 
 
@@ -275,7 +279,8 @@ def space_to_depth(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
     """
     data, block = tensor(types, 0, ctx), attrs.block_size
     n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
-    out = [n, mul_dim(c, block * block), div_dim(h, block), div_dim(w, block)]
+    sides = [divided(d, block, f"block_size={block}", ctx) for d in (h, w)]
+    out = [n, mul_dim(c, block * block), *sides]
     return TensorType(change_layout(out, "NCHW", attrs.layout, ctx), data.dtype)
 
 
@@ -297,7 +302,7 @@ def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
     shape = list(data.shape)
     for i, (block, (before, after)) in enumerate(zip(attrs.block_shape, pairs), 1):
         shape[0] = mul_dim(shape[0], block)
-        shape[i] = div_dim(add_dim(shape[i], before + after), block)
+        shape[i] = divided(add_dim(shape[i], before + after), block, f"block_shape={list(attrs.block_shape)}: {block}", ctx)
     return TensorType(shape, data.dtype)
 
 
@@ -309,7 +314,8 @@ def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
     pairs = pad_pairs("crops", attrs.crops, block_axes(data, attrs, ctx), ctx)
     shape = list(data.shape)
     total = product(attrs.block_shape)
-    shape[0] = div_dim(shape[0], total if isinstance(total, int) else 1)
+    if isinstance(total, int):
+        shape[0] = divided(shape[0], total, f"block_shape={list(attrs.block_shape)}: {total}", ctx)
     for i, (block, (before, after)) in enumerate(zip(attrs.block_shape, pairs), 1):
         shape[i] = add_dim(mul_dim(shape[i], block), -before - after)
     return TensorType(shape, data.dtype)

@@ -227,6 +227,10 @@ def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     the result has output_shape and the values' element type.
     """
     check_sparse(types, ctx)
+    indices, rank = tensor(types, 0, ctx), len(attrs.output_shape)
+    wanted = indices.shape[1] if len(indices.shape) == 2 else 1
+    if isinstance(wanted, int) and wanted != rank:
+        ctx.fail(f"output_shape={list(attrs.output_shape)} must have {wanted} numbers, as an index has", 0)
     return TensorType(attrs.output_shape, tensor(types, 1, ctx).dtype)
 
 

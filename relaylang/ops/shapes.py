@@ -42,6 +42,13 @@ def div_dim(dim: Dim, divisor: int) -> Dim:
     return dim // divisor if isinstance(dim, int) else ANY
 
 
+def divided(dim: Dim, divisor: int, what: str, ctx: RelationContext, arg: int = 0) -> Dim:
+    """An extent divided; an error where there is a rest. `what` names the divisor (`block_size=2`)."""
+    if isinstance(dim, int) and dim % divisor:
+        ctx.fail(f"{what} does not divide the extent {dim}", arg)
+    return div_dim(dim, divisor)
+
+
 def product(shape: Sequence[Dim]) -> Dim:
     """The number of elements, `ANY` where an extent is unknown."""
     total = 1

@@ -134,6 +134,8 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
             ctx.fail(f"the attribute axis must be given for `{data!r}`, which has unknown extents")
         return TensorType([d for d in data.shape if d != 1], data.dtype)
     away = {norm_axis(a, len(data.shape), ctx) for a in attrs.axis}
+    if len(away) != len(attrs.axis):
+        ctx.fail(f"axis={list(attrs.axis)} names a dimension twice")
     for a in sorted(away):
         if not same_dim(data.shape[a], 1):
             ctx.fail(f"axis {a} of `{data!r}` has the extent {data.shape[a]}; only 1 can be squeezed away", 0)
@@ -183,7 +185,8 @@ def reverse_sequence(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
     need_rank(lengths, 1, 1, ctx)
     need_int(lengths, 1, ctx)
     batch = norm_axis(attrs.batch_axis, len(data.shape), ctx, "batch_axis")
-    norm_axis(attrs.seq_axis, len(data.shape), ctx, "seq_axis")
+    if norm_axis(attrs.seq_axis, len(data.shape), ctx, "seq_axis") == batch:
+        ctx.fail(f"seq_axis={attrs.seq_axis} is the batch_axis, too")
     if not same_dim(lengths.shape[0], data.shape[batch]):
         ctx.fail(f"has {lengths.shape[0]} lengths, but the data `{data!r}` has {data.shape[batch]} sequences", 1)
     return data

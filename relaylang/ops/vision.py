@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.record import FloatImm, Floats, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import div_dim, mul_dim, need_rank, product, same_dim
+from relaylang.ops.shapes import div_dim, divided, mul_dim, need_rank, product, same_dim
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -104,6 +104,8 @@ def ranked(types: Sequence[Type], arg: int, rank: int, ctx: RelationContext) -> 
 def multibox_prior(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data (n, c, h, w); the result is (1, h * w * (number of sizes + ratios - 1), 4) of its element type."""
     data = ranked(types, 0, 4, ctx)
+    if not attrs.sizes or not attrs.ratios:
+        ctx.fail(f"{'ratios' if attrs.sizes else 'sizes'}=[] must have a number")
     each = len(attrs.sizes) + len(attrs.ratios) - 1
     return TensorType((1, mul_dim(product(data.shape[2:]), each), 4), data.dtype)
 
@@ -125,11 +127,21 @@ def multibox_transform_loc(types: Sequence[Type], attrs: AnyValue, ctx: Relation
     return TupleType((TensorType((batch, anchors, 6), probability.dtype), TensorType((batch,), "int32")))
 
 
+def columns(data: TensorType, attrs: AnyValue, ctx: RelationContext) -> None:
+    """score_index and id_index are columns of the boxes; id_index is -1 where there are no classes."""
+    count = data.shape[2]
+    for name, least in (("score_index", 0), ("id_index", -1)):
+        at = getattr(attrs, name)
+        if at < least or (isinstance(count, int) and at >= count):
+            ctx.fail(f"{name}={at} is not a column of `{data!r}`")
+
+
 def get_valid_counts(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data (n, anchors, k), score_threshold a scalar; the result is a tuple (counts (n,) of int32, data of its
     type, indices (n, anchors) of int32).
     """
     data = ranked(types, 0, 3, ctx)
+    columns(data, attrs, ctx)
     counts, indices = TensorType(data.shape[:1], "int32"), TensorType(data.shape[:2], "int32")
     return TupleType((counts, data, indices))
 
@@ -139,6 +151,7 @@ def non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationCon
     the result has the data's type, or is a tuple ((n, anchors), (n, 1)) of int32 where return_indices.
     """
     data = ranked(types, 0, 3, ctx)
+    columns(data, attrs, ctx)
     ranked(types, 1, 1, ctx)
     if not attrs.return_indices:
         return data
@@ -165,7 +178,9 @@ def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: Rel
     boxes (n, m, 4), classes (n, m) and scores (n, m) of float32, counts (n,) of int32.
     """
     boxes = ranked(types, 0, 3, ctx)
-    ranked(types, 1, 3, ctx)
+    classes = ranked(types, 1, 3, ctx).shape[2]
+    if isinstance(classes, int) and attrs.num_classes > classes:
+        ctx.fail(f"num_classes={attrs.num_classes} is more than the {classes} scores of a box", 1)
     if attrs.max_detections < 0:
         ctx.fail(f"max_detections={attrs.max_detections} must not be negative")
     rows = (boxes.shape[0], attrs.max_detections)
@@ -195,6 +210,11 @@ def proposal(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
     ranked(types, 1, 4, ctx)
     if not same_dim(info.shape[1], 3):
         ctx.fail(f"must have the shape (batch, 3), not `{info!r}`", 2)
+    anchors = len(attrs.scales) * len(attrs.ratios)
+    if isinstance(probability.shape[1], int) and probability.shape[1] != 2 * anchors:
+        ctx.fail(f"scales={list(attrs.scales)} and the ratios make {anchors} anchors, which want {2 * anchors} channels", 0)
+    if any(not ratio > 0 for ratio in attrs.ratios):
+        ctx.fail(f"ratios={list(attrs.ratios)} must be positive")
     return TensorType((mul_dim(probability.shape[0], attrs.rpn_post_nms_top_n), 5), probability.dtype)
 
 
@@ -204,6 +224,7 @@ def yolo_reorg(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     if attrs.stride == 0:
         ctx.fail("stride=0 must be positive")
     batch, channels, height, width = data.shape
+    divided(channels, attrs.stride**2, f"stride={attrs.stride}: {attrs.stride**2}", ctx)
     channels = mul_dim(channels, attrs.stride**2)
     return TensorType((batch, channels, div_dim(height, attrs.stride), div_dim(width, attrs.stride)), data.dtype)
 

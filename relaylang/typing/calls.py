@@ -462,7 +462,9 @@ def unsound(ty: TensorType) -> str | None:
     for axis, dim in enumerate(ty.shape):
         if isinstance(dim, int) and not 0 <= dim < LIMIT:
             return f"dimension {axis} is {dim}, which {'is negative' if dim < 0 else 'does not fit 64 bits'}"
-    if ty.dtype and _DTYPE.fullmatch(ty.dtype) is None:
+    if not ty.dtype:
+        return "it has no element type"
+    if _DTYPE.fullmatch(ty.dtype) is None:
         return f"`{ty.dtype}` is not an element type"
     return None
 

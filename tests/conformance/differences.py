@@ -39,13 +39,17 @@ def _said(words: str) -> Callable[[str, str, dict[str, Any]], bool]:
 
 
 #: Our checker refuses attributes that no kernel can compute with; it says this of them.
-_OF_NO_USE = re.compile(r'must be ("|positive|a number of)|must not be negative|is more than|is out of range|must have \d numbers')
+_OF_NO_USE = re.compile(
+    r'must be ("|positive|a number of)|must not be negative|is more than|is out of range|must have \d+ numbers'
+    r"|does not divide|is the batch_axis|anchors, which want|is not a column"
+)
 NO_KERNEL = "TVM's relation does not look at the attribute; no kernel computes with this value"
 
 RULES: tuple[Rule, ...] = (
     (".*", _negative, "TVM lets extents go below zero; a window or a size that makes them so is refused here"),
     (".*", _void, "TVM makes a tensor type without an element type where dtype is not given"),
     (".*", _tuple, "TVM does not look whether the argument is a tensor; nothing can compute it of a tuple"),
+    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     (".*", _long, "TVM reads the first numbers of an attribute and does not look whether there are more"),
     (".*", _said("names a dimension twice"), "TVM takes two dimensions away where one is named twice, or dies of it"),
     ("broadcast_to|collapse_sum_to", _said("does not broadcast"),
@@ -68,7 +72,6 @@ RULES: tuple[Rule, ...] = (
     ("cumsum|cumprod", _said("exclusive must be True or False"), "TVM takes None for a truth value"),
     ("nn.contrib_dense_pack", _said("units must be a whole number"), "TVM takes 1.5 units and does not use them"),
     ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
-    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
 )  # fmt: skip
 
