@@ -67,10 +67,11 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     ),
     **dict.fromkeys(
         ("padding", "paddings", "crops", "output_padding", "kernel_size", "num_samples", "max_displacement", "units",
-         "channels", "max_detections", "target_shape", "crop_size", "batch_dims", "reps", "repeats"),
+         "channels", "max_detections", "target_shape", "crop_size", "batch_dims"),
         _COUNT,
     ),
     "num_newaxis": (0, MOST_DIMENSIONS),
+    **dict.fromkeys(("reps", "repeats"), (0, 1 << 62)),
     **dict.fromkeys(("activation_bits", "weight_bits", "data_bits", "bits"), (1, 32)),
 }  # fmt: skip
 #: Operators for which an attribute of that name has other bounds, or none.
