@@ -69,6 +69,8 @@ PRESET: dict[str, dict[str, Any]] = {
     "nn.space_to_depth": {"mode": ""},
     "dyn.reshape": {"newshape": ()},
     "dyn.tile": {"reps": ()},
+    "dyn.squeeze": {"axis": ()},
+    "dyn.one_hot": {"depth": 0},
 }
 
 #: The element type of a number that is given for an argument (None: that of the number).
@@ -121,6 +123,9 @@ DYNAMIC: dict[str, tuple[str, ...]] = {
     "image.resize2d": ("dyn.image.resize2d", "size", "roi"),
     "sparse_to_dense": ("dyn.sparse_to_dense", "output_shape"),
 }
+
+#: Parameters that may be constants besides, where no operator takes them as arguments.
+CONSTANTS = {f"image.resize{n}d": ("size", "roi") for n in (1, 3)}
 
 #: How many results a call has, where TVM hands out a tuple of them.
 RESULTS: dict[str, int | Callable[[Mapping[str, Any]], int]] = {
@@ -230,12 +235,19 @@ def spatial(path: str, op: Op, values: dict[str, Any]) -> None:
         values["padding"] = pads * 2 if len(pads) == count else pads
 
 
+def plain(path: str, op: Op, name: str, value: Any) -> Any:
+    """What a parameter's value is to an attribute: a constant is its data, numpy's number Python's."""
+    field = op.schema.get(RENAMED.get(path, {}).get(name, name))
+    if field is None or name in OPERANDS.get(path, ()) or name in BOTH.get(path, ()):
+        return value
+    if isinstance(value, Constant) and name in (*DYNAMIC.get(path, ()), *CONSTANTS.get(path, ())):
+        value = value.data.item() if value.data.size == 1 and field.kind in ("int", "float", "bool") else value.data.tolist()
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     """The call that a function of this path makes for its parameters' values."""
-    values = dict(given)
-    for name, value in values.items():
-        if isinstance(value, Constant) and path in DYNAMIC and name in DYNAMIC[path]:
-            values[name] = value.data.tolist()
+    values = {name: plain(path, op, name, value) for name, value in given.items()}
     if path in DYNAMIC and any(isinstance(values[name], Expr) for name in DYNAMIC[path][1:]):
         op = OPS[DYNAMIC[path][0]]
         moved = DYNAMIC[path][1:]
@@ -255,7 +267,8 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
             value = args[-1].data.tolist() if isinstance(args[-1], Constant) else None
         if target in op.schema and name not in free:
             field = op.schema[target]
-            if value is not None or field.optional or field.kind == "AnyAttr":
+            known = signatures()[path].parameters.get(name)
+            if value is not None or field.optional or known is None or known.default is not None:
                 attrs[target] = value
         else:
             args.append(operand(value, NUMBERS.get((path, name))))

@@ -222,7 +222,7 @@ def simulated(name: str, dtype: str) -> Callable[..., Any]:
         assert op.attrs is not None
         values: dict[str, Any] = {"axis": axis}
         if "out_dtype" in op.schema:
-            values["out_dtype"] = "float32"
+            values["out_dtype"] = ""
         return Call(op, [operand(data), operand(code), scale, zero], make_attrs(op.attrs, values))
 
     return build

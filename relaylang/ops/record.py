@@ -133,13 +133,15 @@ def _fits(kind: str, value: AnyValue) -> AnyValue:
     elif kind == "str":
         if isinstance(value, str):
             return value
+    elif isinstance(value, np.ndarray) and kind in ("Ints", "NestedInts", "Floats"):
+        return _fits(kind, tuple(value))
     elif kind == "Ints":
         if isinstance(value, (list, tuple)):
             return tuple([v if v is ANY or isinstance(v, TypeVar) else _whole(v) for v in value])
         return (_whole(value),)
     elif kind == "NestedInts":
         if isinstance(value, (list, tuple)):
-            return tuple([_fits("Ints", v) if isinstance(v, (list, tuple)) else _fits("int", v) for v in value])
+            return tuple([_fits("Ints", v) if isinstance(v, (list, tuple, np.ndarray)) else _fits("int", v) for v in value])
     elif kind == "Floats":
         if isinstance(value, (list, tuple)):
             return tuple([_fits("float", v) for v in value])

@@ -1,6 +1,7 @@
-"""Calls of builder functions, as Python that means the same with TVM's `relay` and ours. No imports: both read it."""
+"""Calls of builder functions, as Python that means the same with TVM's `relay` and ours. No imports but numpy: both read it."""
 
 VARIABLES = """
+import numpy as np
 x = relay.var("x", shape=(1, 4, 8, 8))
 n = relay.var("n", shape=(1, 8, 8, 4))
 w = relay.var("w", shape=(6, 4, 3, 3))
@@ -157,4 +158,25 @@ relay.qnn.op.concatenate((q, q), (c, c), (i, i), relay.const(1.0), relay.const(0
 relay.qnn.op.tanh(q, *[relay.const(0.5), relay.const(0)] * 2)
 relay.qnn.op.batch_matmul(q, q, relay.const(0), relay.const(0), relay.const(0.5), relay.const(0.5))
 relay.annotation.stop_fusion(a)
+relay.collapse_sum_to(m, (1, 4))
+relay.collapse_sum_to(m, [4])
+relay.collapse_sum_to(m, s)
+relay.vision.get_valid_counts(a, 0.5).astuple()
+relay.vision.get_valid_counts(a, relay.sum(c), 1, 2).astuple()
+relay.reshape(a, np.array([0, -1], "int32"))
+relay.transpose(a, np.array([2, 0, 1], "int32"))
+relay.squeeze(x, axis=s)
+relay.one_hot(i, relay.const(1.0), relay.const(0.0), relay.const([4]), -1, "float32")
+relay.one_hot(i, relay.const(1.0), relay.const(0.0), relay.sum(i), -1, "float32")
+relay.topk(a, k=relay.const([2]), ret_type="values")
+relay.topk(a, k=np.int64(2), ret_type="values")
+relay.nn.upsampling(x, relay.const([2]), 2)
+relay.image.resize1d(a, relay.const([9]))
+relay.nn.dense(m, m, units=np.int64(3))
+relay.repeat(a, np.int64(2), np.int32(1))
+relay.strided_set(m, m, (0, 0), [3, 4])
+relay.strided_set(m, m, i, i, i)
+relay.image.dilation2d(x, r, strides=[1, 1, 1, 1], padding=[0, 0])
+relay.qnn.op.simulated_quantize(a, relay.const(0.5), relay.const(1), out_dtype="uint8")
+relay.qnn.op.simulated_dequantize(a, relay.const([0.5, 0.25]), relay.const([1, 2]), axis=0, in_dtype="int32")
 """.strip().split("\n")

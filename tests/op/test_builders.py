@@ -133,3 +133,12 @@ def test_numbers_beside_expressions() -> None:
 def test_importing_loads_none_of_it() -> None:
     code = "import relaylang, sys; sys.exit(any(m.startswith('relaylang.op') for m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_nothing_is_no_value() -> None:
+    a = relay.var("a", shape=(2, 3))
+    for wrong in (lambda: relay.reverse(a, None), lambda: relay.one_hot(a, a, a, None, -1, "int8"), lambda: relay.tile(a, None)):
+        with pytest.raises(ValueError, match="not None"):
+            wrong()
+    with pytest.raises(ValueError, match="axis must be a whole number"):
+        relay.nn.softmax(a, axis=relay.const(1))
