@@ -107,13 +107,28 @@ class RelayError(Exception):
 
 @dataclass
 class Diagnostics:
-    """A collector. `limit` errors are kept; what comes behind them is counted only."""
+    """A collector. `limit` errors are kept; what comes behind them is counted only.
+
+    What is said again at the same place is left out, and so is an error in types where an earlier one says that a name or
+    a value there could not be read: the one is the cause of the other.
+    """
 
     limit: int = 20
     items: list[Diagnostic] = field(default_factory=list)
     errors: int = 0
+    _told: set[tuple[str, str, str, int, int]] = field(default_factory=set, repr=False)
+    _unread: set[tuple[str, int, int]] = field(default_factory=set, repr=False)
 
     def add(self, diagnostic: Diagnostic) -> None:
+        span = diagnostic.span
+        if span is not None:
+            place = span.source.name, span.start, span.end
+            key = (diagnostic.code, diagnostic.title, *place)
+            if key in self._told or (diagnostic.code[:3] == "R03" and place in self._unread):
+                return
+            self._told.add(key)
+            if diagnostic.code[:3] in ("R01", "R02") and diagnostic.severity == "error":
+                self._unread.add(place)
         if diagnostic.severity == "error":
             self.errors += 1
             if self.errors > self.limit:

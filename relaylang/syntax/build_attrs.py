@@ -116,14 +116,12 @@ class AttrActions(TypeActions):
                 return _WRONG
         if word in self.type_vars:
             return self.type_vars[word]
-        self.report(
-            error(
-                "R0109",
-                f"`{shown(word)}` is not an attribute's value",
-                self.within(at, start, end),
-                fix=Fix(self.within(at, start, end), f'"{word}"', f'a string stands in quotes: `"{shown(word)}"`'),
-            )
-        )
+        place, meant = self.within(at, start, end), word.capitalize()
+        if meant in _WORDS:
+            fix = Fix(place, meant, f"write `{meant}`")
+        else:
+            fix = Fix(place, f'"{word}"', f'a string stands in quotes: `"{shown(word)}"`')
+        self.report(error("R0109", f"`{shown(word)}` is not an attribute's value", place, fix=fix))
         return _WRONG
 
     def on_attrs_coarse(self, v: str, first: int, last: int) -> list[AnyValue]:

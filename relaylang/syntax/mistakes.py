@@ -38,13 +38,15 @@ _OPERATORS = {
     "|": "bitwise_or(a, b)", "^": "bitwise_xor(a, b)", "~": "bitwise_not(a)", "**": "power(a, b)", "<<": "left_shift(a, b)",
     ">>": "right_shift(a, b)", "%": "floor_mod(a, b)", "?": "if (c) { a } else { b }",
 }  # fmt: skip
+#: Kinds of tokens that end an operand.
+_OPERAND_ENDS = ("LOCAL", "RPAR", "RSQ", "NUMBER", "PROJ", "META", "GRAPHBIND")
 _OTHERS = (
     (re.compile(r"^\s*(?:from|import)\s+tvm|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
      "this is TVMScript (Python), not Relay text",
      "Relax and TensorIR have no Relay text; `mod.astext()` of TVM up to 0.19 prints a Relay module"),
     (re.compile(r"^\s*(?:module\s*(?:attributes\b|\{|@)|func\.func\b)|\btensor<[0-9?x]*x?[a-z]+[0-9]+>", re.M),
      "this is MLIR, not Relay text", "relaylang reads what `mod.astext()` of TVM prints"),
-    (re.compile(r"^\s*(?:def \w+\(.*:\s*$|import \w+\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
+    (re.compile(r"^\s*(?:def @?\w+\(.*\)[^(){]*:\s*$|import \w+\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
      "this is Python, not Relay text", "a Relay function is `def @main(%x: Tensor[(1, 3), float32]) { ... }`"),
     (re.compile(r'\A\s*\{\s*"'),
      "this is JSON, not Relay text", "TVM's `save_json` writes such files; `mod.astext()` prints the text"),
@@ -104,6 +106,15 @@ def _other_language(h: _Here) -> Answer:
             span = Span(h.r.source.plain, start, max(start + 1, end))
             return error("R0111", title, span, notes=[note]), None
     return None
+
+
+def _matmul(h: _Here) -> Answer:
+    """`%x @ %y`, as Python writes it."""
+    if h.t != "@" or h.pk not in _OPERAND_ENDS or h.nk not in ("LOCAL", "LPAR", "NAME", "NAMEP", "GRAPHBIND", "META"):
+        return None
+    repair = Repair(h.after, ("STAR",)) if h.can("STAR") else Repair(h.after)
+    notes = ["a weight that is stored with its output channels first goes to `nn.dense(a, weight)`"]
+    return error("R0113", "Relay has no operator `@`", h.place(), "write `nn.matmul(a, b)`", notes=notes), repair
 
 
 def _string_over_lines(h: _Here) -> Answer:
@@ -564,6 +575,7 @@ def _brackets_of_lists(h: _Here) -> Answer:
 
 
 _RULES = (
+    _matmul,
     _other_language, _string_over_lines, _tensor, _no_token, _header, _operator, _definition, _arrows, _no_percent, _blocks,
     _misspelt_head, _branches, _words_of_others, _index, _brackets_of_lists, _argument_behind_attributes,
 )  # fmt: skip

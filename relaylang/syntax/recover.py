@@ -56,6 +56,7 @@ class Recovery:
         self.found: list[Diagnostic] = []
         self.count = 0
         self.first: int | None = None
+        self.told: set[tuple[str, int, int]] = set()
         #: The tokens at which something was wrong; where a definition begins, the token in front of it.
         self.places: list[int] = []
         #: Open brackets: the sign, its token, the height of the stack in front of that.
@@ -158,6 +159,11 @@ class Recovery:
         self.since += 1
 
     def say(self, diagnostic: Diagnostic) -> None:
+        span = diagnostic.span
+        told = (diagnostic.title, span.start, span.end) if span is not None else (diagnostic.title, -1, -1)
+        if told in self.told:
+            return
+        self.told.add(told)
         self.count += 1
         if len(self.found) < _LIMIT:
             self.found.append(diagnostic)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from relaylang.diagnostics import Diagnostic, error
+from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import (
@@ -24,6 +24,7 @@ from relaylang.ops.domains import MOST_DIMENSIONS, problem_of
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.source import Span
+from relaylang.typing.repairs import literal_of_type, surplus_arguments
 from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
 from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim, parts
 
@@ -119,9 +120,10 @@ class Calls(Solver):
         label: str = "",
         also: Iterable[tuple[Span | None, str]] = (),
         notes: Iterable[str] = (),
+        fix: Fix | None = None,
     ) -> None:
         places = [(plain(place), text) for place, text in also if place is not None]
-        self.diagnostics.append(error(code, title, plain(span), label, also=places, notes=notes))
+        self.diagnostics.append(error(code, title, plain(span), label, also=places, notes=notes, fix=fix))
 
     def mismatch(
         self,
@@ -201,7 +203,7 @@ class Calls(Solver):
             names = ", ".join(op.args) or "none"
             self.say(
                 "R0303", f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
-                node.span, notes=(f"its arguments are: {names}",),
+                node.span, notes=(f"its arguments are: {names}",), fix=surplus_arguments(node, op),
             )  # fmt: skip
             return POISON
         if op.attrs is not None and node.attrs is None and any(f.required for f in op.schema.values()):
@@ -355,7 +357,7 @@ class Calls(Solver):
         ]
         self.say(
             "R0301", f"{name_of(op)}: {what}",
-            argument_span(node, arg), also=also, notes=problem.notes,
+            argument_span(node, arg), also=also, notes=problem.notes, fix=literal_of_type(node, self.context.types),
         )  # fmt: skip
 
     def report_stuck(self) -> None:

@@ -1,0 +1,86 @@
+"""Repairs of calls that operators do not accept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from relaylang.diagnostics import Fix
+from relaylang.ir.expr import Call, Constant, Expr, Tuple
+from relaylang.ir.types import TensorType, Type
+from relaylang.ops.record import Op
+from relaylang.source import Span
+from relaylang.typing.report import argument_span
+
+#: Operators whose one argument is a tuple of tensors.
+_OF_TUPLES = ("concatenate", "stack", "einsum", "meshgrid")
+_NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?:f|f16|f32|f64|bf16|[iu](?:8|16|32|64))?")
+
+
+def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:
+    """`%x * 2` of floats is `%x * 2f`: the number in the element type of the other argument."""
+    if len(call.args) != 2 or len(types) != 2:
+        return None
+    for number, other in ((1, 0), (0, 1)):
+        node, wanted, have = call.args[number], types[other], types[number]
+        if not isinstance(node, Constant) or isinstance(call.args[other], Constant) or node.data.ndim:
+            continue
+        if not isinstance(wanted, TensorType) or not isinstance(have, TensorType) or wanted.dtype == have.dtype:
+            return None
+        written = _NUMBER.fullmatch(node.span.text) if node.span is not None else None
+        text = written and _literal(written[1], wanted.dtype)
+        if text and node.span is not None:
+            return Fix(_plain(node.span), text, f"write `{text}`")
+    return None
+
+
+def _literal(digits: str, dtype: str) -> str | None:
+    """A number of an element type, or None where it has no such value."""
+    if dtype.startswith(("float", "bfloat")):
+        return digits + ("f" if dtype == "float32" else dtype.replace("float", "f"))
+    if not digits.lstrip("-").isdigit() or not dtype.startswith(("int", "uint")):
+        return None
+    bits = int(dtype.lstrip("uint"))
+    low, high = (0, 1 << bits) if dtype[0] == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+    if len(digits) > 20 or not low <= int(digits) < high:
+        return None
+    return digits + ("" if dtype == "int32" else dtype.replace("int", "" if dtype[0] == "u" else "i"))
+
+
+def surplus_arguments(call: Call, op: Op) -> Fix | None:
+    """`concatenate(%x, %y)` takes a tuple; `nn.softmax(%x, 1)` means the attribute `axis=1`."""
+    count = len(op.args)
+    spans = [argument_span(call, i) for i in range(len(call.args))]
+    if len(call.args) <= count or any(s is None or s == call.span for s in spans):
+        return None
+    first, last = spans[0], spans[-1]
+    assert first is not None and last is not None
+    if op.name in _OF_TUPLES and count == 1:
+        whole = Span(getattr(first.source, "plain", first.source), first.start, last.end)
+        return Fix(whole, f"({whole.text})", "put the tensors into a tuple")
+    values = [attribute_text(node) for node in call.args[count:]]
+    given = set(re.findall(r"(\w+)\s*=(?!=)", call.span.source.text[last.end : call.span.end])) if call.span else set()
+    names = [f.name for f in op.schema.values() if f.name not in given]
+    if None in values or len(values) > len(names):
+        return None
+    begin = spans[count]
+    assert begin is not None
+    text = ", ".join(f"{name}={value}" for name, value in zip(names, values))
+    whole = Span(getattr(begin.source, "plain", begin.source), begin.start, last.end)
+    return Fix(whole, text, f"write `{text}`")
+
+
+def attribute_text(node: Expr) -> str | None:
+    """A number or a tuple of numbers as an attribute is written."""
+    if isinstance(node, Tuple):
+        parts = [attribute_text(field) for field in node.fields]
+        return None if None in parts else f"[{', '.join(p for p in parts if p is not None)}]"
+    if not isinstance(node, Constant) or node.span is None or node.data.ndim:
+        return None
+    text = node.span.text
+    return text if _NUMBER.fullmatch(text) or text in ("True", "False") else None
+
+
+def _plain(span: Span) -> Span:
+    """The span by offsets, where its source counts tokens."""
+    return Span(getattr(span.source, "plain", span.source), span.start, span.end)

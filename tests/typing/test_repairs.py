@@ -1,0 +1,64 @@
+"""What a type error suggests makes the program right."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.ir import IRModule
+from relaylang.syntax import parse
+from relaylang.typing import infer
+from relaylang.typing.rest import check_rest
+
+HEAD = "def @main(%x: Tensor[(2, 3), float32], %h: Tensor[(2, 3), float16], %n: Tensor[(2, 3), int64]) "
+
+
+def errors(text: str) -> list[Diagnostic]:
+    try:
+        module = parse(text).module
+    except RelayError as wrong:
+        said = wrong.diagnostics
+        return said + (check_rest(wrong.partial, said) if isinstance(wrong.partial, IRModule) else [])
+    assert isinstance(module, IRModule)
+    return [d for d in infer(module) if d.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "repaired"),
+    [
+        ("%x * 2", "%x * 2f"),
+        ("2 * %x", "2f * %x"),
+        ("%x + -2", "%x + -2f"),
+        ("maximum(%h, 1f)", "maximum(%h, 1f16)"),
+        ("%n + 1", "%n + 1i64"),
+        ("concatenate(%x, %x)", "concatenate((%x, %x))"),
+        ("concatenate(%x, nn.relu(%x), axis=1)", "concatenate((%x, nn.relu(%x)), axis=1)"),
+        ("stack(%x, %x, axis=0)", "stack((%x, %x), axis=0)"),
+        ("nn.softmax(%x, 1)", "nn.softmax(%x, axis=1)"),
+        ("sum(%x, (0, 1), True)", "sum(%x, axis=[0, 1], keepdims=True)"),
+        ("sum(%x, keepdims=true)", "sum(%x, keepdims=True)"),
+    ],
+)
+def test_the_repair(body: str, repaired: str) -> None:
+    text = f"{HEAD}{{ {body} }}"
+    (said,) = errors(text)
+    assert said.fix is not None
+    made = said.fix.apply(text)
+    assert made == f"{HEAD}{{ {repaired} }}"
+    assert errors(made) == []
+
+
+@pytest.mark.parametrize("body", ["%n + 1.5f", "%x + %n", "add(%x, 1, 2)", "nn.relu(%x, %x)", "less(1, 2f)"])
+def test_where_nothing_can_be_suggested(body: str) -> None:
+    (said,) = errors(f"{HEAD}{{ {body} }}")
+    assert said.fix is None
+
+
+def test_an_unknown_type_is_told_once() -> None:
+    found = errors("def @main(%x: Foo, %y: Foo) -> Foo { %x }\ndef @f(%x: Foo[int32]) { @main(%x, %x) }")
+    assert [(d.code, d.title) for d in found] == [("R0207", "unknown type `Foo`")]
+
+
+@pytest.mark.parametrize("text", ["def @f() {\n  let %y: Tensor\n  %y\n}", "def @f() { let %y: Tensor", "let %y: Tensor;;; %y"])
+def test_an_unfinished_type_is_told_once(text: str) -> None:
+    assert [d.code for d in errors(text)].count("R0107") == 1
