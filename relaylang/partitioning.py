@@ -28,6 +28,10 @@ from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import MAC_COUNTS
+from relaylang.passes.fake_quantization_own import (
+    register_fake_quantization_to_integer,
+    register_optional_fake_quantization_to_integer,
+)
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import describe, progress
@@ -62,7 +66,8 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
     `target.<name>`: whether an accelerator takes a call as it is: a function of the call that gives True, or a sentence
     that says why not. `FTVMLegalize` and maps of your own that end so; `FTVMAlterOpLayout`, `FTVMConvertOpLayout`,
-    `FInferCorrectLayout`: as the functions `relaylang.transform.register_...`. Of several, the last registered counts.
+    `FInferCorrectLayout`, `FTVMFakeQuantizationToInteger`: as the functions `relaylang.transform.register_...`.
+    Of several, the last registered counts.
     Raises `RelayError` for an operator or a key that is not known.
     """
     if find(op_name) is None:
@@ -92,6 +97,8 @@ _REGISTERS: dict[str, Callable[..., Any]] = {
     "FTVMAlterOpLayout": register_alter_op_layout,
     "FTVMConvertOpLayout": register_convert_op_layout,
     "FInferCorrectLayout": register_infer_correct_layout,
+    "FTVMFakeQuantizationToInteger": register_fake_quantization_to_integer,
+    "FTVMOptionalFakeQuantizationToInteger": register_optional_fake_quantization_to_integer,
 }
 
 

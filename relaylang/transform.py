@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.convert_layout import convert_layout
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
-from relaylang.passes.defunctionalization import defunctionalize
+from relaylang.passes.defunctionalization import defunctionalize, defunctionalize_function
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
 from relaylang.passes.fake_quantization_own import (
@@ -135,13 +135,19 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
     """Group operators into primitive functions, each one kernel.
 
     Level 0 gives each operator a function of its own; all levels above are one and the same. -1 takes the context's
-    `opt_level`. The context's `relay.FuseOps.max_depth` (256) limits the size of a group.
+    `opt_level`. The context's `relay.FuseOps.max_depth` (256) limits the size of a group; with `relay.FuseOps.link_params`
+    constants stay inside the functions.
     """
 
     def run(mod: IRModule) -> IRModule:
         ctx = PassContext.current()
         level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
-        fused: IRModule = fuse_ops(mod, max_depth=ctx.config.get("relay.FuseOps.max_depth", 256), merge=level > 0)
+        fused: IRModule = fuse_ops(
+            mod,
+            max_depth=ctx.config.get("relay.FuseOps.max_depth", 256),
+            merge=level > 0,
+            link_params=bool(ctx.config.get("relay.FuseOps.link_params", False)),
+        )
         return fused
 
     return BuiltinPass("FuseOps", run, 0)
@@ -246,7 +252,7 @@ def FlattenAtrousConv() -> Pass:
 
 def DynamicToStatic() -> Pass:
     """Operators that take shapes as operands become those that have them as attributes, where they are known."""
-    return BuiltinPass("DynamicToStatic", lambda mod: dynamic_to_static(mod, compute), 2)
+    return BuiltinPass("DynamicToStatic", lambda mod: dynamic_to_static(mod, compute), 2, typed=False)
 
 
 def SplitArgs(max_function_args: int) -> Pass:
@@ -361,7 +367,22 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
     return _first_order(expr, mod) if mode == "first_order" else _higher_order(expr, mod)
 
 
-def Defunctionalization() -> Pass:
+@overload
+def Defunctionalization() -> Pass: ...
+@overload
+def Defunctionalization(func: Function, mod: IRModule) -> Function: ...
+def Defunctionalization(func: Function | None = None, mod: IRModule | None = None) -> Pass | Function:
+    """Functions as values become data, and calling one a function that looks at it.
+
+    With a function and its module, as TVM has it, the function without function values; the types and functions that it
+    needs are added to the module.
+    """
+    if func is None or mod is None:
+        return _defunctionalization()
+    return defunctionalize_function(func, mod)
+
+
+def _defunctionalization() -> Pass:
     """Functions as values become data, and calling one a function that looks at it."""
     return BuiltinPass("Defunctionalization", defunctionalize, 1)
 
@@ -487,7 +508,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "AlterOpLayout": AlterOpLayout,
     "ConvertLayout": ConvertLayout,
     "FirstOrderGradient": FirstOrderGradient,
-    "Defunctionalization": Defunctionalization,
+    "Defunctionalization": _defunctionalization,
     "PartialEvaluate": PartialEvaluate,
     "LazyGradientInit": LazyGradientInit,
     "ToCPS": ToCPS,

@@ -112,8 +112,7 @@ class PassContext:
     def __enter__(self) -> PassContext:
         _stack().append(self)
         try:
-            for instrument in self.instruments:
-                instrument.enter_pass_ctx()
+            self._enter()
         except BaseException:
             _stack().pop()
             raise
@@ -121,16 +120,33 @@ class PassContext:
 
     def __exit__(self, *_: object) -> None:
         _stack().pop()
-        for instrument in self.instruments:
-            instrument.exit_pass_ctx()
+        self._exit()
+
+    def _enter(self) -> None:
+        """Enter each instrument. Where one raises, leave those before it, drop all, and raise what it raised."""
+        for number, instrument in enumerate(self.instruments):
+            try:
+                instrument.enter_pass_ctx()
+            except BaseException:
+                entered, self.instruments = self.instruments[:number], []
+                for before in entered:
+                    before.exit_pass_ctx()
+                raise
+
+    def _exit(self) -> None:
+        """Leave each instrument. Where one raises, drop all and raise it: those behind it are not left, as in TVM."""
+        try:
+            for instrument in self.instruments:
+                instrument.exit_pass_ctx()
+        except BaseException:
+            self.instruments = []
+            raise
 
     def override_instruments(self, instruments: Sequence[PassInstrument] | None) -> None:
         """Other instruments from here on, inside the `with` block."""
-        for instrument in self.instruments:
-            instrument.exit_pass_ctx()
+        self._exit()
         self.instruments = list(instruments or ())
-        for instrument in self.instruments:
-            instrument.enter_pass_ctx()
+        self._enter()
 
     def pass_enabled(self, info: PassInfo) -> bool:
         """Whether a `Sequential` runs a pass in this context."""

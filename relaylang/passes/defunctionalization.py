@@ -9,7 +9,7 @@ at first, so that every type is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -70,7 +70,7 @@ def has_function(ty: Type) -> bool:
 def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
     """Which types stand for the type variables of `formal`."""
     if isinstance(formal, TypeVar):
-        if formal in found:
+        if formal in found and not (isinstance(actual, FuncType) and actual.type_params):
             found[formal] = actual
     elif isinstance(formal, TupleType) and isinstance(actual, TupleType):
         for f, a in zip(formal.fields, actual.fields):
@@ -80,7 +80,7 @@ def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
     elif isinstance(formal, TypeCall) and isinstance(actual, TypeCall):
         for f, a in zip(formal.args, actual.args):
             _match(f, a, found)
-    elif isinstance(formal, FuncType) and isinstance(actual, FuncType):
+    elif isinstance(formal, FuncType) and isinstance(actual, FuncType) and not actual.type_params:
         for f, a in zip((*formal.arg_types, formal.ret_type), (*actual.arg_types, actual.ret_type)):
             _match(f, a, found)
 
@@ -107,6 +107,13 @@ class _Copies:
         check(made)
         return made
 
+    def polymorphic(self, expr: Expr) -> bool:
+        """Whether a function has type parameters that its uses fix."""
+        if isinstance(expr, GlobalVar):
+            known = self.mod.functions.get(expr)
+            return known is not None and bool(known.type_params)
+        return isinstance(expr, Function) and bool(expr.type_params)
+
     def used(self, gv: Expr, ty: Type) -> Expr:
         """The name of a function at the type that a place has it."""
         func = self.mod.functions.get(gv) if isinstance(gv, GlobalVar) else None
@@ -125,17 +132,69 @@ class _Copies:
             self.wanted.append((gv, key[1], self.names[key]))
         return self.names[key]
 
-    def copy(self, func: Function, types: Mapping[TypeVar, Type]) -> Function:
+    def own_nodes(self, func: Function) -> set[int]:
+        """What is not only in functions inside that are polymorphic: those are copied once for each use."""
+        seen: set[int] = {id(func)}
+        stack: list[Expr] = [func]
+        while stack:
+            node = stack.pop()
+            if node is not func and self.polymorphic(node):
+                continue
+            for child in children(node):
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    stack.append(child)
+        return seen
+
+    def at(self, value: Expr, ty: Type, types: Mapping[TypeVar, Type], fresh: Mapping[Var, Var]) -> Expr:
+        """A polymorphic function that is an argument, at the type that the callee takes it at."""
+        if isinstance(value, GlobalVar):
+            return self.used(value, ty)
+        assert isinstance(value, Function) and isinstance(value.checked_type, FuncType)
+        formal = value.checked_type
+        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        _match(FuncType(formal.arg_types, formal.ret_type), ty, found)
+        return self.copy(value, {**types, **found}, fresh)
+
+    def taken_types(self, call: Call, closed: Callable[[Type], Type]) -> tuple[Type, ...]:
+        """The types at which a call's operands are taken."""
+        formal = call.op.checked_type
+        if isinstance(call.op, Constructor) or not isinstance(formal, FuncType):
+            raise _refuse("a polymorphic function is an operand of what takes any type", call)
+        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        actual = FuncType([closed(type_of(a)) for a in call.args], closed(type_of(call)))
+        _match(FuncType(formal.arg_types, formal.ret_type), actual, found)
+        known = {p: t for p, t in found.items() if p is not t}
+        return tuple([
+            closed(map_type(t, lambda v: known.get(v) if isinstance(v, TypeVar) else None)) for t in formal.arg_types
+        ])  # fmt: skip
+
+    def copy(self, func: Function, types: Mapping[TypeVar, Type], outer: Mapping[Var, Var] | None = None) -> Function:
         def closed(ty: Type) -> Type:
             return map_type(ty, lambda t: types.get(t) if isinstance(t, TypeVar) else None)
 
-        fresh = {v: Var(v.name_hint, closed(type_of(v)), v.span) for v in bound_vars(func)}
+        fresh = {**(outer or {}), **{v: Var(v.name_hint, closed(type_of(v)), v.span) for v in bound_vars(func)}}
         done: dict[int, Expr] = {}
+        own = self.own_nodes(func)
         for node in post_order(func):
+            if id(node) not in own or (node is not func and isinstance(node, Function) and node.type_params):
+                done[id(node)] = node
+                continue
             if isinstance(node, Var):
                 done[id(node)] = fresh.get(node, node)
                 continue
-            inner = tuple([done[id(c)] for c in children(node)])
+            operands = [done[id(c)] for c in children(node)]
+            places = [i for i, c in enumerate(children(node)) if self.polymorphic(c)]
+            if places and isinstance(node, Call):
+                taken = self.taken_types(node, closed) if places[0] < len(node.args) else ()
+                for i in places:
+                    if i < len(node.args):
+                        operands[i] = self.at(node.args[i], taken[i], types, fresh)
+                    elif not isinstance(node.op, GlobalVar):
+                        raise _refuse("a polymorphic function stands inside another one", node.op)
+            elif places:
+                raise _refuse("a polymorphic function is a value", node)
+            inner = tuple(operands)
             made: Expr
             if isinstance(node, GlobalVar):
                 made = node
@@ -143,8 +202,6 @@ class _Copies:
                 wanted = FuncType([closed(type_of(a)) for a in node.args], closed(type_of(node)))
                 made = Call(self.used(node.op, wanted), inner[:-1], node.attrs, (), node.span)
             elif isinstance(node, Function):
-                if node.type_params and node is not func:
-                    raise _refuse("a polymorphic function stands inside another one", node)
                 ret = closed(node.checked_type.ret_type) if isinstance(node.checked_type, FuncType) else None
                 made = Function([fresh[p] for p in node.params], inner[0], ret, (), node.attrs, node.span)
             elif isinstance(node, Let):
@@ -301,6 +358,21 @@ def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRMo
     new = {gv: f if is_opaque(f) else first.function(f) for gv, f in known.functions.items()}
     functions, types = first.applies()
     return IRModule({**new, **first.lifted, **functions}, {**known.type_definitions, **types}, mod.attrs)
+
+
+def defunctionalize_function(func: Function, mod: IRModule) -> Function:
+    """A function without function values; the module takes the types and functions that it needs.
+
+    `func` is one of the module's, else it stands for `@main`. Raises `RelayError` as `defunctionalize`.
+    """
+    name = next((gv.name_hint for gv, f in mod.functions.items() if f is func), "main")
+    whole = IRModule(mod.functions, mod.type_definitions, mod.attrs)
+    whole[name] = func
+    check(whole)
+    made = defunctionalize(whole, (name,))
+    result: Function = made[name]
+    mod.update(made)
+    return result
 
 
 def _uses_functions(func: Function) -> bool:

@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, Var, children, post_order, rebuild
+from relaylang.diagnostics import RelayError
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    IRModule,
+    Tuple,
+    Var,
+    children,
+    post_order,
+    rebuild,
+    rewrite,
+)
 from relaylang.ops import OPS, get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.fold_constant import Compute, _fold
@@ -122,11 +136,33 @@ def _static_call(call: Call) -> Call | None:
 
 
 def dynamic_to_static(mod: IRModule, compute: Compute) -> IRModule:
-    """A typed module in which operators of the dyn dialect with known operands are static."""
-    return per_function(mod, lambda f: _convert(f, compute, mod))
+    """A module in which operators of the dyn dialect with known operands are static.
+
+    What has types only when that is done, as TVM takes it, may be without before: branches of different types on a
+    known condition, a shape whose length follows from another. Raises `RelayError` for what has none then either.
+    """
+    decided = per_function(mod, _decided)
+    wrong = [d for d in infer(decided) if d.severity == "error"]
+    made = per_function(decided, lambda f: _convert(f, compute, decided, untyped=bool(wrong)))
+    if wrong and any(d.severity == "error" for d in infer(made)):
+        raise RelayError(wrong)
+    return made
 
 
-def _convert(func: Function, compute: Compute, mod: IRModule) -> Expr:
+def _decided(func: Function) -> Expr:
+    """Known conditions, be they bool or whole numbers, replaced by their branches."""
+    if not any(isinstance(n, If) and isinstance(n.cond, Constant) for n in post_order(func)):
+        return func
+    return rewrite(func, lambda old, new: _branch(new))
+
+
+def _branch(expr: Expr) -> Expr:
+    if isinstance(expr, If) and isinstance(expr.cond, Constant) and expr.cond.data.ndim == 0:
+        return expr.true_branch if bool(expr.cond.data) else expr.false_branch
+    return expr
+
+
+def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> Expr:
     order = list(post_order(func))
     if not any(isinstance(n, Op) and n.name.startswith("dyn.") for n in order):
         return func
@@ -135,12 +171,14 @@ def _convert(func: Function, compute: Compute, mod: IRModule) -> Expr:
     for node in order:
         inner = children(node)
         if not inner or isinstance(node, (Var, Op)):
+            if untyped and node.checked_type is None and isinstance(node, (Var, Constant)):
+                infer(node, fragment=True, module=mod)
             done[id(node)] = node
             continue
         new = rebuild(node, tuple([done[id(c)] for c in inner]))
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in STATIC:
             new = _static_call(new) or new
-        touched = new is not node
+        touched = new is not node or (untyped and isinstance(node, (Call, Tuple)))
         if touched and isinstance(new, (Call, Tuple)) and all(done[id(c)].checked_type is not None or isinstance(c, Op)
                                                              for c in inner):  # fmt: skip
             infer(new, fragment=True, module=mod)

@@ -113,7 +113,7 @@ def fake_quantization_to_integer(
     if unknown:
         raise RelayError(error("R0516", f"{unknown[0]} has no integer form", notes=[f"there are {', '.join(OPTIONAL)}"]))
     rules = {**RULES, **{name: rule for name, rule in OPTIONAL.items() if name in optional_qnn_ops}}
-    rules |= own_rules(fold, list(optional_qnn_ops))
+    rules |= own_rules(fold, list(optional_qnn_ops), hard_fail)
     return per_function(mod, lambda f: _Conversion(f, rules, hard_fail, use_qat).run())
 
 

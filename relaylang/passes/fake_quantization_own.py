@@ -88,8 +88,11 @@ def _type(scale: Any, zero: Any, dtype: str, axis: int) -> TensorAffineType:
     return TensorAffineType(const(scale, "float32"), const(zero, "int32"), dtype, axis)
 
 
-def own_rule(name: str, function: Own, fold: Callable[[Expr], Expr]) -> Rule:
-    """A rule of one's own as the pass calls it; `fold` makes constants of expressions of constants."""
+def own_rule(name: str, function: Own, fold: Callable[[Expr], Expr], hard_fail: bool = True) -> Rule:
+    """A rule of one's own as the pass calls it; `fold` makes constants of expressions of constants.
+
+    Where it raises, the call has no integer form; with `hard_fail` that is an error (R0502).
+    """
 
     def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
         types, args, rest = _TypeMap(), [], list(operands)
@@ -110,11 +113,13 @@ def own_rule(name: str, function: Own, fold: Callable[[Expr], Expr]) -> Rule:
         types.set(made, _type(target.scale, target.zero, target.dtype, -1 if wanted else first.axis))
         try:
             result = function(made, types)
-        except (KeyError, AssertionError):
+        except (KeyError, AssertionError, NotImplementedError):
             return None
         except RelayError:
             raise
         except Exception as problem:
+            if not hard_fail:
+                return None
             raise RelayError(raised_in(f"FTVMFakeQuantizationToInteger of {name}", problem, "the rule")) from problem
         return _checked(name, result, call, fold)
 
@@ -136,7 +141,7 @@ def _checked(name: str, result: Any, call: Call, fold: Callable[[Expr], Expr]) -
     return affine(found[0], scale, zero, str(ty.dtype), int(ty.axis))
 
 
-def own_rules(fold: Callable[[Expr], Expr], optional: list[str]) -> dict[str, Rule]:
+def own_rules(fold: Callable[[Expr], Expr], optional: list[str], hard_fail: bool = True) -> dict[str, Rule]:
     """The registered rules, of the optional ones those that are asked for."""
     asked = {name: f for name, f in OWN_OPTIONAL.items() if name in optional}
-    return {name: own_rule(name, f, fold) for name, f in {**asked, **OWN}.items()}
+    return {name: own_rule(name, f, fold, hard_fail) for name, f in {**asked, **OWN}.items()}

@@ -2,7 +2,8 @@
 
 Calls of operators on constants are computed by the evaluator that the caller gives; fields of known tuples, branches on
 known conditions, lets of constants, shapes and sizes of tensors with known shapes are resolved. Operators with hidden
-state, calls without arguments (`zeros`, whose constant would only be larger) and fused kernels stay as they are.
+state, calls without arguments (`zeros`, whose constant would only be larger), dropout (SimplifyInference takes it away) and
+fused kernels stay as they are. A constant in `on_device` is one; it takes the annotation along to where it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from relaylang.passes.rewriting import per_function, static_shape
 _P = TypeVar("_P", IRModule, Expr)
 #: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.
 Compute = Callable[[Call, list[Any]], Any]
-_KEPT = frozenset({"device_copy", "on_device", "annotation.stop_fusion", "annotation.checkpoint"})
+_KEPT = frozenset({"device_copy", "on_device", "annotation.stop_fusion", "annotation.checkpoint", "nn.dropout"})
 
 
 def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
@@ -47,8 +48,16 @@ def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
     return fold_expr(program, compute, fold_qnn)
 
 
+def _placed(expr: Expr) -> Expr:
+    """What `on_device` says the place of, at whatever depth."""
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "on_device":
+        expr = expr.args[0]
+    return expr
+
+
 def _value(expr: Expr) -> Any:
     """An array, or a tuple of such, that an expression of constants stands for; None for another expression."""
+    expr = _placed(expr)
     if isinstance(expr, Constant):
         return expr.data
     if isinstance(expr, Tuple):
@@ -83,7 +92,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
     for node in order:
         if isinstance(node, Let):
             bound_to.setdefault(id(node.value), []).append(node.variable)
-            if isinstance(node.value, Constant):
+            if isinstance(_placed(node.value), Constant):
                 constants[node.variable] = node.value
         if isinstance(node, Function) and node.attrs.get("Primitive") and node is not expr:
             closed.update([id(n) for n in post_order(node) if not isinstance(n, (Op, Constant))])
@@ -113,7 +122,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
             looser.add(id(node))
         done[id(node)] = folded
         for var in bound_to.get(id(node), ()):
-            if isinstance(folded, Constant):
+            if isinstance(_placed(folded), Constant):
                 constants[var] = folded
                 if id(node) in looser:
                     looser.add(id(folded))
@@ -123,11 +132,24 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
 def _fold(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
     if isinstance(new, Call):
         return _fold_call(old, new, compute, fold_qnn)
-    if isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple):
-        return new.tuple_value.fields[new.index]
-    if isinstance(new, If) and isinstance(new.cond, Constant) and new.cond.data.ndim == 0:
-        return new.true_branch if bool(new.cond.data) else new.false_branch
+    if isinstance(new, TupleGetItem):
+        whole = _placed(new.tuple_value)
+        if isinstance(whole, Tuple):
+            return _placed_alike(whole.fields[new.index], new.tuple_value)
+    if isinstance(new, If):
+        cond = _placed(new.cond)
+        if isinstance(cond, Constant) and cond.data.ndim == 0:
+            return new.true_branch if bool(cond.data) else new.false_branch
     return new
+
+
+def _placed_alike(field: Expr, whole: Expr) -> Expr:
+    """A tuple's field where the tuple is."""
+    if not isinstance(whole, Call) or _placed(field) is not field:
+        return field
+    made = Call(whole.op, [field], whole.attrs, (), whole.span)
+    made.checked_type = field.checked_type
+    return made
 
 
 def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:

@@ -385,7 +385,12 @@ def _typed(new: Expr, old: Expr) -> Expr:
 
 
 def fuse_expr(
-    expr: Expr, *, max_depth: int = 256, pattern_of: PatternOf | None = None, merge: bool = True
+    expr: Expr,
+    *,
+    max_depth: int = 256,
+    pattern_of: PatternOf | None = None,
+    merge: bool = True,
+    link_params: bool = False,
 ) -> Expr:
     """Fuse one typed expression; see `fuse_ops`."""
     graph = _Graph(expr, pattern_of or (lambda op: op.pattern))
@@ -399,7 +404,8 @@ def fuse_expr(
         out: list[Expr] = []
         for arg in args:
             value = new[id(arg)]
-            out.append(value if group_of.get(id(arg)) is mine else group.param(value, arg.checked_type))
+            inside = group_of.get(id(arg)) is mine or (link_params and isinstance(value, Constant))
+            out.append(value if inside else group.param(value, arg.checked_type))
         return out
 
     def close(group: _Group, body: Expr, old: Expr) -> Expr:
@@ -450,17 +456,24 @@ def fuse_expr(
     return new[id(expr)]
 
 
-def fuse_ops(mod: Any, *, max_depth: int = 256, pattern_of: PatternOf | None = None, merge: bool = True) -> Any:
+def fuse_ops(
+    mod: Any,
+    *,
+    max_depth: int = 256,
+    pattern_of: PatternOf | None = None,
+    merge: bool = True,
+    link_params: bool = False,
+) -> Any:
     """Fuse every function of a typed module (also usable on a single expression).
 
     A group holds at most `max_depth` nodes. `pattern_of` may give operators other patterns than their own. Without
-    `merge` each operator becomes a function of its own. The result is typed.
+    `merge` each operator becomes a function of its own. With `link_params` constants stay inside the kernels that use
+    them, else those that are no simple scalars are arguments. The result is typed.
     """
+
+    def fused(expr: Expr) -> Expr:
+        return fuse_expr(expr, max_depth=max_depth, pattern_of=pattern_of, merge=merge, link_params=link_params)
+
     if isinstance(mod, Expr):
-        return fuse_expr(mod, max_depth=max_depth, pattern_of=pattern_of, merge=merge)
-    return mod.with_functions(
-        {
-            gv: f if is_primitive(f) else fuse_expr(f, max_depth=max_depth, pattern_of=pattern_of, merge=merge)
-            for gv, f in mod.functions.items()
-        }
-    )
+        return fused(mod)
+    return mod.with_functions({gv: f if is_primitive(f) else fused(f) for gv, f in mod.functions.items()})

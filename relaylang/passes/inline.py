@@ -16,8 +16,8 @@ _P = TypeVar("_P", IRModule, Expr)
 def inline(mod: IRModule) -> IRModule:
     """A typed module without the functions marked `Inline`, whose calls have their bodies in place.
 
-    Recursive ones, those that nobody calls, and those whose names are used other than in calls, stay. A function of
-    another compiler is put in place as it is and called there.
+    Recursive ones and those that nobody names stay. A function of another compiler is put in place as it is and called
+    there; a name that is used as a value becomes the function.
     """
     recursive = recursive_functions(mod)
     marked = {
@@ -60,8 +60,20 @@ def _callees_first(mod: IRModule, graph: dict[GlobalVar, dict[GlobalVar, int]]) 
 
 
 def _inlined(func: Function, marked: dict[str, GlobalVar], bodies: dict[GlobalVar, Function]) -> Function:
+    order = list(post_order(func))
+    values = {
+        id(child)
+        for node in order
+        for child in (node.args if isinstance(node, Call) else children(node))
+        if isinstance(child, GlobalVar)
+    }
     done: dict[int, Expr] = {}
-    for node in post_order(func):
+    for node in order:
+        if isinstance(node, GlobalVar) and node.name_hint in marked:
+            # A call below takes the body; who else has this for a child uses the name as a value.
+            value = copy_with(bodies[marked[node.name_hint]]) if id(node) in values else node
+            done[id(node)] = retype(value, node)
+            continue
         new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
         if isinstance(node, Call) and isinstance(node.op, GlobalVar) and node.op.name_hint in marked:
             callee = bodies[marked[node.op.name_hint]]

@@ -31,6 +31,10 @@ class PassTimingInstrument(PassInstrument):
     def enter_pass_ctx(self) -> None:
         self.times.clear()
 
+    def exit_pass_ctx(self) -> None:
+        self.times.clear()
+        self._started.clear()
+
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         self._started.append(time.perf_counter())
 
@@ -38,7 +42,9 @@ class PassTimingInstrument(PassInstrument):
         self.times.append((info.name, time.perf_counter() - self._started.pop()))
 
     def render(self) -> str:
-        """A line for each pass, in milliseconds, and the sum."""
+        """A line for each pass, in milliseconds, and the sum; nothing where no pass ran in this context."""
+        if not self.times:
+            return ""
         width = max([len(n) for n, _ in self.times] + [5])
         lines = [f"{name:{width}} {seconds * 1e3:10.3f} ms" for name, seconds in self.times]
         total = sum(s for _, s in self.times)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, did_you_mean, error
-from relaylang.ir import Function, IRModule
+from relaylang.ir import Expr, Function, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.context import PassContext, PassInfo
 from relaylang.source import SourceFile, Span
@@ -95,6 +95,22 @@ def _unchanged(mod: IRModule, before: IRModule) -> bool:
     return all(
         len(a) == len(b) and all(k is m and v is w for (k, v), (m, w) in zip(a.items(), b.items())) for a, b in tables
     )
+
+
+def stage(name: str, work: Callable[[Expr], Expr], expr: Expr) -> Expr:
+    """A step of a backend, as a pass that always runs: the instruments of the context see it."""
+    watching = PassContext.current().instruments
+    if not watching:
+        return work(expr)
+    info = PassInfo(0, name, builtin=True)
+    before = IRModule.from_expr(expr)
+    for instrument in watching:
+        instrument.run_before_pass(before, info)
+    made = work(expr)
+    after = IRModule.from_expr(made)
+    for instrument in watching:
+        instrument.run_after_pass(after, info)
+    return made
 
 
 def _what(value: object) -> str:

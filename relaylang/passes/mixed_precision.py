@@ -117,16 +117,29 @@ class _Mixed:
         self.made: set[Expr] = set()
         done: dict[int, Expr] = {}
         cheap: set[int] = set()
-        for node in post_order(func):
+        order = list(post_order(func))
+        bound: dict[int, list[Var]] = {}  # by the value of the let, which stands before its body in post-order
+        renamed: dict[Var, Var] = {}
+        for node in order:
+            if isinstance(node, Let):
+                bound.setdefault(id(node.value), []).append(node.variable)
+        for node in order:
             inner = [done[id(c)] for c in children(node)]
             if isinstance(node, (Constant, Var)):
                 cheap.add(id(node))
-                done[id(node)] = node
+                done[id(node)] = renamed.get(node, node) if isinstance(node, Var) else node
                 continue
             if isinstance(node, Call) and isinstance(node.op, Op):
                 new = self.call(node, inner, cheap)
             elif isinstance(node, (Tuple, TupleGetItem)):
                 new = rebuild(node, tuple(inner))
+            elif isinstance(node, Let):
+                variable = renamed.get(node.variable, node.variable)
+                if variable is node.variable and inner[0] is node.value and inner[1] is node.body:
+                    new = node
+                else:
+                    new = Let(variable, inner[0], inner[1], node.span)
+                    new.checked_type = inner[1].checked_type
             else:
                 # Control flow, functions and references keep the types that they have.
                 new = rebuild(node, tuple([self.back(i, c) for i, c in zip(inner, children(node))]))
@@ -134,13 +147,22 @@ class _Mixed:
                     new = self.function(func, inner[0])
             if new.checked_type is None and new is not node and not isinstance(new, (Function, Let, If, Match)):
                 infer(new, fragment=True, module=self.mod)
-            elif isinstance(new, (Function, Let, If, Match)) and new is not node and node is not func:
+            elif isinstance(new, (Function, If, Match)) and new is not node and node is not func:
                 new.checked_type = node.checked_type
             done[id(node)] = new
+            for variable in bound.get(id(node), ()):
+                if new.checked_type is not None and new.checked_type != variable.checked_type:
+                    renamed[variable] = self.bound_to(variable, new)
         return done[id(func)]
 
+    def bound_to(self, variable: Var, value: Expr) -> Var:
+        """A let's variable of the type that its value has now."""
+        made = Var(variable.name_hint, None if variable.type_annotation is None else value.checked_type, variable.span)
+        made.checked_type = value.checked_type
+        return made
+
     def function(self, func: Function, body: Expr) -> Expr:
-        if isinstance(func.body, (Let, If, Match)):
+        if isinstance(func.body, (If, Match)):
             body = self.back(body, func.body)
             if body is func.body:
                 return func

@@ -72,10 +72,10 @@ def _holds(expr: Expr, wanted: int) -> bool:
     """Whether a tensor of known extents is this number everywhere."""
     if isinstance(expr, Constant):
         data = expr.data
-        known = data.size > 0 and data.dtype.kind in "fiu" and data.flat[0] == wanted
+        known = data.size > 0 and data.dtype.kind in "fiub" and data.flat[0] == wanted
         return bool(known and np.all(data == wanted))
     value = _filled(expr)
-    return value is not None and value.dtype.kind in "fiu" and bool(value == wanted)
+    return value is not None and value.dtype.kind in "fiub" and bool(value == wanted)
 
 
 def identity(call: Call, ty: TensorType) -> Expr | None:

@@ -122,9 +122,8 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 def _clipped(expr: Expr) -> tuple[float, float]:
-    """Between which whole numbers a clipped tensor of whole numbers lies."""
-    ty = tensor_type(expr)
-    if name_of(expr) != "clip" or not isinstance(expr, Call) or ty is None or not is_whole(ty.dtype):
+    """Between which whole numbers a clipped tensor lies; floats between them are cut to such on a cast to whole numbers."""
+    if name_of(expr) != "clip" or not isinstance(expr, Call):
         return -inf, inf
     low, high = expr.attrs.a_min, expr.attrs.a_max
     return (float(floor(low)), float(ceil(high))) if -inf < low <= high < inf else (-inf, inf)
@@ -135,21 +134,33 @@ def _within(dtype: str, low: float, high: float) -> bool:
     if is_whole(dtype):
         info = np.iinfo(dtype)
         return info.min <= low and high <= info.max
+    if dtype == "bool":
+        return low >= 0 and high <= 1
     most = 2.0 ** _MANTISSA.get(dtype, 0)
     return -most <= low and high <= most
 
 
 def cast(call: Call, ty: TensorType) -> Expr | None:
-    """A cast to the type that is there, and a cast of a cast that loses nothing, be it for what is clipped before."""
+    """A cast to the type that is there, and a cast of a cast that loses nothing, be it for what is clipped before.
+
+    A clipped nan is no number that a cast to whole numbers has to keep.
+    """
     x = call.args[0]
     source = tensor_type(x)
     if source is not None and source.dtype == ty.dtype:
         return x
-    if name_of(x) == "cast" and isinstance(x, Call) and source is not None:
-        first = tensor_type(x.args[0])
-        if first is not None and (_holds(source.dtype, first.dtype) or _within(source.dtype, *_clipped(x.args[0]))):
-            return x.args[0] if first.dtype == ty.dtype else op_call("cast", [x.args[0]], ty, dtype=ty.dtype)
-    return None
+    if name_of(x) != "cast" or not isinstance(x, Call) or source is None:
+        return None
+    inner = x.args[0]
+    first = tensor_type(inner)
+    if first is None:
+        return None
+    alike = is_whole(first.dtype) or (is_whole(source.dtype) and is_whole(ty.dtype))
+    limits = _clipped(inner)
+    fits = alike and _within(source.dtype, *limits) and (is_whole(first.dtype) or _within(ty.dtype, *limits))
+    if not fits and not _holds(source.dtype, first.dtype):
+        return None
+    return inner if first.dtype == ty.dtype else op_call("cast", [inner], ty, dtype=ty.dtype)
 
 
 def clip(call: Call, ty: TensorType) -> Expr | None:

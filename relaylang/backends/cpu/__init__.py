@@ -31,6 +31,7 @@ from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.extensions import lower_extensions
 from relaylang.passes.fuse_ops import fuse_expr
+from relaylang.passes.manager import stage
 from relaylang.passes.simplify_inference import simplify_expr
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
@@ -69,9 +70,9 @@ def describe(function: Function) -> str:
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
     check(mod)
-    graph = legalise(simplify_expr(without_blocks(lower_extensions(flatten(mod, entry)), mod)))
-    assert isinstance(graph, Function)
-    fused = fuse_expr(graph, max_depth=MAX_DEPTH, pattern_of=pattern_of)
+    graph = without_blocks(lower_extensions(flatten(mod, entry)), mod)
+    graph = stage("Legalize", legalise, stage("SimplifyInference", simplify_expr, graph))
+    fused = stage("FuseOps", lambda e: fuse_expr(e, max_depth=MAX_DEPTH, pattern_of=pattern_of), graph)
     assert isinstance(fused, Function)
     return make_program(fused, set(bound), lambda f, numbers: lower_function(f, "KERNEL", isa, numbers), describe)
 
