@@ -167,7 +167,7 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
     if field.kind == "str" and field.name.endswith("dtype"):
         if isinstance(value, str) and not _DTYPE.fullmatch(value):
             raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
-        value = dtype_name(value) if isinstance(value, (str, type)) or hasattr(value, "itemsize") else value
+        value = dtype_name(value) if isinstance(value, (str, type, np.dtype)) else value
     try:
         return _whole(value) if field.is_object and field.kind == "int" else _fits(field.kind, value)
     except TypeError:
