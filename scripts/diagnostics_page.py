@@ -36,7 +36,7 @@ PROGRAMS: list[tuple[str, str]] = [
     ("A parameter twice", "def @main(%x: int32, %x: float32) {\n  %x\n}"),
     (
         "A graph binding from the other branch",
-        "def @main(%c: bool) {\n  if (%c) {\n    %0 = add(1, 2);\n    %0\n  } else {\n    %0\n  }\n}",
+        "def @main(%c: bool) {\n  if (%c) {\n    let %a = 1;\n    %0 = add(%a, 2);\n    %0\n  } else {\n    %0\n  }\n}",
     ),
     ("A name that two functions use", "def @f() {\n  %0 = add(1, 2);\n  %0\n}\n\ndef @g() {\n  %0\n}"),
     ("A number that does not fit", "def @main() {\n  add(1i64, 99999999999999999999i64)\n}"),

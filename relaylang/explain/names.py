@@ -31,10 +31,11 @@ PAGES = (
     Page(
         "R0204",
         "a graph binding is used outside its block",
-        """A graph binding `%0 = ...;` is known to the end of the block in which it stands: a branch's bindings mean nothing in
-        the other branch. Bind what both need in front of the `if`.""",
-        "def @main(%c: bool) {\n  if (%c) {\n    %0 = add(1, 2);\n    %0\n  } else {\n    %0\n  }\n}",
-        "def @main(%c: bool) {\n  %0 = add(1, 2);\n  if (%c) {\n    %0\n  } else {\n    0\n  }\n}",
+        """A binding `%y = ...;` is known to the end of the block in which it stands: a branch's bindings mean nothing in the
+        other branch. A number such as `%0` names a value for its whole function, as TVM prints shared values, if all that the
+        value needs is known where it is used. Bind what both branches need in front of the `if`.""",
+        "def @main(%c: bool) {\n  if (%c) {\n    let %a = 1;\n    %0 = add(%a, 2);\n    %0\n  } else {\n    %0\n  }\n}",
+        "def @main(%c: bool) {\n  let %a = 1;\n  if (%c) {\n    %0 = add(%a, 2);\n    %0\n  } else {\n    %0\n  }\n}",
     ),
     Page(
         "R0205",

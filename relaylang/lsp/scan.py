@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     |(?P<local>%"(?:\\.|[^"\\\n])*"|%(?:\w+(?:(?:[./\-]|:(?=\d))\w+)*)?)
     |(?P<global>@"(?:\\.|[^"\\\n])*"|@[\w/]*(?:\.[A-Za-z_]\w*)*)
     |(?P<string>"(?:\\.|[^"\\\n])*"?)
-    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[iu](?:8|16|32|64)|f(?:16|32|64)?|bf16)?)
+    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[iu](?:8|16|32|64)|i\b|f(?:16|32|64)?|bf16)?)
     |(?P<name>[^\W\d][\w/]*(?:\.[^\W\d][\w/]*)*)
     |(?P<arrow>=>|->|==|!=|<=|>=)|(?P<mark>[^\s\w])""",
     re.X,
@@ -100,6 +100,7 @@ class Scan:
         self.types: dict[str, Symbol] = {}
         self.constructors: dict[str, Symbol] = {}
         self.operators: dict[str, Symbol] = {}
+        self.gone: dict[str, Symbol] = {}  # graph bindings of this function whose block has ended
         #: each place of a name, by where it begins
         self.at: dict[int, tuple[Token, Symbol]] = {}
         #: names in front of `=` inside calls
@@ -200,6 +201,8 @@ class Scan:
                     if text == "{":
                         scopes.append(_Scope(names=pending or {}, depth=depth + 1))
                         pending = None
+                    elif text == "(" and what == "(" and pattern < 0:
+                        scopes.append(_Scope(depth=depth + 1))  # statements may stand in it
                 elif text in ")]}" and stack:
                     what, count = stack.pop()
                     self._hold(waiting, scopes, len(stack) + 1, t.start)
@@ -229,6 +232,8 @@ class Scan:
                     if j < n and code[j].text == "(":
                         params_at = j
                         pending = {}
+                    if text == "def":
+                        self.gone = {}
                     if text == "def" and i + 1 < n:
                         top = self.globals.get(code[i + 1].text)
                 elif text == "match":
@@ -245,7 +250,7 @@ class Scan:
                     value = self._value(i)
                     symbol.value_start = code[value].start if value < n else -1
                     scopes[-1].names[text] = symbol  # a let may be used in its own value
-                elif after is not None and after.text == "=" and (before is None or before.text in (";", "{", "}")
+                elif after is not None and after.text == "=" and (before is None or before.text in (";", "{", "}", "(", ",", "=>")
                                                                   or "\n" in self.text[before.end : t.start]):  # fmt: skip
                     symbol = self._bind(t, "variable", t.end)
                     symbol.value_start = code[i + 2].start if i + 2 < n else -1
@@ -304,8 +309,10 @@ class Scan:
             scopes[-1].names[symbol.name] = symbol
 
     def _end(self, scope: _Scope, at: int) -> None:
-        for symbol in scope.names.values():
+        for name, symbol in scope.names.items():
             symbol.end = at
+            if name[1:].isdecimal():
+                self.gone[name] = symbol  # TVM names a node for its whole function
 
     def _use(self, token: Token, scopes: list[_Scope]) -> None:
         for scope in reversed(scopes):
@@ -313,9 +320,11 @@ class Scan:
             if found is not None:
                 break
         else:
-            found = Symbol(token.text, "variable", None)
-            self.symbols.append(found)
-            scopes[0].names[token.text] = found
+            found = self.gone.get(token.text)
+            if found is None:
+                found = Symbol(token.text, "variable", None)
+                self.symbols.append(found)
+                scopes[0].names[token.text] = found
         found.uses.append(token)
         self.at[token.start] = (token, found)
 

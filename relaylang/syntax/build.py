@@ -125,10 +125,11 @@ class Builder(MatchActions):
 
     def on_neg(self, v: list[AnyValue], first: int, last: int) -> Expr:
         value = v[1]
-        if value.__class__ is Constant and value.span is not None and value.span.first == last:
+        if value.__class__ is Constant and value.span is not None and value.span.last == last:
             text = self.tokens[last]
-            if text[0].isdigit() or text[:3] in ("inf", "nan"):
-                key = "-" + text
+            front = [sign for sign in self.tokens[first:last] if sign[:2] not in ("/*", "//") and sign[:1] != "#"]
+            if (text[0].isdigit() or text[:3] in ("inf", "nan")) and front == ["-"] * len(front):
+                key = "-" * (len(front) % 2) + text  # TVM counts the signs, and makes one number
                 self.deferred.pop(last, None)
                 known = _NUMBERS.get(key) or self.number(key, first, last)
                 return Constant(known[0], Span(self.source, first, last), known[1])
@@ -236,7 +237,7 @@ class Builder(MatchActions):
         return v[1]
 
     def on_paren_block(self, v: list[AnyValue], first: int, last: int) -> Expr:
-        return self.close_block(v[1], v[2], first + 1, last)
+        return v[1]
 
     def on_braces(self, v: list[AnyValue], first: int, last: int) -> Expr:
         return v[1]
@@ -337,7 +338,8 @@ class Builder(MatchActions):
         return key, self.bind(key, v[2]), v[2], first, None
 
     def on_graph_value(self, v: list[AnyValue], first: int, last: int) -> Expr:
-        key, hidden = v[0][:2]
+        key, hidden, value, at = v[0][:4]
+        self.gone[key] = (at, last + 1, value)
         self.unbind(key, hidden)
         return v[2]
 
@@ -348,7 +350,7 @@ class Builder(MatchActions):
         key = local_key(token)
         var = Var(name_of(key), ty, self.span(at, at))
         hidden = self.names.get(key)
-        self.names[key] = Pending(var, at, self.fn_depth)
+        self.names[key] = Pending(var, at, self.fn_depth, hidden)
         return key, hidden, None, first, var
 
     def on_let_plain(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
@@ -400,10 +402,10 @@ class Builder(MatchActions):
         """The block's value inside its lets. What its names hid is put back."""
         names, gone = self.names, self.gone
         for key, (hidden, at, graph) in block.seen.items():
+            if graph:
+                gone[key] = (at, last + 1, names.get(key))
             if hidden is None:
                 names.pop(key, None)
-                if graph:
-                    gone[key] = (at, last + 1)
             else:
                 names[key] = hidden
         for _, _, bound, at, var in reversed(block.lets):
@@ -432,9 +434,14 @@ class Builder(MatchActions):
         )
         return self.close_block(v, value if var is None else var, first, last)
 
+    def on_sequence(self, v: list[AnyValue], first: int, last: int) -> Expr:
+        return self.close_block(v[0], v[1], first, last)
+
     def on_top_stmts(self, v: list[AnyValue], first: int, last: int) -> Expr:
         self.bindings = {key[1:]: self.names[key] for key in v[0].seen}
-        return self.close_block(v[0], v[1], first, last)
+        made = self.close_block(v[0], v[1], first, last)
+        self.check_reused(made)
+        return made
 
     def on_top_open(self, v: Block, first: int, last: int) -> Expr:
         key, _, value, _, var = v.last
@@ -459,6 +466,7 @@ class Builder(MatchActions):
         self.names = dict(self.outer)
         self.gone = {}
         self.in_def = True
+        self.reused = {}
         self.first_graph = None
         name = string(v[1][1:]) if v[1][1] == '"' else v[1][1:]
         return name, last
@@ -565,6 +573,7 @@ class Builder(MatchActions):
     def on_def_function(self, v: list[AnyValue], first: int, last: int) -> None:
         sig = v[0]
         function = self._function(sig, v[2], first, last)
+        self.check_reused(function)
         self.in_def = False
         self.names = dict(self.outer)
         self.gone = {}
@@ -594,6 +603,7 @@ class Builder(MatchActions):
         return True, v[1]
 
     def on_text_block(self, v: AnyValue, first: int, last: int) -> AnyValue:
+        self.check_reused(v)
         return False, v
 
     def on_text_empty(self, v: AnyValue, first: int, last: int) -> AnyValue:

@@ -39,7 +39,7 @@ class MatchActions(AttrActions):
         return v[0]
 
     def on_match_head(self, v: list[AnyValue], first: int, last: int) -> tuple[Expr, bool]:
-        return v[2], v[0] == "match"
+        return v[1], v[0] == "match"
 
     def on_match_none(self, v: list[AnyValue], first: int, last: int) -> Expr:
         return Match(v[0][0], (), v[0][1], self.span(first, last))

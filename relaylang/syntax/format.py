@@ -100,6 +100,7 @@ class _Pieces:
         self.lines = 0
         self.opened: list[str] = []  # kinds of the brackets that are open
         self.starts: list[int] = []  # and where they stand among the pieces
+        self.binds = False  # whether the token ends a let's head
 
     def add(self, text: str, kind: str = "", comments: list[Comment] | None = None, lines: int = 0, apart: bool = False) -> None:
         waiting = self.pending + (comments or [])
@@ -108,7 +109,8 @@ class _Pieces:
         before = self.made[-1] if self.made else None
         if kind == "":
             if text == "=":
-                piece.role = "attr" if self.opened and self.opened[-1] in ("bracket", "map") else ""
+                attribute = self.opened and self.opened[-1] in ("bracket", "map") and not self.binds
+                piece.role = "attr" if attribute and before is not None and before.kind != "local" else ""
             elif text == "-" and (
                 before is None
                 or (before.kind == "" and before.text not in (")", "]", "}"))
@@ -119,6 +121,7 @@ class _Pieces:
 
     def token(self, i: int, text: str, kind: str, comments: list[Comment], lines: int, apart: bool) -> None:
         notes = self.notes
+        self.binds = i in notes.binds
         told = notes.before.get(i)
         if told:
             for sign in told:
@@ -153,7 +156,7 @@ class _Pieces:
                 self.made[first].role = self.made[first].role or "top"
         if i in notes.behind:
             for sign in re.findall(r"=>|.", notes.behind[i]):
-                if sign == "}":
+                if sign in "})":
                     self.close(sign, -1)
                 elif self.made[-1].text != sign:
                     held, self.pending = self.pending, []

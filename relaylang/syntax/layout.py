@@ -186,7 +186,7 @@ class Layout:
         if not piece.lines or piece.comments:
             return 0
         if context.kind == "bracket":
-            return int(closes or before in ("(", "[", ",") or before in _INFIX or piece.text in _INFIX)
+            return int(closes or before in ("(", "[", ",", ";") or before in _INFIX or piece.text in _INFIX)
         if context.kind == "map":
             return int(closes or before in ("{", ","))
         return int((before in _INFIX or (piece.text in _INFIX and piece.kind == "")) and context.kind == "block")

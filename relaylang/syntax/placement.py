@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from relaylang.ir.expr import Call, Constant, Constructor, Expr, Function, GlobalVar, If, Let, Match, MetaRef, Var
+from collections.abc import Collection
+
+from relaylang.ir.expr import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    MetaRef,
+    Var,
+    pattern_vars,
+)
 from relaylang.ir.module import IRModule
 from relaylang.ir.visit import children, post_order
 from relaylang.ops.record import Op
@@ -72,6 +87,42 @@ def place(root: Expr) -> dict[int, ScopeKey]:
                 known = found.get(id(child))
                 found[id(child)] = scope if known is None else _common(known, scope)
     return {key: scope.key for key, scope in found.items()}
+
+
+def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
+    """The variables that a node uses outside the scope that binds them, which a node of several scopes may do.
+
+    `free` are the identities of those that nothing below `root` binds.
+    """
+    found: dict[int, _Scope] = {id(root): _Scope((), None)}
+    binds: dict[int, tuple[_Scope, ...]] = {}  # where a variable is known
+    variables: list[tuple[Var, _Scope]] = []
+    for node in reversed(list(post_order(root))):
+        if type(node) in LEAVES:
+            continue
+        scope = found[id(node)]
+        uses = _uses(node, scope)
+        match node:
+            case Function(params, _):
+                binds.update((id(param), (uses[0][1],)) for param in params if uses)
+            case Let(variable, value, body):
+                uses = [(value, _Scope((id(node), 1), scope)), (body, _Scope((id(node), 0), scope))]
+                binds[id(variable)] = uses[0][1], uses[1][1]
+            case Match(_, clauses):
+                for clause, (_, arm) in zip(clauses, uses[1:]):
+                    binds.update((id(var), (arm,)) for var in pattern_vars(clause.lhs))
+        for child, inner in uses:
+            if type(child) is Var:
+                variables.append((child, inner))
+            elif type(child) not in LEAVES:
+                known = found.get(id(child))
+                found[id(child)] = inner if known is None else _common(known, inner)
+    wrong = {}
+    for var, inner in variables:
+        places = binds.get(id(var))
+        if id(var) not in free and not any(_common(place, inner) is place for place in places or ()):
+            wrong[id(var)] = var
+    return list(wrong.values())
 
 
 def shared_nodes(root: Expr) -> set[int]:

@@ -89,7 +89,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
     pos = [0]
     kinds, kind_of = tab.kinds, tab.kind_of
     number = tab.numbers
-    semicolon = number["SEMI"]
+    semicolon, inner = number["SEMI"], number["INNER"]
     held: tuple[str, int] | None = None
     i = read = -1  # this token, and the last one in front of it that is no comment
     for tok in tokens:
@@ -115,6 +115,10 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                     continue
                 if tok == "/*" and not source.blanked:
                     raise _Again
+                if term == semicolon and held is None and row[inner] is not None:
+                    term = inner
+                    a = row[term]
+                    continue
                 # a statement may end with its line
                 if held is None and row[semicolon] is not None and (tok in ("", "}") or source.newline_before(i)):
                     held = tok, term

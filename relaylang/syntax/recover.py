@@ -69,6 +69,7 @@ class Recovery:
         self.doubtful = 0
         #: The first `{` whose `}` stands further left than the line that opens it.
         self.suspect: int | None = None
+        self.inner: set[int] | None = None
 
     # -- the text's tokens
 
@@ -77,7 +78,36 @@ class Recovery:
         name = self.tab.names[self.tab.kind_of(token)]
         if token == "#" and self.source.text.startswith("#[", self.source.start_of(i)):
             return "BAD"  # a header or a metadata section that is not what it should be
+        if name == "SEMI" and i in self.inner_signs():
+            return "INNER"
         return "LOCAL" if name == "DASHED" else name
+
+    def inner_signs(self) -> set[int]:
+        """Each `;` in parentheses that are closed, and in an arm of a match that has no braces: what it ends is no block's."""
+        if self.inner is None:
+            self.inner = set()
+            opened: list[tuple[str, list[int]]] = []  # brackets, and the `;` in each
+            heads: dict[int, bool] = {}  # whether what a `)` closes stands behind `match`
+            tokens = self.tokens
+            for i, token in enumerate(tokens):
+                last = token[-1:]
+                if token == ";" and opened:
+                    opened[-1][1].append(i)
+                elif last in CLOSES and (len(token) == 1 or last == "("):
+                    arms = token == "{" and (heads.get(i - 1, False) or tokens[i - 2] in ("match", "match?"))
+                    opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), []))
+                    if last == "(" and opened[-1][0] == "match":
+                        heads[i] = True
+                elif token in _OPENS:
+                    wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
+                    while token == "}" and opened and opened[-1][0] not in wanted:
+                        opened.pop()
+                    if opened and opened[-1][0] in wanted:
+                        kind, signs = opened.pop()
+                        heads[i] = kind == "match"
+                        if token == ")" or kind == "arms":
+                            self.inner.update(signs)
+        return self.inner
 
     def next(self, i: int) -> int:
         """The number of the next token that is no comment."""
@@ -170,6 +200,7 @@ class Recovery:
 
     def wrong(self, i: int, kind: str) -> int | None:
         """Token `i` cannot follow. Say it, and return where reading goes on."""
+        kind = "SEMI" if kind == "INNER" else kind
         line = self.source.locate(self.source.start_of(i))[0]
         noise = self.since < 3 or (line == self.doubtful and bool(self.tokens[i]))
         self.since = 0

@@ -39,6 +39,8 @@ class Rewritings(Reader):
         self.tops: set[int] = set()
         self.ends: set[int] = set()
         self.closing: dict[int, int] = {}  # braces around a block that is an expression
+        self.grouped: dict[int, int] = {}  # parentheses around an expression, and those of a tuple
+        self.binds: set[int] = set()  # the `=` of lets
 
     def statement_ends(self, last: int) -> None:
         if self.tokens[last] != ";":
@@ -90,6 +92,7 @@ def _extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
 
 def _paren_block(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.blocks.add(first)
+    self.grouped[last] = first
 
 
 def _definition(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
@@ -172,6 +175,24 @@ def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.behind[last] = self.behind.get(last, "") + "}"
 
 
+def _match_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """What is matched stands in parentheses."""
+    begin = first + 1
+    while self.source.tables.kind_of(self.tokens[begin]) == self.source.tables.numbers["COMMENT"]:
+        begin += 1
+    if self.grouped.get(last) != begin:
+        self.before[begin] = self.before.get(begin, "") + "("
+        self.behind[last] = self.behind.get(last, "") + ")"
+
+
+def _grouped(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.grouped[last] = first
+
+
+def _let(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.binds.add(last)
+
+
 def _braces(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.closing[last] = first
 
@@ -217,6 +238,9 @@ _NOTES: dict[str, AnyValue] = {
     "def_extern": _extern,
     "ctor_empty": _empty_constructor,
     "paren_block": _paren_block,
+    "match_head": _match_head,
+    **dict.fromkeys(("paren", "unit", "tuple_end", "tuple_last"), _grouped),
+    **dict.fromkeys(("let_coarse", "let_plain", "let_typed", "let_named"), _let),
     "case": _case,
     "case_head": _case_head,
     "case_clause": _case_clause,

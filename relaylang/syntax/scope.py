@@ -10,12 +10,14 @@ from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, er
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, MetaRef, TupleGetItem, TypeData, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, Type, TypeVar
+from relaylang.ir.visit import post_order
 from relaylang.ops import OPS
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
 from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
+from relaylang.syntax.placement import out_of_scope
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import bad_escapes, string
 
@@ -26,14 +28,15 @@ _COMPARED = 50_000
 
 
 class Pending:
-    """A let's variable while its value is read: functions in the value may use it, nothing else may."""
+    """A let's variable while its value is read: functions in the value may use it, anything else means what it `hides`."""
 
-    __slots__ = ("at", "depth", "told", "var")
+    __slots__ = ("at", "depth", "hides", "told", "var")
 
-    def __init__(self, var: Var, at: int, depth: int) -> None:
+    def __init__(self, var: Var, at: int, depth: int, hides: AnyValue = None) -> None:
         self.var = var
         self.at = at
         self.depth = depth
+        self.hides = hides
         self.told = False
 
 
@@ -81,7 +84,9 @@ class Scope:
         self.bindings: dict[str, Expr] = {}
         self.versioned = False
         self.deferred: dict[int, Diagnostic] = {}
-        self.gone: dict[str, tuple[int, int]] = {}
+        #: Graph bindings whose block has ended: where they begin, where it ends, what they stand for.
+        self.gone: dict[str, tuple[int, int, AnyValue]] = {}
+        self.reused: dict[str, tuple[int, tuple[int, int, AnyValue]]] = {}
         self.in_def = False
         self.fn_depth = 0
         self.in_case = False
@@ -199,6 +204,8 @@ class Scope:
             node = self._projection(key, at)
         if node is None:
             return self._unbound(key, at)
+        while node.__class__ is Pending and node.depth == self.fn_depth and node.hides is not None:
+            node = node.hides
         if node.__class__ is Pending:
             if node.depth == self.fn_depth and not node.told:
                 node.told = True
@@ -244,17 +251,12 @@ class Scope:
     def _unbound(self, key: str, at: int) -> Expr:
         gone = self.gone.get(key)
         number = int(key[1:]) if key[1:].isdigit() and key.isascii() and len(key) < 12 else None
+        if gone is not None and number is not None and isinstance(gone[2], Expr):
+            # TVM numbers the nodes of a whole function, and names a shared one where it first stands
+            self.reused.setdefault(key, (at, gone))
+            return gone[2]
         if gone is not None:
-            if self.once("R0204", key):
-                self.report(
-                    error(
-                        "R0204",
-                        f"`{shown(key)}` is used outside the block that defines it",
-                        self.place(at),
-                        "not known here",
-                        also=[(self.place(gone[0]), "defined here"), (self.place(gone[1]), "the block ends here")],
-                    )
-                )
+            self.outside(key, at, gone)
         elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
             self.unknown(
                 "R0201", "variable", name_of(key), self.place(at), (name_of(k) for k in self.names), "%",
@@ -269,6 +271,32 @@ class Scope:
         if gone is None:
             self.names[key] = var
         return var
+
+    def outside(self, key: str, at: int, gone: tuple[int, int, AnyValue], why: str = "") -> None:
+        """Report a graph binding that is used where its block has ended."""
+        if self.once("R0204", key):
+            self.report(
+                error(
+                    "R0204",
+                    f"`{shown(key)}` is used outside the block that defines it",
+                    self.place(at),
+                    "not known here",
+                    also=[(self.place(gone[0]), "defined here"), (self.place(gone[1]), "the block ends here")],
+                    notes=[why] if why else (),
+                )
+            )
+
+    def check_reused(self, root: Expr) -> None:
+        """Report graph bindings that are used outside their block and need a variable that only the block has."""
+        reused, self.reused = self.reused, {}
+        if not reused:
+            return
+        wrong = {id(var): var for var in out_of_scope(root, {id(var) for var in (*self.outer.values(), *self.free_vars)})}
+        for key, (at, gone) in reused.items() if wrong else ():
+            needed = next((node for node in post_order(gone[2]) if id(node) in wrong), None)
+            if needed is not None:
+                name = shown(wrong[id(needed)].name_hint)
+                self.outside(key, at, gone, f"its value needs `%{name}`, which is bound in that block")
 
     # -- functions, types, constructors, operators
 

@@ -24,7 +24,7 @@ from typing import Any as AnyValue
 import relaylang.grammar
 
 #: Raised where the layout of the cached file changes.
-LAYOUT = 3
+LAYOUT = 4
 
 #: Kinds of tokens that no rule has: a comment that is not in front of a token, a name with a dash or slash in it (which may
 #: be a subtraction), and what is no token at all.
@@ -181,7 +181,7 @@ class Tables:
     def __init__(self, data: dict[str, AnyValue], actions: dict[str, Action]) -> None:
         self.data = data
         names = [t[0] for t in data["terminals"]]
-        self.numbers = {name: i for i, name in enumerate([*names, "ERROR", "$END", *SPECIAL])}
+        self.numbers = {name: i for i, name in enumerate([*names, "ERROR", "INNER", "$END", *SPECIAL])}
         self.names = list(self.numbers)
         self._local = self.numbers["LOCAL"]
         for origin, _, _ in data["rules"]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any as AnyValue
 
 import numpy as np
 
 _NUMBER = re.compile(r"(-?)(inf|nan|[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)(\w*)\Z")
-_SUFFIX = re.compile(r"([iu])(8|16|32|64)|f(16|32|64|)|(bf16)")
+_SUFFIX = re.compile(r"(i(?=\Z)|[iu](?=[0-9]))(8|16|32|64|)|f(16|32|64|)|(bf16)")
 _ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.S)
 _MALFORMED = re.compile(
@@ -56,7 +57,7 @@ def _dtype_of(suffix: str, floating: bool, text: str) -> str:
             raise LiteralError(
                 f"`{text[:40]}` has a fraction, an exponent or no bounds, which whole numbers do not have"
             )
-        return ("int" if sign == "i" else "uint") + width
+        return ("int" if sign == "i" else "uint") + (width or "32")
     return "float" + (float_width or "32")
 
 
@@ -93,11 +94,27 @@ def scalar(text: str) -> tuple[np.ndarray, str]:
     with np.errstate(over="ignore", under="ignore"):
         array = np.array(number, "float64").astype(kind)
     if not special:
-        if not np.isfinite(array.astype("float64")):
-            raise LiteralError(f"{sign}{digits[:40]} is too large for {dtype}")
+        if abs(number) > largest(dtype) or not np.isfinite(array.astype("float64")):
+            raise LiteralError(f"{sign}{digits[:40]} is too large for {dtype}, whose largest number is {largest(dtype):.9g}")
         if array == 0 and digits.partition("e")[0].partition("E")[0].strip("0."):
             raise LiteralError(f"{sign}{digits[:40]} is too small for {dtype}: it would be read as 0")
     return _frozen(array), dtype
+
+
+@lru_cache(maxsize=8)
+def largest(dtype: str) -> float:
+    """The largest number of a floating-point type, as its shortest digits that read back tell it."""
+    import ml_dtypes
+
+    most = ml_dtypes.finfo(numpy_dtype(dtype)).max
+    if dtype == "float64":
+        return float(most)
+    for places in range(9):
+        text = f"{float(most):.{places}e}"
+        with np.errstate(over="ignore"):
+            if most.dtype.type(float(text)) == most:
+                return max(float(text), float(most))
+    return float(most)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

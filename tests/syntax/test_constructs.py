@@ -83,6 +83,17 @@ EXPRESSIONS: list[tuple[str, str, str | None]] = [
     ("vectors", "fn (%x: Tensor[(2), float32x4]) {\n  %x\n}", None),
     ("TVM's names of 8 bit floats", "fn (%x: e4m3_float8) { %x }", "fn (%x: float8_e4m3fn) {\n  %x\n}"),
     ("a closure that calls itself", "let %f = fn (%n) {\n  %f(%n)\n};\n%f(1)", None),
+    ("statements in an argument", "log(let %a = 1f; %a)", "%0 = (\n  let %a = 1f;\n  %a\n);\nlog(%0)"),
+    ("a graph name in an argument", "log(%0 = add(1f, 2f); %0)", "%0 = add(1f, 2f);\nlog(%0)"),
+    ("a sequence in a tuple", "(1; 2, 3)", "%0 = (\n  let %_ = 1;\n  2\n);\n(%0, 3)"),
+    ("a match of a tuple", "match (1, 2) {\n  (%a, %b) => {\n    %a\n  },\n}",
+     "%0 = (1, 2);\nmatch (%0) {\n  (%a, %b) => {\n    %a\n  },\n}"),
+    ("a match without parentheses", "let %x = 1;\nmatch %x { _ => %0 = add(%x, 1); %0 }",
+     "let %x = 1;\nmatch (%x) {\n  _ => {\n    add(%x, 1)\n  },\n}"),
+    ("a graph name of two branches", "if (True) { %0 = log(1f); %0 } else { %0 }",
+     "%0 = log(1f);\nif (True) {\n  %0\n} else {\n  %0\n}"),
+    ("a let that hides one", "let %a = 1; let %a = %a + %a; %a", "let %a = 1;\nlet %a1 = add(%a, %a);\n%a1"),
+    ("signs in front of a number", "(--10, -42i)", "(10, -42)"),
 ]  # fmt: skip
 
 MODULES: list[tuple[str, str, str | None]] = [

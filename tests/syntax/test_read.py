@@ -11,6 +11,7 @@ from relaylang.ir import (
     Call,
     Constant,
     Constructor,
+    Extent,
     Function,
     FuncType,
     GlobalVar,
@@ -104,7 +105,8 @@ def test_a_number_that_does_not_fit_is_said_and_never_wraps(text: str) -> None:
         ("1 + 2 * 3", "add(1, multiply(2, 3))"), ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
         ("8 / 4 / 2", "divide(divide(8, 4), 2)"), ("1 < 2 == 3 >= 4", "equal(less(1, 2), greater_equal(3, 4))"),
         ("1 != 2", "not_equal(1, 2)"), ("1 <= 2 > 3", "greater(less_equal(1, 2), 3)"), ("-%x", "negative(x)"),
-        ("-%x * 2", "multiply(negative(x), 2)"), ("--1", "negative(-1)"), ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
+        ("-%x * 2", "multiply(negative(x), 2)"), ("--1", "1"),
+        ("---1", "-1"), ("- -1i8", "1"), ("-42i", "-42"), ("--%x", "negative(negative(x))"), ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
         ("%n-1 * 2", "subtract(n, multiply(1, 2))"), ("%n-1-2", "subtract(subtract(n, 1), 2)"),
         ("nn.relu(%x)", "nn.relu(x)"), ("nn.relu (%x)", "nn.relu(x)"), ("%f(%x)(%y)", None), ("add(%x, %y,)", "add(x, y)"),
     ],
@@ -196,6 +198,49 @@ def test_graph_bindings_share_and_lets_nest() -> None:
     assert let.variable.type_annotation == scalar_type("int32")
     assert let.body.value is let.variable
     assert let.body.body.fields == (let.variable, let.body.variable)
+
+
+def test_a_graph_name_holds_in_its_whole_function() -> None:
+    """TVM's print names a node that several branches share where it meets it first."""
+    branches = parse_expr("if (%c) { %1 = (%x, 2f); %1.0 } else { if (%d) { %1.1 } else { log(%1.1) } }")
+    shared = branches.true_branch.tuple_value
+    assert isinstance(shared, Tuple)
+    assert branches.false_branch.true_branch.tuple_value is shared
+    assert branches.false_branch.false_branch.args[0].tuple_value is shared
+    arms = parse_expr("match (%x) { (%a, _) => { %0 = log(%y); %0 }, _ => %0 }")
+    assert arms.clauses[0].rhs is arms.clauses[1].rhs
+    module = parse("def @f(%c: bool) { let %a = { %0 = log(2f); %0 }; if (%c) { %0 } else { let %b = 1f; %0 } }").module
+    assert module is not None
+    let = module["f"].body
+    assert let.body.true_branch is let.value and let.body.false_branch.body is let.value
+
+
+def test_a_lets_value_means_the_variable_that_the_let_hides() -> None:
+    """Outside functions; the language reference shadows like this."""
+    outer = parse_expr("let %a = 1; let %a = %a + %a; let %a = { let %a = %a * 2; %a }; %a")
+    middle = outer.body
+    assert middle.value.args == (outer.variable, outer.variable) and middle.variable is not outer.variable
+    assert middle.body.value.value.args[0] is middle.variable
+    recursive = parse_expr("let %f = 1; let %f = fn (%x) { %f(%x) }; %f").body
+    assert recursive.value.body.op is recursive.variable
+
+
+def test_statements_in_brackets() -> None:
+    call = parse_expr("add(let %a = 1; %a, %0 = log(%x); %0)")
+    assert isinstance(call.args[0], Let) and shape_of(call.args[1]) == "log(x)"
+    assert parse_expr("(1; 2, 3)").fields[0].body.data == 2
+    assert isinstance(parse_expr("if (let %c = True; %c) { 1 } else { 2 }").cond, Let)
+    assert isinstance(parse_expr("match (let %c = True; %c) { _ => 2 }").data, Let)
+    assert isinstance(parse_expr("match (%a, %b) { _ => 2 }").data, Tuple)
+    assert isinstance(parse_expr("match (%a, %b).0 { _ => 2 }").data, TupleGetItem)
+    assert isinstance(parse_expr("match? %f(1) { _ => 2 }").data, Call)
+    assert isinstance(parse_expr("ref(1; 2)").value, Let)
+    assert isinstance(parse_expr("ref_write(let %r = ref(1); %r, 1; 2)").value, Let)
+    assert isinstance(parse_expr("nn.softmax(let %a = %x; %a, axis=1)").args[0], Let)
+    arms = parse_expr("match (%x) { (%a, _) => %0 = log(%a); %0, _ => let %b = 1; 2; %b }").clauses
+    assert shape_of(arms[0].rhs) == "log(a)" and isinstance(arms[1].rhs.body, Let)
+    nested = parse_expr("(let %a = let %b = 1; %b; %a)")
+    assert isinstance(nested.value, Let) and nested.body is nested.variable
 
 
 def test_a_sequence_is_a_let_of_nothing() -> None:
@@ -390,7 +435,7 @@ def test_types() -> None:
     assert parse_type("Tensor[(1, ?, 3), float32]") == TensorType((1, ANY, 3))
     assert parse_type("Tensor[(), int8]") == TensorType((), "int8") == parse_type("int8")
     assert parse_type("Tensor[(2,), int8]") == TensorType((2,), "int8")
-    assert parse_type("Tensor[(2i64, 3 /* c */), bfloat16]") == TensorType((2, 3), "bfloat16")
+    assert parse_type("Tensor[(2i64, 3 /* c */), bfloat16]") == TensorType((Extent(2), 3), "bfloat16")
     assert parse_type("(int32, (bool,))") == TupleType([scalar_type("int32"), TupleType([scalar_type("bool")])])
     assert parse_type("()") == TupleType([])
     assert parse_type("(int32)") == scalar_type("int32")
