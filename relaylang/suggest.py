@@ -40,7 +40,7 @@ def allowed(name: str) -> int:
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to a misspelt one, or None where none is near.
 
-    `relu` finds `nn.relu`, `NN.Relu` too. Names that differ in their digits only (`%x1`, `%x2`) are different names, not
+    `relu` finds `nn.relu`, `NN.Relu` too, and the beginning of a name that name. Names that differ in their digits only (`%x1`, `%x2`) are different names, not
     misspelt ones. Quick for tens of thousands of names: most are dropped by their length and their letters.
     """
     if not name or len(name) > _LONGEST:
@@ -61,6 +61,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
             found = (0, 0, candidate)
         elif len(tail) > 2 and ("." in candidate or "." in name) and lower.rpartition(".")[2] == tail:
             found = (1, size, candidate)
+        elif len(small.lstrip("-@%")) > 3 and lower.startswith(small):
+            found = (1, size - len(name), candidate)
         elif limit and abs(size - len(name)) <= limit and len(letters.symmetric_difference(lower)) <= 2 * limit:
             if bare != small and _DIGITS.sub("0", lower) == bare:
                 continue

@@ -103,7 +103,11 @@ class Inference(Results):
                     self.work()
             elif what != VISIT:
                 self.finish(what, node, extra, stack)
-            elif id(node) in types or self.is_done(node):
+            elif id(node) in types:
+                pass
+            elif type(node) is GlobalVar and node.name_hint in self.functions:
+                self.visit_global(node, stack)  # the name may carry the type of a function that was replaced
+            elif self.is_done(node):
                 pass
             elif type(node) is Call:
                 stack.append((CALL, node, 0))

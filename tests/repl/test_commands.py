@@ -277,3 +277,15 @@ def test_sentences_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) 
         lines = session().execute(command).splitlines()
         prose = [line for line in lines if line[:4] != "    " and "%" not in line and "default" not in line]
         assert len(prose) > 5 and max(map(len, prose)) <= 48 and any(len(line) > 30 for line in prose)
+
+
+def test_undo_brings_the_type_back_with_the_definition() -> None:
+    session = Session()
+    session.execute("def @f(%x: float32) -> float32 { %x }")
+    session.execute("def @f(%x: int32) -> int32 { %x }")
+    assert session.execute("@f(3)") == "3 : int32"
+    session.execute(":undo")
+    with pytest.raises(RelayError) as wrong:
+        session.execute("@f(3)")
+    assert wrong.value.diagnostics[0].code == "R0302"
+    assert session.execute("@f(3f)") == "3.0 : float32"
