@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
+.PHONY: bare consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
 
 help:
 	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all    make test, then make sweeps"
 	@echo "make bare        make demo and make test in a bare Debian (SUITE=, needs root and debootstrap)"
 	@echo "make lint        ruff and mypy on the installed package"
+	@echo "make consistency run every operator with every element type: the value has the inferred type, compiled or not"
 	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
 	@echo "make pass-conformance compare every pass and analysis with TVM's (RELAY_ORACLE=PYTHON that has TVM; some twenty minutes)"
 	@echo "make bench-typing  time type inference (RELAY_ORACLE=PYTHON beside TVM 0.16)"
@@ -50,6 +51,9 @@ bench-typing: setup
 
 conformance: setup
 	@$(BIN)/python -m tests.conformance.record
+
+consistency: setup
+	@$(BIN)/pytest -n $(JOBS) tests/consistency
 	@if [ -n "$$RELAY_ORACLE" ]; then $(BIN)/python -m tests.conformance.attributes.record; fi
 
 pass-conformance: setup

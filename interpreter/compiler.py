@@ -19,6 +19,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, TAIL_CALL, Block, Code
+from relaylang.interpreter.dynamic import guarded
 from relaylang.interpreter.errors import Trap
 from relaylang.interpreter.fast import fast_step
 from relaylang.interpreter.kernels import KERNELS
@@ -71,7 +72,7 @@ from relaylang.ir import (
     pattern_vars,
 )
 from relaylang.ir.bulk import gc_paused
-from relaylang.ops.record import Op
+from relaylang.ops.record import Op, make_attrs
 from relaylang.passes.to_anf import convert
 
 _SMALL = 16
@@ -376,7 +377,7 @@ class _FunctionCompiler:
         match value:
             case Call(op=Op() as op):
                 kernel = self.linker.kernel(op, value)
-                attrs = value.attrs
+                attrs = value.attrs if value.attrs is not None or op.attrs is None else make_attrs(op.attrs, {})
                 binding = Binding(variable, value)
                 args = self.operands(value.args)
                 make = fast_step(value) or (lambda i, a: op_step(kernel, attrs, i, a))
@@ -558,7 +559,8 @@ class Linker:
         return anf.body
 
     def kernel(self, op: Op, node: Expr) -> Callable[..., Value]:
-        kernel = KERNELS.get(op.name) or added_kernel(op.name, node.checked_type)
+        own = KERNELS.get(op.name)
+        kernel = guarded(own, op, node) if own is not None else added_kernel(op.name, node.checked_type)
         if kernel is None:
             raise RelayError(error("R0406", f"the interpreter has no kernel for {op.name}", node.span))
         if op.name in ("argmax", "argmin") and isinstance(node.checked_type, TensorType):

@@ -15,6 +15,7 @@ import numpy as np
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code
 from relaylang.interpreter.compiler import Linker
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
+from relaylang.interpreter.kernels.common import KernelError
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
 from relaylang.interpreter.watch import node_name, type_says
 from relaylang.ir import Call, children, type_text
@@ -109,7 +110,9 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
         if str(problem).startswith(_TOO_BIG):
             title = f"there is not enough memory for {name}: more than any machine can address"
             raise evaluation_error("R0408", title, span, types, frames) from None
-        raise evaluation_error(kind, f"{name}: {problem}", span, types, frames) from problem
+        own = isinstance(problem, (KernelError, Fault))
+        said = str(problem) if own else "these values cannot be computed with"
+        raise evaluation_error(kind, f"{name}: {said}", span, types, frames) from problem
 
 
 #: What numpy says of an array whose bytes do not fit an address; a MemoryError is of one that only this machine lacks.

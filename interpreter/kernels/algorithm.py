@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, np_dtype
+from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype
 
 
 def order(x: Any, axis: int, ascending: bool) -> Any:
@@ -27,6 +27,8 @@ def argsort(attrs: Any, x: Any) -> Any:
 
 def topk(attrs: Any, x: Any) -> Any:
     places = order(x, attrs.axis, attrs.is_ascend)
+    if attrs.k > x.shape[attrs.axis]:
+        raise KernelError(f"an axis of {x.shape[attrs.axis]} entries has not {attrs.k} of them")
     if attrs.k >= 1:
         places = np.take(places, np.arange(attrs.k), axis=attrs.axis)
     values, found = np.take_along_axis(x, places, attrs.axis), places.astype(np_dtype(attrs.dtype or "int32"))

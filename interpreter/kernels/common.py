@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes  # noqa: F401  (gives numpy the names bfloat16, float8_e4m3fn, int4, ...)
+import ml_dtypes  # (gives numpy the names bfloat16, float8_e4m3fn, int4, ...)
 import numpy as np
 
 Kernel = Callable[..., Any]
@@ -70,6 +70,19 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if source.kind == "V" and not is_float(source):
         x = x.astype(np.int32)
     return x.astype(dtype)
+
+
+def limits(dtype: np.dtype) -> tuple[Any, Any]:
+    """The least and the greatest number of a type; of floats they are finite."""
+    if dtype.kind == "b":
+        return np.bool_(False), np.bool_(True)
+    info = ml_dtypes.finfo(dtype) if is_float(dtype) else np.iinfo(dtype)
+    return dtype.type(info.min), dtype.type(info.max)
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum; of truth values it is modulo 2."""
+    return a + b if a.dtype.kind != "b" else a ^ b
 
 
 def saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

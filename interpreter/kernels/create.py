@@ -27,12 +27,13 @@ def one_hot(attrs: Any, indices: Any, on: Any, off: Any) -> Any:
     dtype = np_dtype(attrs.dtype) if attrs.dtype else on.dtype
     shape = [1] * (indices.ndim + 1)
     shape[axis] = attrs.depth
-    hit = np.expand_dims(indices, axis) == np.arange(attrs.depth, dtype=indices.dtype).reshape(shape)
+    hit = np.expand_dims(indices, axis) == np.arange(attrs.depth).reshape(shape)
     return np.where(hit, convert(np.asarray(on), dtype), convert(np.asarray(off), dtype))
 
 
 def shape_of(attrs: Any, x: Any) -> Any:
-    return np.asarray(x.shape, np_dtype(attrs.dtype or "int32"))
+    """A scalar has the shape 0, which is a scalar, too."""
+    return np.asarray(x.shape if x.ndim else 0, np_dtype(attrs.dtype or "int32"))
 
 
 def ndarray_size(attrs: Any, x: Any) -> Any:

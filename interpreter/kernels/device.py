@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from relaylang.interpreter.kernels.common import Kernel
 from relaylang.interpreter.kernels.create import shape_of
+from relaylang.interpreter.kernels.transform import to_shape
 
 
 def same(attrs: Any, x: Any) -> Any:
@@ -20,5 +19,5 @@ KERNELS: dict[str, Kernel] = {
     "debug": same,
     "memory.kill": lambda attrs, x: (),
     "vm.shape_of": shape_of,
-    "vm.reshape_tensor": lambda attrs, x, shape: np.reshape(x, tuple(int(n) for n in shape)),
+    "vm.reshape_tensor": lambda attrs, x, shape: to_shape(x, tuple(int(n) for n in shape), attrs.newshape),
 }

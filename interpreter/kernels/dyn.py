@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 
 from relaylang.interpreter.kernels import algorithm, create, image, indexing, nn_norm, transform
-from relaylang.interpreter.kernels.common import Kernel, np_dtype
+from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype
 from relaylang.interpreter.kernels.scatter import dense
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    """Extents, none of which is negative."""
+    extents = _ints(x)
+    if min(extents, default=0) < 0:
+        raise KernelError(f"the shape {extents} has a negative extent")
+    return extents
 
 
 def _ints(x: Any) -> tuple[int, ...]:
@@ -26,7 +34,7 @@ def reshape(attrs: Any, x: Any, shape: Any) -> Any:
 
 
 def full(attrs: Any, value: Any, shape: Any) -> Any:
-    return create.full(_with(attrs, shape=_ints(shape)), value)
+    return create.full(_with(attrs, shape=_shape(shape)), value)
 
 
 def topk(attrs: Any, x: Any, k: Any) -> Any:
@@ -34,7 +42,10 @@ def topk(attrs: Any, x: Any, k: Any) -> Any:
 
 
 def one_hot(attrs: Any, indices: Any, on: Any, off: Any, depth: Any) -> Any:
-    return create.one_hot(_with(attrs, depth=_ints(depth)[0]), indices, on, off)
+    count = _shape(depth)[0]
+    if count < 1:
+        raise KernelError(f"depth {count} must be positive")
+    return create.one_hot(_with(attrs, depth=count), indices, on, off)
 
 
 def strided_slice(attrs: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
@@ -46,7 +57,7 @@ def expand_dims(attrs: Any, x: Any, axis: Any) -> Any:
 
 
 def squeeze(attrs: Any, x: Any, axes: Any) -> Any:
-    return np.squeeze(x, axis=_ints(axes))
+    return transform.squeeze(_with(attrs, axis=_ints(axes)), x)
 
 
 def pad(attrs: Any, x: Any, widths: Any, value: Any) -> Any:
@@ -63,16 +74,16 @@ def upsampling3d(attrs: Any, x: Any, scale_d: Any, scale_h: Any, scale_w: Any) -
 
 
 def resize2d(attrs: Any, x: Any, size: Any, roi: Any) -> Any:
-    return image.resize(_with(attrs, size=_ints(size), roi=tuple(float(r) for r in roi)), x)
+    return image.resize(_with(attrs, size=_shape(size), roi=tuple(float(r) for r in roi)), x)
 
 
 KERNELS: dict[str, Kernel] = {
     "dyn.image.resize2d": resize2d,
     "dyn.reshape": reshape,
-    "dyn.broadcast_to": lambda attrs, x, shape: np.broadcast_to(x, _ints(shape)).copy(),
-    "dyn.tile": lambda attrs, x, reps: np.tile(x, _ints(reps)),
-    "dyn.zeros": lambda attrs, shape: np.zeros(_ints(shape), np_dtype(attrs.dtype)),
-    "dyn.ones": lambda attrs, shape: np.ones(_ints(shape), np_dtype(attrs.dtype)),
+    "dyn.broadcast_to": lambda attrs, x, shape: transform.broadcast(x, _ints(shape)),
+    "dyn.tile": lambda attrs, x, reps: np.tile(x, _shape(reps)),
+    "dyn.zeros": lambda attrs, shape: np.zeros(_shape(shape), np_dtype(attrs.dtype)),
+    "dyn.ones": lambda attrs, shape: np.ones(_shape(shape), np_dtype(attrs.dtype)),
     "dyn.full": full,
     "dyn.topk": topk,
     "dyn.one_hot": one_hot,
@@ -82,5 +93,5 @@ KERNELS: dict[str, Kernel] = {
     "dyn.nn.pad": pad,
     "dyn.nn.upsampling": upsampling,
     "dyn.nn.upsampling3d": upsampling3d,
-    "dyn.sparse_to_dense": lambda attrs, indices, values, default, shape: dense(indices, values, default, _ints(shape)),
+    "dyn.sparse_to_dense": lambda attrs, indices, values, default, shape: dense(indices, values, default, _shape(shape)),
 }

@@ -12,6 +12,7 @@ from relaylang.interpreter.kernels.common import (
     KernelError,
     convert,
     from_plain,
+    limits,
     out_dtype,
     pad_space,
     paddings,
@@ -20,6 +21,7 @@ from relaylang.interpreter.kernels.common import (
     to_plain,
     windows,
 )
+from relaylang.interpreter.kernels.indexing import check_range
 
 _F = np.float32
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
@@ -130,7 +132,11 @@ def crop_and_resize(attrs: Any, x: Any, boxes: Any, numbers: Any) -> Any:
     plain = to_plain(x, attrs.layout, "NCHW").astype(_F)
     method = "linear" if attrs.method == "bilinear" else attrs.method
     made = []
+    check_range(numbers, len(plain))
     for box, number in zip(boxes, numbers):
+        if 0 in attrs.crop_size:
+            made.append(np.zeros((plain.shape[1], *attrs.crop_size), _F))
+            continue
         part = plain[int(number)]
         outside = np.zeros((1, 1, 1), np.bool_)
         for i in (1, 0):
@@ -155,7 +161,8 @@ def dilation2d(attrs: Any, x: Any, weight: Any) -> Any:
     kernel = convert(to_plain(weight, attrs.kernel_layout, "IHW"), dtype)
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
     view = windows(padded, kernel.shape[1:], spread(attrs.strides[:2], 2), spread(attrs.dilations[:2], 2))
-    return from_plain((view + kernel[..., None, None]).max(axis=(2, 3)), "NCHW", attrs.data_layout)
+    made = (view + kernel[..., None, None]).max(axis=(2, 3), initial=limits(dtype)[0])
+    return from_plain(made, "NCHW", attrs.data_layout)
 
 
 def affine_grid(attrs: Any, x: Any) -> Any:
@@ -177,7 +184,7 @@ def bilinear(image: Any, y: Any, x: Any) -> Any:
 def _pixel(image: Any, places: Sequence[Any]) -> Any:
     """The pixels of an image (channels, *space) at whole coordinates, 0 beyond its ends."""
     inside = np.logical_and.reduce([(p >= 0) & (p < n) for p, n in zip(places, image.shape[1:])])
-    at = [np.clip(p, 0, n - 1).astype(np.intp) for p, n in zip(places, image.shape[1:])]
+    at = [np.clip(np.nan_to_num(p), 0, n - 1).astype(np.intp) for p, n in zip(places, image.shape[1:])]
     every: tuple[Any, ...] = (slice(None), *at)
     return np.where(inside, image[every], image.dtype.type(0))
 
@@ -205,7 +212,8 @@ def _reflect(x: Any, size: int, corner: float) -> Any:
 
 def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:
     """Each image at the places that its grid holds, as (x, y[, z]) from -1 to 1."""
-    count = x.ndim - 2
+    order = "NCHW" if x.ndim == 4 else "NCDHW"
+    x, count = to_plain(x, attrs.layout, order), x.ndim - 2
     kind = grid.dtype.type
     space = x.shape[2:]
     raw = [grid[:, count - 1 - i] for i in range(count)]
@@ -232,7 +240,8 @@ def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:
             out.append(_between(x[b], at))
         else:
             raise KernelError(f"there is no method {attrs.method}")
-    return np.stack(out).astype(x.dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), x.dtype)
+    made = np.stack(out).astype(x.dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), x.dtype)
+    return from_plain(made, order, attrs.layout)
 
 
 def _bicubic(image: Any, places: Any, inside: Any) -> Any:

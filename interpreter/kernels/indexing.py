@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, KernelError, norm_axis, spread, windows
+from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, norm_axis, spread, windows
 from relaylang.ops.indexing import slice_bound, slice_entries
 
 
@@ -52,6 +52,8 @@ def gather_nd(attrs: Any, x: Any, indices: Any) -> Any:
         check_range(row, x.shape[batch + i])
     lead = [np.arange(x.shape[i]).reshape([-1 if j == i else 1 for j in range(indices.ndim - 1)]) for i in range(batch)]
     places = (*lead, *indices)
+    if not places:
+        return np.broadcast_to(x, (*indices.shape[1:], *x.shape)).copy()
     return x[places]
 
 
@@ -78,7 +80,7 @@ def sequence_mask(attrs: Any, x: Any, lengths: Any) -> Any:
     steps = np.arange(x.shape[attrs.axis])
     inside = steps[:, None] < lengths[None, :] if attrs.axis == 0 else steps[None, :] < lengths[:, None]
     inside = inside.reshape(inside.shape + (1,) * (x.ndim - 2))
-    return np.where(inside, x, x.dtype.type(attrs.mask_value))
+    return np.where(inside, x, convert(np.asarray(attrs.mask_value), x.dtype))
 
 
 def matrix_set_diag(attrs: Any, x: Any, diagonals: Any) -> Any:

@@ -27,7 +27,8 @@ def bitpack(attrs: Any, x: Any) -> Any:
         raise KernelError(f"bit_axis={attrs.bit_axis} must be {x.ndim}, behind the last axis")
     if extent % width:
         raise KernelError(f"axis {axis} of extent {extent} does not divide into words of {width} bits")
-    grouped = np.moveaxis(x, axis, -1).reshape(*np.moveaxis(x, axis, -1).shape[:-1], extent // width, width)
+    moved = np.moveaxis(x, axis, -1)
+    grouped = moved.reshape(*moved.shape[:-1], extent // width, width)
     places = np.arange(width - 1, -1, -1).astype(dtype)
     planes = [(((grouped >> b) & 1).astype(dtype) << places).sum(axis=-1, dtype=dtype) for b in range(attrs.bits)]
     packed = [np.moveaxis(p, -1, axis) for p in planes]
@@ -40,7 +41,8 @@ def _unpacked(words: Any, bits: int, bit_axis: int, pack_axis: int) -> np.ndarra
     width = 8 * words.dtype.itemsize
     places = np.arange(width - 1, -1, -1).astype(words.dtype)
     single = (np.moveaxis(planes, pack_axis + 1, -1)[..., None] >> places) & words.dtype.type(1)
-    single = np.moveaxis(single.reshape(*single.shape[:-2], -1), -1, pack_axis + 1).astype(np.int64)
+    flat = single.reshape(*single.shape[:-2], single.shape[-2] * width)
+    single = np.moveaxis(flat, -1, pack_axis + 1).astype(np.int64)
     return sum(single[b] << b for b in range(bits))  # type: ignore[return-value]
 
 
@@ -58,6 +60,8 @@ def bitserial_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
     kernel = _weights(to_plain(weight, order, "OIHW"), bits, attrs.unipolar)
     data = to_plain(x, attrs.data_layout, "NCHW").astype(np.int64) & (2**attrs.activation_bits - 1)
     dtype = out_dtype(attrs, x.dtype)
+    if kernel.shape[0] != attrs.channels or kernel.shape[2:] != tuple(attrs.kernel_size):
+        raise KernelError(f"the weight {kernel.shape} does not make {attrs.channels} channels of {attrs.kernel_size}")
     made = convolve(data, kernel, attrs.strides, paddings(attrs.padding, 2), 1, 1, dtype)
     return from_plain(made, "NCHW", attrs.data_layout)
 
@@ -67,6 +71,8 @@ def bitserial_dense(attrs: Any, x: Any, weight: Any) -> Any:
         weight = _unpacked(weight, attrs.weight_bits, 1, 1)
     rows = _weights(weight, attrs.weight_bits, attrs.unipolar)
     data = x.astype(np.int64) & (2**attrs.data_bits - 1)
+    if rows.ndim != 2 or rows.shape != (attrs.units, data.shape[-1]):
+        raise KernelError(f"the weight {rows.shape} does not make {attrs.units} units of {data.shape[-1]} inputs")
     return exact_matmul(data, rows.T, out_dtype(attrs, x.dtype))
 
 

@@ -28,6 +28,8 @@ from relaylang.interpreter.kernels.nn_conv import conv, convolve, exact_matmul
 from relaylang.interpreter.kernels.qnn import less_zero
 from relaylang.ops.nn_conv import own_layout
 
+#: Element types whose tiles TVM's GEMM turns.
+_BYTES = ("int8", "uint8")
 _FEW = (0.0, -1.0, 1.0, 0.5)
 _MORE = (*_FEW, -0.5, 2.0, -2.0, -0.25)
 #: Where the polynomials are evaluated, by their number (arXiv 1803.10986).
@@ -69,6 +71,8 @@ def winograd_weight_2d(attrs: Any, weight: Any) -> Any:
 
 def winograd_weight_3d(attrs: Any, weight: Any) -> Any:
     """The depth is transformed too where it has 3 to 7 entries."""
+    if weight.shape[3] != weight.shape[4]:
+        raise KernelError("the kernel must be square")
     g = winograd_matrix(attrs.tile_size, weight.shape[3])
     wide = weight.astype(np.float64)
     if 2 < weight.shape[2] < 8:
@@ -79,7 +83,10 @@ def winograd_weight_3d(attrs: Any, weight: Any) -> Any:
 
 def _without(transformed: Any, tile: int, kernel: int, axis: int) -> Any:
     """The kernel whose transformation along an axis this is."""
-    back = np.linalg.pinv(winograd_matrix(tile, kernel))
+    matrix = winograd_matrix(tile, kernel)
+    if transformed.ndim <= axis or transformed.shape[axis] != len(matrix):
+        raise KernelError(f"a kernel of {kernel} for tiles of {tile} has {len(matrix)} rows, not those of {transformed.shape}")
+    back = np.linalg.pinv(matrix)
     return np.moveaxis(np.tensordot(back, transformed, axes=(1, axis)), 0, axis)
 
 
@@ -94,8 +101,14 @@ def _plain_conv(attrs: Any, x: Any, weight: Any, order: str) -> Any:
     return from_plain(made, order, attrs.out_layout or attrs.data_layout)
 
 
+def _need_axes(weight: Any, rank: int) -> None:
+    if weight.ndim != rank:
+        raise KernelError(f"a transformed weight has {rank} dimensions, not {weight.ndim}")
+
+
 def winograd_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
     """The weight is (height, width, out, in) in the transformed domain."""
+    _need_axes(weight, 4)
     weight = weight.astype(np.float64)
     for axis, kernel in enumerate(attrs.kernel_size):
         weight = _without(weight, attrs.tile_size, kernel, axis)
@@ -103,6 +116,7 @@ def winograd_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
 
 
 def winograd_conv3d(attrs: Any, x: Any, weight: Any) -> Any:
+    _need_axes(weight, 5)
     weight, kernel = weight.astype(np.float64), attrs.kernel_size
     deep = 2 < kernel[0] < 8
     for axis, size in enumerate(kernel if deep else kernel[1:]):
@@ -113,18 +127,20 @@ def winograd_conv3d(attrs: Any, x: Any, weight: Any) -> Any:
 def gemm_weight(attrs: Any, weight: Any) -> Any:
     """(height, width, in, out) as a matrix in tiles of tile_K rows and tile_N columns; those of bytes are turned."""
     columns, rows = attrs.tile_N, attrs.tile_K
-    matrix = weight.reshape(-1, weight.shape[3])
-    total, channels = matrix.shape
+    total, channels = int(np.prod(weight.shape[:3])), weight.shape[3]
+    matrix = weight.reshape(total, channels)
     matrix = np.pad(matrix, ((0, -total % (4 * rows)), (0, -channels % columns)))
     tiles = matrix.reshape(matrix.shape[0] // rows, rows, matrix.shape[1] // columns, columns).transpose(2, 0, 1, 3)
-    return np.ascontiguousarray(tiles.swapaxes(2, 3) if weight.dtype.itemsize == 1 else tiles)
+    return np.ascontiguousarray(tiles.swapaxes(2, 3) if weight.dtype.name in _BYTES else tiles)
 
 
 def gemm_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
-    tiles = weight.swapaxes(2, 3) if weight.dtype.itemsize == 1 else weight
-    matrix = tiles.transpose(1, 2, 0, 3).reshape(tiles.shape[1] * tiles.shape[2], -1)
+    tiles = weight.swapaxes(2, 3) if weight.dtype.name in _BYTES else weight
+    matrix = tiles.transpose(1, 2, 0, 3).reshape(tiles.shape[1] * tiles.shape[2], tiles.shape[0] * tiles.shape[3])
     inputs = to_plain(x, attrs.data_layout, "NCHW").shape[1]
     height, width = attrs.kernel_size
+    if matrix.shape[0] < height * width * inputs or matrix.shape[1] < attrs.channels:
+        raise KernelError(f"the weight's matrix {matrix.shape} is less than {height * width * inputs} by {attrs.channels}")
     plain = matrix[: height * width * inputs, : attrs.channels].reshape(height, width, inputs, attrs.channels)
     return _plain_conv(attrs, x, plain.transpose(3, 2, 0, 1), "NCHW")
 
@@ -132,7 +148,7 @@ def gemm_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
 def _rows(weight: Any) -> np.ndarray:
     """The weight (units / a, inputs / b, a[, b]) as (units, inputs)."""
     blocks = weight if weight.ndim == 4 else weight[..., None]
-    return blocks.transpose(0, 2, 1, 3).reshape(blocks.shape[0] * blocks.shape[2], -1)
+    return blocks.transpose(0, 2, 1, 3).reshape(blocks.shape[0] * blocks.shape[2], blocks.shape[1] * blocks.shape[3])
 
 
 def dense_pack(attrs: Any, x: Any, weight: Any) -> Any:
@@ -165,7 +181,7 @@ def correlation(attrs: Any, first: Any, second: Any) -> Any:
             there = patches(second, reach + dy * step, reach + dx * step)
             values = here * there if attrs.is_multiply else np.abs(here - there)
             made.append(values.sum(axis=(1, 2, 3), dtype=first.dtype))
-    return np.stack(made, axis=1) / first.dtype.type(size * size * first.shape[1])
+    return np.stack(made, axis=1) / first.dtype.type(max(size * size * first.shape[1], 1))
 
 
 def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
@@ -194,8 +210,8 @@ def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
             part = slice(g * each, (g + 1) * each)
             taken[n, part] = np.where(outside, kind(0), bilinear(data[n, part], y, across))
     dtype = out_dtype(attrs, x.dtype)
-    flat = taken.reshape(len(data), attrs.groups, -1, rows * columns)
-    made = exact_matmul(kernel.reshape(attrs.groups, kernel.shape[0] // attrs.groups, -1), flat, dtype)
+    flat = taken.reshape(len(data), attrs.groups, data.shape[1] // attrs.groups * height * width, rows * columns)
+    made = exact_matmul(kernel.reshape(attrs.groups, kernel.shape[0] // attrs.groups, flat.shape[2]), flat, dtype)
     made = made.reshape(len(data), kernel.shape[0], rows, columns)
     return from_plain(made, "NCHW", attrs.out_layout or attrs.data_layout)
 

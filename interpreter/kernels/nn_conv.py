@@ -31,8 +31,10 @@ def exact_matmul(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return np.matmul(a.astype(carrier, copy=False), b.astype(carrier, copy=False)).astype(dtype, copy=False)
     bound = float(np.abs(a.astype(np.float64)).max(initial=0)) * float(np.abs(b.astype(np.float64)).max(initial=0))
     if bound * a.shape[-1] < 2.0**53:
-        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(dtype)
-    return np.matmul(a.astype(np.int64), b.astype(np.int64)).astype(dtype)
+        product = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+    else:
+        product = np.matmul(a.astype(np.int64), b.astype(np.int64))
+    return (product & 1 if dtype.kind == "b" else product).astype(dtype)
 
 
 def convolve(
@@ -44,14 +46,14 @@ def convolve(
     n, channels = data.shape[:2]
     if groups == channels == weight.shape[0] and weight.shape[1] > 1:
         # A depthwise kernel given as (channels, multiplier, ...).
-        weight = weight.reshape(-1, 1, *kernel)
-    if channels % groups or weight.shape[0] % groups or weight.shape[1] * groups != channels:
+        weight = weight.reshape(weight.shape[0] * weight.shape[1], 1, *kernel)
+    if groups < 1 or channels % groups or weight.shape[0] % groups or weight.shape[1] * groups != channels:
         raise KernelError(f"weights of shape {weight.shape} do not fit {channels} channels in {groups} groups")
-    padded = pad_space(data, pads)
+    rows = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1] * int(np.prod(kernel)))
+    padded = np.ascontiguousarray(pad_space(data, pads))
     view = windows(padded, kernel, spread(strides, count), spread(dilation, count))
     out = view.shape[2 + count :]
     columns = view.reshape(n, groups, channels // groups * int(np.prod(kernel)), int(np.prod(out)))
-    rows = weight.reshape(groups, weight.shape[0] // groups, -1)
     return exact_matmul(rows, columns, dtype).reshape(n, weight.shape[0], *out)
 
 
@@ -92,7 +94,7 @@ def transposed(data: np.ndarray, weight: np.ndarray, attrs: Any, dtype: np.dtype
     spaced = np.ascontiguousarray(spaced[cut])
     flipped = np.flip(weight, tuple(range(2, weight.ndim)))
     grouped = flipped.reshape(groups, weight.shape[0] // groups, *weight.shape[1:]).swapaxes(1, 2)
-    rows = np.ascontiguousarray(grouped).reshape(-1, weight.shape[0] // groups, *kernel)
+    rows = np.ascontiguousarray(grouped).reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
     return convolve(spaced, rows, 1, [(max(a, 0), max(b, 0)) for a, b in pads], dilation, groups, dtype)
 
 
@@ -105,10 +107,12 @@ def conv2d_backward_weight(attrs: Any, grad: Any, data: Any) -> Any:
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
     view = windows(padded, attrs.kernel_size, spread(attrs.strides, 2), spread(attrs.dilation, 2))
     view = view[..., : made.shape[2], : made.shape[3]]
-    view = view.reshape(view.shape[0], groups, -1, *view.shape[2:])
-    made = made.reshape(made.shape[0], groups, -1, *made.shape[2:])
+    if view.shape[4:] != made.shape[2:]:
+        raise KernelError(f"the gradient's extents {made.shape[2:]} are not the convolution's {view.shape[4:]}")
+    view = view.reshape(view.shape[0], groups, view.shape[1] // groups, *view.shape[2:])
+    made = made.reshape(made.shape[0], groups, made.shape[1] // groups, *made.shape[2:])
     weight = np.einsum("ngoyx,ngiabyx->goiab", made.astype(np.float64), view.astype(np.float64))
-    weight = convert(weight.reshape(-1, *weight.shape[2:]), dtype)
+    weight = convert(weight.reshape(weight.shape[0] * weight.shape[1], *weight.shape[2:]), dtype)
     return from_plain(weight, "OIHW", attrs.out_layout)
 
 

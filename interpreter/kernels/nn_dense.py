@@ -20,9 +20,6 @@ def product(attrs: Any, a: Any, b: Any, transpose_a: bool, transpose_b: bool) ->
 
 def dense(attrs: Any, data: Any, weight: Any) -> Any:
     """`data @ weight.T` over the last axis of data."""
-    if data.ndim > 2:
-        flat = product(attrs, data.reshape(-1, data.shape[-1]), weight, False, True)
-        return flat.reshape(*data.shape[:-1], weight.shape[0])
     return product(attrs, data, weight, False, True)
 
 

@@ -14,6 +14,7 @@ from relaylang.interpreter.kernels.common import (
     from_plain,
     is_float,
     norm_axis,
+    plus,
     to_plain,
     wide,
     windows,
@@ -21,7 +22,7 @@ from relaylang.interpreter.kernels.common import (
 
 
 def bias_add(attrs: Any, x: Any, bias: Any) -> Any:
-    return x + along(bias, attrs.axis, x.ndim)
+    return plus(x, along(bias, attrs.axis, x.ndim))
 
 
 def relu(attrs: Any, x: Any) -> Any:
@@ -39,13 +40,13 @@ def prelu(attrs: Any, x: Any, alpha: Any) -> Any:
 
 def softmax(attrs: Any, x: Any) -> Any:
     carrier = wide(x)
-    powers = np.exp(carrier - carrier.max(axis=attrs.axis, keepdims=True))
+    powers = np.exp(carrier - carrier.max(axis=attrs.axis, keepdims=True, initial=-np.inf))
     return (powers / powers.sum(axis=attrs.axis, keepdims=True)).astype(x.dtype)
 
 
 def log_softmax(attrs: Any, x: Any) -> Any:
     carrier = wide(x)
-    apart = carrier - carrier.max(axis=attrs.axis, keepdims=True)
+    apart = carrier - carrier.max(axis=attrs.axis, keepdims=True, initial=-np.inf)
     return (apart - np.log(np.exp(apart).sum(axis=attrs.axis, keepdims=True))).astype(x.dtype)
 
 
@@ -104,7 +105,7 @@ def lrn(attrs: Any, x: Any) -> Any:
 
 
 def l2_normalize(attrs: Any, x: Any) -> Any:
-    axes = tuple(attrs.axis) if attrs.axis else tuple(range(x.ndim))
+    axes = tuple({norm_axis(a, x.ndim) for a in attrs.axis}) if attrs.axis else tuple(range(x.ndim))
     carrier = wide(x)
     squares = (carrier * carrier).sum(axis=axes, keepdims=True)
     return (carrier / np.sqrt(np.maximum(squares, carrier.dtype.type(attrs.eps)))).astype(x.dtype)
@@ -174,7 +175,7 @@ def space_to_batch_nd(attrs: Any, x: Any) -> Any:
     cut = padded.reshape(batch, *[m for n, b in zip(space, blocks) for m in (n // b, b)], *rest)
     count = len(blocks)
     order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2), *range(2 * count + 1, cut.ndim)]
-    return cut.transpose(order).reshape(-1, *[n // b for n, b in zip(space, blocks)], *rest)
+    return cut.transpose(order).reshape(batch * int(np.prod(blocks)), *[n // b for n, b in zip(space, blocks)], *rest)
 
 
 def batch_to_space_nd(attrs: Any, x: Any) -> Any:
@@ -190,11 +191,11 @@ def batch_to_space_nd(attrs: Any, x: Any) -> Any:
 
 
 def cross_entropy(attrs: Any, x: Any, y: Any) -> Any:
-    return -np.sum(np.log(x) * y, dtype=x.dtype) / x.dtype.type(x.shape[0])
+    return (-np.sum(wide(np.log(wide(x)) * y)) / x.shape[0]).astype(x.dtype) if len(x) else x.dtype.type(0)
 
 
 def cross_entropy_with_logits(attrs: Any, x: Any, y: Any) -> Any:
-    return -np.sum(x * y, dtype=x.dtype) / x.dtype.type(x.shape[0])
+    return (-np.sum(wide(x) * wide(y)) / x.shape[0]).astype(x.dtype) if len(x) else x.dtype.type(0)
 
 
 def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
@@ -243,6 +244,8 @@ def _upsampled(attrs: Any, x: Any, order: str, scales: tuple[float, ...], mode: 
         raise KernelError(f"the interpreter has no upsampling by {attrs.method}")
     plain = to_plain(x, attrs.layout, order)
     carrier = wide(plain) if is_float(x.dtype) or not linear else plain.astype(np.float32)
+    if not all(0 < s < np.inf for s in scales):
+        raise KernelError(f"the scales {scales} must be positive and finite")
     for axis, scale in enumerate(scales, 2):
         carrier = _stretched(carrier, axis, round(plain.shape[axis] * scale), linear, mode)
     return from_plain(convert(carrier, x.dtype), order, attrs.layout)

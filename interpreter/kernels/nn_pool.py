@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from relaylang.interpreter.kernels.common import (
     Kernel,
     from_plain,
     is_float,
+    limits,
     pad_space,
     paddings,
     plain_layout,
@@ -20,18 +20,19 @@ from relaylang.interpreter.kernels.common import (
     windows,
 )
 
+_SPACE = {1: "W", 2: "HW", 3: "DHW"}
 
-def _space_last(x: Any, layout: str) -> tuple[np.ndarray, str, int]:
-    """The data with its spatial axes last, the order in which its axes now are, and how many are spatial."""
-    axes = plain_layout(layout)
-    space = "".join(c for c in "DHW" if c in axes)
-    order = "".join(c for c in axes if c not in space) + space
-    return to_plain(x, layout, order), order, len(space)
+
+def _space_last(x: Any, layout: str, count: int) -> tuple[np.ndarray, str]:
+    """The data with its spatial axes last, and the order in which its axes now are."""
+    space = _SPACE[count]
+    order = "".join(c for c in plain_layout(layout) if c not in space) + space
+    return to_plain(x, layout, order), order
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    """The least number, which is what a window on nothing but padding gives. Of floats it is finite."""
-    return ml_dtypes.finfo(dtype).min if is_float(dtype) else dtype.type(np.iinfo(dtype).min)
+    """What a window on nothing but padding gives."""
+    return limits(dtype)[0]
 
 
 def _divide(total: np.ndarray, count: Any, dtype: np.dtype) -> np.ndarray:
@@ -76,29 +77,36 @@ class _Windows:
         return tuple(range(rank - len(self.kernel), rank))
 
 
-def max_pool(attrs: Any, x: Any) -> Any:
-    plain, order, count = _space_last(x, attrs.layout)
-    pool = _Windows(attrs, plain.shape[plain.ndim - count :])
-    lowest = _lowest(plain.dtype)
-    best = pool.over(plain, lowest).max(axis=pool.axes(plain.ndim), initial=lowest)
-    return from_plain(best, order, attrs.layout)
+def max_pool(count: int) -> Kernel:
+    def kernel(attrs: Any, x: Any) -> Any:
+        plain, order = _space_last(x, attrs.layout, count)
+        pool = _Windows(attrs, plain.shape[plain.ndim - count :])
+        lowest = _lowest(plain.dtype)
+        best = pool.over(plain, lowest).max(axis=pool.axes(plain.ndim), initial=lowest)
+        return from_plain(best, order, attrs.layout)
+
+    return kernel
 
 
-def avg_pool(attrs: Any, x: Any) -> Any:
+def avg_pool(count: int) -> Kernel:
     """The mean over what of a window lies on the data, or with `count_include_pad` on data and given padding."""
-    plain, order, count = _space_last(x, attrs.layout)
-    space = plain.shape[plain.ndim - count :]
-    pool = _Windows(attrs, space)
-    total = pool.over(_carrier(plain), 0).sum(axis=pool.axes(plain.ndim))
-    number = pool.counted(space, attrs.count_include_pad)
-    return from_plain(_divide(total, number, plain.dtype), order, attrs.layout)
+
+    def kernel(attrs: Any, x: Any) -> Any:
+        plain, order = _space_last(x, attrs.layout, count)
+        space = plain.shape[plain.ndim - count :]
+        pool = _Windows(attrs, space)
+        total = pool.over(_carrier(plain), 0).sum(axis=pool.axes(plain.ndim))
+        number = pool.counted(space, attrs.count_include_pad)
+        return from_plain(_divide(total, number, plain.dtype), order, attrs.layout)
+
+    return kernel
 
 
-def _adaptive(greatest: bool) -> Kernel:
+def _adaptive(greatest: bool, count: int) -> Kernel:
     """Each output cell covers floor(i * n / m) up to ceil((i + 1) * n / m)."""
 
     def kernel(attrs: Any, x: Any) -> Any:
-        plain, order, count = _space_last(x, attrs.layout)
+        plain, order = _space_last(x, attrs.layout, count)
         size = spread(attrs.output_size, count) if attrs.output_size else plain.shape[plain.ndim - count :]
         result, number = (plain if greatest else _carrier(plain)), np.ones((), np.int64)
         for i, wanted in enumerate(size):
@@ -106,10 +114,12 @@ def _adaptive(greatest: bool) -> Kernel:
             extent = plain.shape[axis]
             cuts = [(j * extent // wanted, -(-(j + 1) * extent // wanted)) for j in range(wanted)]
             parts = [np.take(result, range(a, b), axis=axis) for a, b in cuts]
-            result = np.concatenate(
-                [(p.max if greatest else p.sum)(axis=axis, keepdims=True) for p in parts], axis=axis
-            )
-            number = number[..., None] * np.asarray([b - a for a, b in cuts])
+            if greatest:
+                parts = [p.max(axis=axis, keepdims=True, initial=_lowest(plain.dtype)) for p in parts]
+            else:
+                parts = [p.sum(axis=axis, keepdims=True) for p in parts]
+            result = np.concatenate(parts, axis=axis) if parts else np.take(result, [], axis=axis)
+            number = number[..., None] * np.asarray([max(b - a, 1) for a, b in cuts], np.int64)
         if not greatest:
             result = _divide(result, number, plain.dtype)
         return from_plain(result, order, attrs.layout)
@@ -119,12 +129,12 @@ def _adaptive(greatest: bool) -> Kernel:
 
 def _global(greatest: bool) -> Kernel:
     def kernel(attrs: Any, x: Any) -> Any:
-        plain, order, count = _space_last(x, attrs.layout)
-        axes = tuple(range(plain.ndim - count, plain.ndim))
+        plain, order = _space_last(x, attrs.layout, 2)
+        axes = (plain.ndim - 2, plain.ndim - 1)
         if greatest:
-            result = plain.max(axis=axes, keepdims=True)
+            result = plain.max(axis=axes, keepdims=True, initial=_lowest(plain.dtype))
         else:
-            number = int(np.prod(plain.shape[plain.ndim - count :]))
+            number = max(int(np.prod(plain.shape[-2:])), 1)
             result = _divide(_carrier(plain).sum(axis=axes, keepdims=True), number, plain.dtype)
         return from_plain(result, order, attrs.layout)
 
@@ -136,8 +146,10 @@ def _pool_grad(greatest: bool) -> Kernel:
     greatest, or the same part as the others in the window."""
 
     def kernel(attrs: Any, grad: Any, x: Any) -> Any:
-        plain, order, _ = _space_last(x, attrs.layout)
-        given, _, _ = _space_last(grad, attrs.layout)
+        plain, order = _space_last(x, attrs.layout, 2)
+        given, _ = _space_last(grad, attrs.layout, 2)
+        if not given.size:
+            return np.zeros_like(x)
         pool = _Windows(attrs, plain.shape[-2:])
         places = pool.over(np.arange(plain.size).reshape(plain.shape), -1)
         places = places[..., : given.shape[-2], : given.shape[-1]]
@@ -159,10 +171,10 @@ def _pool_grad(greatest: bool) -> Kernel:
 KERNELS: dict[str, Kernel] = {
     "nn.max_pool2d_grad": _pool_grad(True),
     "nn.avg_pool2d_grad": _pool_grad(False),
-    **{f"nn.max_pool{n}d": max_pool for n in (1, 2, 3)},
-    **{f"nn.avg_pool{n}d": avg_pool for n in (1, 2, 3)},
-    **{f"nn.adaptive_max_pool{n}d": _adaptive(True) for n in (1, 2, 3)},
-    **{f"nn.adaptive_avg_pool{n}d": _adaptive(False) for n in (1, 2, 3)},
+    **{f"nn.max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": avg_pool(n) for n in (1, 2, 3)},
+    **{f"nn.adaptive_max_pool{n}d": _adaptive(True, n) for n in (1, 2, 3)},
+    **{f"nn.adaptive_avg_pool{n}d": _adaptive(False, n) for n in (1, 2, 3)},
     "nn.global_max_pool2d": _global(True),
     "nn.global_avg_pool2d": _global(False),
 }

@@ -32,6 +32,7 @@ from relaylang.interpreter.kernels.tensor import multiply_fixed
 
 _INT32 = np.dtype(np.int32)
 _FLOAT32 = np.dtype(np.float32)
+_AVG_POOL = nn_pool.avg_pool(2)
 
 
 def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -119,6 +120,8 @@ def dequantize(attrs: Any, x: Any, scale: Any, zero: Any) -> Any:
 
 
 def less_zero(x: Any, zero: Any, axis: int) -> np.ndarray:
+    if np.ndim(zero) == 1 and np.size(zero) not in (1, x.shape[axis]):
+        raise KernelError(f"{np.size(zero)} zero points for {x.shape[axis]} channels")
     return x.astype(np.int32) - along(zero, axis, x.ndim).astype(np.int32)
 
 
@@ -141,8 +144,7 @@ def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: A
 
 def dense(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     rows = less_zero(weight, w_zero, 0)
-    flat = less_zero(data.reshape(-1, data.shape[-1]), in_zero, 0)
-    return exact_matmul(flat, rows.T, out_dtype(attrs, _INT32)).reshape(*data.shape[:-1], weight.shape[0])
+    return exact_matmul(less_zero(data, in_zero, -1), rows.T, out_dtype(attrs, _INT32))
 
 
 def batch_matmul(attrs: Any, x: Any, y: Any, x_zero: Any, y_zero: Any, x_scale: Any, y_scale: Any) -> Any:
@@ -211,7 +213,7 @@ def leaky_relu(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero
 
 
 def avg_pool2d(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
-    return saturate(nn_pool.avg_pool(attrs, upcast(x, in_scale, in_zero, scale, zero)), x.dtype)
+    return saturate(_AVG_POOL(attrs, upcast(x, in_scale, in_zero, scale, zero)), x.dtype)
 
 
 def softmax(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: Any) -> Any:
@@ -219,11 +221,11 @@ def softmax(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: A
     axis = norm_axis(attrs.axis, x.ndim)
     shifted = x.astype(np.int32) - np.asarray(in_zero).astype(np.int32)
     unit = np.int32(round_away(np.asarray(np.float32(1) / np.float32(in_scale))))
-    apart = shifted - shifted.max(axis=axis, keepdims=True)
+    apart = shifted - shifted.max(axis=axis, keepdims=True, initial=np.iinfo(np.int32).min)
     power = apart + (apart >> np.int32(1)) - (apart >> np.int32(4))
     whole = np.clip((power - np.fmod(power, -unit)) // -unit, np.int32(0), np.int32(20))
     rest = power + whole * unit
-    exps = ((rest >> np.int32(1)) + unit) << (whole.max(axis=axis, keepdims=True) - whole)
+    exps = ((rest >> np.int32(1)) + unit) << (whole.max(axis=axis, keepdims=True, initial=0) - whole)
     sums = exps.sum(axis=axis, keepdims=True, dtype=np.int32)
     output = (np.int32(1 << 30) // sums * exps) >> np.int32(30 - 7)
     return requantize_to(output, np.float32(1 / 128), _INT32.type(0), scale, zero, np.dtype(np.int8), 0)

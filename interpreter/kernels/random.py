@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, np_dtype
+from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype
 
 _ROTATIONS = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
 _PARITY = 0x1BD11BDAA9FC1A22
@@ -116,6 +116,8 @@ def normal(attrs: Any, key: Any, mean: Any, scale: Any) -> Any:
 def multinomial(attrs: Any, key: Any, probs: Any) -> Any:
     """Indices along the last axis, by where uniform numbers fall on the running sum of the probabilities."""
     f = np.float32
+    if not probs.shape[-1] and probs.size == 0 and attrs.num_samples:
+        raise KernelError("there is nothing to choose from")
     probs = np.maximum(probs.astype(f), f(0))
     total = np.cumsum(probs / probs.sum(axis=-1, keepdims=True, dtype=f), axis=-1, dtype=f)
     key, values = _unit(key, (*probs.shape[:-1], attrs.num_samples), np.dtype(f))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, is_float, norm_axis, wide
+from relaylang.interpreter.kernels.common import Kernel, KernelError, is_float, limits, norm_axis, wide
 from relaylang.ops.reduce import taken_axes
 
 
@@ -22,6 +22,8 @@ def _count(x: np.ndarray, axes: tuple[int, ...]) -> int:
 
 def sum_(attrs: Any, x: Any) -> Any:
     axes = reduced_axes(attrs, x.ndim)
+    if x.dtype.kind == "b":
+        return np.bitwise_xor.reduce(x, axis=axes, keepdims=attrs.keepdims)
     carrier = np.float32 if is_float(x.dtype) and x.dtype.itemsize < 4 else x.dtype
     return np.sum(x, axis=axes, keepdims=attrs.keepdims, dtype=carrier).astype(x.dtype)
 
@@ -29,7 +31,7 @@ def sum_(attrs: Any, x: Any) -> Any:
 def mean(attrs: Any, x: Any) -> Any:
     """Integers are summed exactly and divided towards zero."""
     axes = reduced_axes(attrs, x.ndim)
-    count = _count(x, axes)
+    count = max(_count(x, axes), 1)
     if is_float(x.dtype):
         total = np.sum(wide(x), axis=axes, keepdims=attrs.keepdims)
         return (total / total.dtype.type(count)).astype(x.dtype)
@@ -49,7 +51,21 @@ def prod(attrs: Any, x: Any) -> Any:
 
 
 def _extreme(f: Any) -> Kernel:
-    return lambda attrs, x: f(x, axis=reduced_axes(attrs, x.ndim), keepdims=attrs.keepdims)
+    """Along an axis of no elements: the least number of the type for `max`, the greatest for `min`."""
+
+    def kernel(attrs: Any, x: Any) -> Any:
+        axes = reduced_axes(attrs, x.ndim)
+        if _count(x, axes):
+            return f(x, axis=axes, keepdims=attrs.keepdims)
+        ends = limits(x.dtype)
+        return f(x, axis=axes, keepdims=attrs.keepdims, initial=ends[0] if f is np.max else ends[1])
+
+    return kernel
+
+
+def _truth(f: Any) -> Kernel:
+    """Of numbers, those that are not zero are true; the result is 1 or 0 in their type."""
+    return lambda attrs, x: f(x != 0, axis=reduced_axes(attrs, x.ndim), keepdims=attrs.keepdims).astype(x.dtype)
 
 
 def _arg(greatest: bool) -> Kernel:
@@ -61,11 +77,16 @@ def _arg(greatest: bool) -> Kernel:
     def kernel(attrs: Any, x: Any) -> Any:
         axes = reduced_axes(attrs, x.ndim)
         kept = [i for i in range(x.ndim) if i not in axes]
+        if 0 in [x.shape[a] for a in axes] and all([x.shape[i] for i in kept]):
+            raise KernelError("an axis of no elements has no extreme one")
         flat = np.transpose(x, kept + list(axes)).reshape([x.shape[i] for i in kept] + [_count(x, axes)])
         if is_float(x.dtype):
             flat = np.where(np.isnan(flat), x.dtype.type(-np.inf if greatest else np.inf), flat)
         if attrs.select_last_index:
             flat = flat[..., ::-1]
+        if not flat.size:
+            found = np.zeros(flat.shape[:-1], np.int32)
+            return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else found
         found = (np.argmax if greatest else np.argmin)(flat, axis=-1)
         if attrs.select_last_index:
             found = flat.shape[-1] - 1 - found
@@ -82,8 +103,8 @@ KERNELS: dict[str, Kernel] = {
     "prod": prod,
     "max": _extreme(np.max),
     "min": _extreme(np.min),
-    "all": _extreme(np.all),
-    "any": _extreme(np.any),
+    "all": _truth(np.all),
+    "any": _truth(np.any),
     "argmax": _arg(True),
     "argmin": _arg(False),
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, is_float, norm_axis, np_dtype
+from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, is_float, norm_axis, np_dtype, wide
 from relaylang.interpreter.kernels.indexing import check_range
 from relaylang.interpreter.kernels.transform import collapse_sum
 
@@ -23,6 +24,9 @@ def _halve(out: np.ndarray, places: tuple[Any, ...], updates: Any) -> None:
     turn = np.arange(len(flat)) - np.searchsorted(flat[order], flat[order])  # the how-manieth of its place each is
     for t in range(int(turn.max(initial=-1)) + 1):
         now = order[turn == t]
+        if out.dtype.kind == "b":
+            rows[flat[now]] &= values[now]
+            continue
         both = rows[flat[now]] + values[now]
         rows[flat[now]] = both / both.dtype.type(2) if is_float(out.dtype) else np.trunc(both / 2)
 
@@ -34,7 +38,8 @@ def _scatter(x: Any, places: tuple[Any, ...], updates: Any, how: str) -> Any:
     elif how == "mean":
         _halve(out, places, updates)
     else:
-        {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[how].at(out, places, updates)
+        add = np.add if out.dtype.kind != "b" else np.bitwise_xor
+        {"add": add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[how].at(out, places, updates)
     return out
 
 
@@ -67,7 +72,11 @@ def strided_set(attrs: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) 
 
 
 def unravel_index(attrs: Any, x: Any, shape: Any) -> Any:
+    if len(shape) and min(shape) < 0:
+        raise KernelError(f"the shape {tuple(int(n) for n in shape)} has a negative extent")
     check_range(x, int(np.prod(shape)))
+    if not len(shape):
+        return np.zeros((0, *x.shape), x.dtype)
     return np.stack(np.unravel_index(x, tuple(int(n) for n in shape))).astype(x.dtype)
 
 
@@ -83,7 +92,8 @@ def _running(f: np.ufunc, start: int) -> Kernel:
     def kernel(attrs: Any, x: Any) -> Any:
         axis, flat = (0, x.ravel()) if attrs.axis is None else (attrs.axis, x)
         dtype = np_dtype(attrs.dtype) if attrs.dtype else x.dtype
-        total = f.accumulate(flat.astype(dtype), axis=axis, dtype=dtype)
+        axis = norm_axis(axis, flat.ndim)
+        total = (f if dtype.kind != "b" or f is not np.add else np.bitwise_xor).accumulate(flat.astype(dtype), axis=axis, dtype=dtype)
         if not attrs.exclusive:
             return total
         first = np.full_like(np.take(total, [0], axis=axis), start)
@@ -97,22 +107,29 @@ def trilu(attrs: Any, x: Any, k: Any) -> Any:
 
 
 def dilate(attrs: Any, x: Any) -> Any:
-    out = np.full([(n - 1) * s + 1 for n, s in zip(x.shape, attrs.strides)], attrs.dilation_value).astype(x.dtype)
+    out = np.full([(n - 1) * s + 1 if n else 0 for n, s in zip(x.shape, attrs.strides)], attrs.dilation_value).astype(x.dtype)
     out[tuple(slice(None, None, s) for s in attrs.strides)] = x
     return out
 
 
 def collapse_sum_to(attrs: Any, x: Any, shape: Any) -> Any:
-    return collapse_sum(x, tuple(int(n) for n in shape))
+    made = tuple(int(n) for n in shape)
+    said = attrs.shape or made
+    if len(said) != len(made) or any(isinstance(d, int) and d != n for d, n in zip(said, made)):
+        raise KernelError(f"the shape is {made}, but the attribute shape is {list(said)}")
+    return collapse_sum(x, made)
 
 
 def dense(indices: Any, values: Any, default: Any, shape: Sequence[int]) -> Any:
     """`values` at their coordinates in a tensor of `default`: `indices` has a row for each of them."""
     out = np.full(tuple(shape), convert(np.asarray(default), values.dtype), values.dtype)
-    rows = np.asarray(indices).reshape(values.size, -1)
+    places = np.asarray(indices)
+    rows = places if places.ndim == 2 else places.reshape(-1, 1)
+    if not len(rows):
+        return out
     for column, extent in zip(rows.T, out.shape):
         check_range(column, extent)
-    out[tuple(rows.T)] = np.reshape(values, -1)
+    out[tuple(rows.T)] = values
     return out
 
 
@@ -121,18 +138,20 @@ def sparse_to_dense(attrs: Any, indices: Any, values: Any, default: Any) -> Any:
 
 
 def sparse_reshape(attrs: Any, indices: Any, old: Any, new: Any) -> Any:
-    total = int(np.prod(old))
-    shape = [int(n) for n in new]
-    if -1 in shape:
-        known = int(np.prod([n for n in shape if n != -1]))
-        shape[shape.index(-1)] = total // known
-    if int(np.prod(shape)) != total:
+    source, shape = [int(n) for n in old], [int(n) for n in new]
+    total = math.prod(source)
+    if shape.count(-1) == 1:
+        known = math.prod([n for n in shape if n != -1])
+        shape[shape.index(-1)] = total // known if known else 0
+    if min([0, *source, *shape]) < 0 or math.prod(shape) != total:
         raise KernelError(f"{total} elements do not fit into the shape {tuple(shape)}")
     made = np.asarray(shape, new.dtype)
-    if shape == [int(n) for n in old]:
+    if not indices.size or not shape or not total:
+        return np.zeros((len(indices), len(shape)), indices.dtype), made
+    if shape == source:
         return indices, made
     # An index beyond its extent counts on in the next row, as it does in TVM.
-    flat = indices.astype(np.int64) @ _steps([int(n) for n in old])
+    flat = indices.astype(np.int64) @ _steps(source)
     places = flat[:, None] // _steps(shape)
     places[:, 1:] %= np.asarray(shape[1:], np.int64)
     return places.astype(indices.dtype), made
@@ -144,14 +163,19 @@ def _steps(shape: Sequence[int]) -> np.ndarray:
 
 
 def einsum(attrs: Any, parts: tuple[Any, ...]) -> Any:
-    """Sums in the parts' element type."""
-    return np.asarray(np.einsum(attrs.equation, *parts), dtype=parts[0].dtype)
+    """Sums in the parts' element type, of short floats in float32."""
+    dtype = parts[0].dtype
+    if dtype.kind == "b":
+        return np.asarray(np.einsum(attrs.equation, *[p.astype(np.int64) for p in parts]) & 1, dtype=dtype)
+    return np.asarray(np.einsum(attrs.equation, *[wide(p) for p in parts]), dtype=dtype)
 
 
 def dft(attrs: Any, real: Any, imaginary: Any) -> Any:
     """Along the last axis, in float64."""
     if not is_float(real.dtype):
         raise KernelError("a Fourier transform needs floating-point numbers")
+    if not real.size:
+        return real.copy(), imaginary.copy()
     signal = real.astype(np.float64) + 1j * imaginary.astype(np.float64)
     found = (np.fft.ifft if attrs.inverse else np.fft.fft)(signal, axis=-1)
     return found.real.astype(real.dtype), found.imag.astype(real.dtype)
@@ -161,6 +185,8 @@ def stft(attrs: Any, x: Any, window: Any) -> Any:
     """The Fourier transforms of windows of the signal, in float64. Shape (batch, bins, frames, real and imaginary)."""
     signal = np.atleast_2d(x).astype(np.float64)
     size = attrs.win_length
+    if window.shape != (size,):
+        raise KernelError(f"win_length is {size}, but the window has {window.shape[0]} entries")
     bins = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
     frames = (signal.shape[1] - attrs.n_fft) // attrs.hop_length + 1
     places = np.arange(frames)[:, None] * attrs.hop_length + np.arange(size)
@@ -199,6 +225,8 @@ def unique(attrs: Any, x: Any) -> Any:
 def sparse_fill_empty_rows(attrs: Any, indices: Any, values: Any, shape: Any, default: Any) -> Any:
     """An entry of the default at the start of each row that has none; and which rows those are. All in int64."""
     rows = int(shape[0])
+    if not np.size(default):
+        raise KernelError("there is no default value")
     empty = np.setdiff1d(np.arange(rows), indices[:, 0])
     added = np.zeros((len(empty), indices.shape[1]), np.int64)
     added[:, 0] = empty

@@ -1,4 +1,8 @@
-"""Element by element: arithmetic, comparison, functions of one number, conversion, clipping."""
+"""Element by element: arithmetic, comparison, functions of one number, conversion, clipping.
+
+Truth values are whole numbers of one bit, as in TVM's compiled code: arithmetic on them is modulo 2. So `add` and
+`subtract` are exclusive or, `multiply` is and, a shift by one leaves nothing, and a division is by True.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,8 @@ def divide(attrs: Any, a: Any, b: Any) -> Any:
     if is_float(a.dtype):
         return a / b
     _check_divisor(b)
+    if a.dtype == _BOOL:
+        return a & b
     if a.dtype.kind == "u":
         return a // b
     return (a - np.fmod(a, b)) // b
@@ -43,7 +49,7 @@ def floor_divide(attrs: Any, a: Any, b: Any) -> Any:
     if is_float(a.dtype):
         return np.floor(a / b)
     _check_divisor(b)
-    return a // b
+    return a // b if a.dtype != _BOOL else a & b
 
 
 def trunc_divide(attrs: Any, a: Any, b: Any) -> Any:
@@ -54,7 +60,7 @@ def mod(attrs: Any, a: Any, b: Any) -> Any:
     """The remainder with the sign of the dividend."""
     if not is_float(a.dtype):
         _check_divisor(b)
-    return np.fmod(a, b)
+    return np.fmod(a, b) if a.dtype != _BOOL else a & ~b
 
 
 def floor_mod(attrs: Any, a: Any, b: Any) -> Any:
@@ -62,11 +68,20 @@ def floor_mod(attrs: Any, a: Any, b: Any) -> Any:
     if is_float(a.dtype):
         return a - np.floor(a / b) * b
     _check_divisor(b)
-    return np.remainder(a, b)
+    return np.remainder(a, b) if a.dtype != _BOOL else a & ~b
 
 
 def power(attrs: Any, a: Any, b: Any) -> Any:
-    return np.power(a, b)
+    """Of whole numbers, a negative power is the quotient 1 / a**-b, towards zero."""
+    if a.dtype == _BOOL:
+        return a | ~b
+    if a.dtype.kind != "i" or not (b < 0).any():
+        return np.power(a, b)
+    if ((a == 0) & (b < 0)).any():
+        raise KernelError("a negative power of 0")
+    one, below = a.dtype.type(1), b < 0
+    inverse = np.where(a == one, one, np.where(a == -one, np.where(b & one, -one, one), a.dtype.type(0)))
+    return np.where(below, inverse, np.power(a, np.where(below, a.dtype.type(0), b)))
 
 
 def maximum(attrs: Any, a: Any, b: Any) -> Any:
@@ -109,12 +124,12 @@ def _check_shift(b: Any) -> None:
 
 def left_shift(attrs: Any, a: Any, b: Any) -> Any:
     _check_shift(b)
-    return np.left_shift(a, b)
+    return np.left_shift(a, b) if a.dtype != _BOOL else a & ~b
 
 
 def right_shift(attrs: Any, a: Any, b: Any) -> Any:
     _check_shift(b)
-    return np.right_shift(a, b)
+    return np.right_shift(a, b) if a.dtype != _BOOL else a & ~b
 
 
 def negative(attrs: Any, a: Any) -> Any:
@@ -150,6 +165,8 @@ def erf(x: Any) -> Any:
 
 
 def sign(attrs: Any, x: Any) -> Any:
+    if x.dtype == _BOOL:
+        return x
     zero = x.dtype.type(0)
     return (
         ((x > zero).astype(x.dtype) - (x < zero).astype(x.dtype)) if x.dtype.kind != "u" else (x > zero).astype(x.dtype)
@@ -165,11 +182,15 @@ def clip(attrs: Any, x: Any) -> Any:
     low, high = attrs.a_min, attrs.a_max
     if is_float(x.dtype):
         return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
-    info = np.iinfo(x.dtype)
-    low, high = max(math.trunc(max(low, -1e30)), info.min), min(math.trunc(min(high, 1e30)), info.max)
-    if low > info.max or high < info.min:
-        return np.full(x.shape, min(max(high, info.min), info.max), x.dtype)
-    return np.clip(x, x.dtype.type(low), x.dtype.type(high))
+    least, most = (0, 1) if x.dtype == _BOOL else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    low, high = max(_whole(low), least), min(_whole(high), most)
+    if low > most or high < least:
+        return np.full(x.shape, min(max(high, least), most), x.dtype)
+    return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
+
+
+def _whole(bound: float) -> int:
+    return 0 if math.isnan(bound) else math.trunc(min(max(bound, -1e30), 1e30))
 
 
 def cast(attrs: Any, x: Any) -> Any:
@@ -204,7 +225,7 @@ def fixed_point_multiply_per_axis(attrs: Any, x: Any, multiplier: Any, left: Any
     axes = [a % x.ndim for a in ([attrs.axes] if isinstance(attrs.axes, int) else attrs.axes)]
     shape = [x.shape[i] if i in axes else 1 for i in range(x.ndim)]
     shift = np.asarray(left, np.int64) - np.asarray(right, np.int64)
-    return multiply_fixed(x, np.reshape(multiplier, shape), np.reshape(shift, shape))
+    return convert(multiply_fixed(x, np.reshape(multiplier, shape), np.reshape(shift, shape)), x.dtype)
 
 
 KERNELS: dict[str, Kernel] = {

@@ -8,52 +8,43 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, from_plain, norm_axis, plain_layout, to_plain
+from relaylang.interpreter.kernels.common import (
+    Kernel,
+    KernelError,
+    from_plain,
+    norm_axis,
+    plain_layout,
+    to_plain,
+    wide,
+)
 from relaylang.interpreter.kernels.indexing import check_range
+from relaylang.ops.reshape import new_shape
 
 
-def new_shape(shape: Sequence[int], spec: Sequence[int], allowzero: bool = False) -> tuple[int, ...]:
-    """The extents that `reshape` makes: 0 keeps one, -1 is what remains, -2 keeps all that are left, -3 joins two,
-    -4 splits one into the two that follow."""
-    out: list[int] = []
-    at, i, open_at = 0, 0, -1
-    while i < len(spec):
-        n = spec[i]
-        if n == 0 and not allowzero:
-            out.append(shape[at])
-            at += 1
-        elif n == -1:
-            open_at = len(out)
-            out.append(1)
-            at += 1
-        elif n == -2:
-            out += shape[at:]
-            at = len(shape)
-        elif n == -3:
-            out.append(shape[at] * shape[at + 1])
-            at += 2
-        elif n == -4:
-            left, right = spec[i + 1], spec[i + 2]
-            out += [shape[at] // right if left == -1 else left, shape[at] // left if right == -1 else right]
-            at, i = at + 1, i + 2
-        else:
-            out.append(n)
-            at += 1
-        i += 1
-    if open_at >= 0:
-        rest = int(np.prod(out))
-        out[open_at] = int(np.prod(shape)) // rest if rest else 0
-    return tuple(out)
+class _Asked:
+    """What the relations' arithmetic on shapes asks of the checker, for shapes that are known."""
+
+    def fail(self, message: str, arg: int | None = None, notes: Sequence[str] = ()) -> Any:
+        raise KernelError(message)
+
+
+def to_shape(x: Any, shape: Sequence[int], said: Sequence[Any] | None = None) -> Any:
+    """The elements in another shape; `said` is what the call's type says of it."""
+    if min(shape, default=0) < 0 or int(np.prod(shape, dtype=object)) != x.size:
+        raise KernelError(f"{x.size} elements do not fit into the shape {tuple(shape)}")
+    if said and (len(said) != len(shape) or any(isinstance(d, int) and d != n for d, n in zip(said, shape))):
+        raise KernelError(f"the shape is {tuple(shape)}, but the attribute newshape is {list(said)}")
+    return np.reshape(x, shape)
 
 
 def reshape(attrs: Any, x: Any, *shape: Any) -> Any:
     spec = tuple(int(n) for n in shape[0]) if shape else attrs.newshape
-    return np.reshape(x, new_shape(x.shape, spec, bool(attrs.allowzero)))
+    return to_shape(x, new_shape(x.shape, spec, bool(attrs.allowzero), _Asked()))  # type: ignore[arg-type]
 
 
 def reverse_reshape(attrs: Any, x: Any) -> Any:
     """As reshape, matched from the last axis."""
-    return np.reshape(x, new_shape(x.shape[::-1], tuple(attrs.newshape)[::-1])[::-1])
+    return to_shape(x, new_shape(x.shape[::-1], tuple(attrs.newshape)[::-1], False, _Asked())[::-1])  # type: ignore[arg-type]
 
 
 def reshape_like(attrs: Any, x: Any, like: Any) -> Any:
@@ -75,7 +66,12 @@ def expand_dims(attrs: Any, x: Any) -> Any:
 
 def squeeze(attrs: Any, x: Any) -> Any:
     axis = attrs.axis
-    return np.squeeze(x, axis=None if axis is None else ((axis,) if isinstance(axis, int) else tuple(axis)))
+    if axis is None:
+        return np.squeeze(x)
+    away = [norm_axis(a, x.ndim) for a in ((axis,) if isinstance(axis, int) else axis)]
+    if len(set(away)) != len(away) or any(x.shape[a] != 1 for a in away):
+        raise KernelError(f"the axes {away} of a shape {x.shape} are not different ones of extent 1")
+    return np.squeeze(x, axis=tuple(away))
 
 
 def transpose(attrs: Any, x: Any) -> Any:
@@ -101,13 +97,26 @@ def layout_transform(attrs: Any, x: Any) -> Any:
 
 
 def broadcast_to(attrs: Any, x: Any) -> Any:
-    return np.broadcast_to(x, attrs.shape).copy()
+    return broadcast(x, attrs.shape)
+
+
+def broadcast(x: Any, shape: Sequence[int]) -> Any:
+    """The elements repeated along the extents of 1, up to a shape."""
+    own = (1,) * (len(shape) - x.ndim) + x.shape
+    if len(own) > len(shape) or min(shape, default=0) < 0 or any(a not in (1, n) for a, n in zip(own, shape)):
+        raise KernelError(f"a tensor of shape {x.shape} cannot be broadcast to {tuple(shape)}")
+    return np.broadcast_to(x, shape).copy()
 
 
 def collapse_sum(x: Any, shape: Sequence[int]) -> Any:
     """The sum over the axes along which `shape` was broadcast."""
-    x = x.sum(axis=tuple(range(x.ndim - len(shape))), dtype=x.dtype)
-    return x.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True, dtype=x.dtype)
+    lead = x.ndim - len(shape)
+    if lead < 0 or any(n not in (1, extent) for n, extent in zip(shape, x.shape[lead:])):
+        raise KernelError(f"a tensor of shape {x.shape} is not one of shape {tuple(shape)}, broadcast")
+    axes = (*range(lead), *[lead + i for i, n in enumerate(shape) if n == 1])
+    carrier = wide(x)
+    f = np.add if x.dtype.kind != "b" else np.bitwise_xor
+    return f.reduce(carrier, axis=axes, keepdims=True, dtype=carrier.dtype).astype(x.dtype).reshape(shape)
 
 
 def invert_permutation(attrs: Any, x: Any) -> Any:
@@ -123,7 +132,7 @@ def auto_scheduler_layout_transform(attrs: Any, x: Any) -> Any:
     target = re.findall(r"(\d+)([A-Za-z]+)", attrs.dst_layout)
     shape = [int(n) for name in source for n, axis in target if axis == name]
     order = [i for name in source for i, (_, axis) in enumerate(target) if axis == name]
-    return np.ascontiguousarray(x.reshape(shape).transpose(np.argsort(order)))
+    return np.ascontiguousarray(to_shape(x, shape).transpose(np.argsort(order)))
 
 
 def meta_schedule_layout_transform(attrs: Any, x: Any) -> Any:
@@ -150,6 +159,6 @@ KERNELS: dict[str, Kernel] = {
     "reverse_sequence": reverse_sequence,
     "layout_transform": layout_transform,
     "broadcast_to": broadcast_to,
-    "broadcast_to_like": lambda attrs, x, like: np.broadcast_to(x, like.shape).copy(),
+    "broadcast_to_like": lambda attrs, x, like: broadcast(x, like.shape),
     "collapse_sum_like": lambda attrs, x, like: collapse_sum(x, like.shape),
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylang.interpreter.kernels.common import Kernel, KernelError, from_plain, round_away, to_plain
 from relaylang.interpreter.kernels.image import bilinear
+from relaylang.interpreter.kernels.indexing import check_range
 
 
 def multibox_prior(attrs: Any, x: Any) -> Any:
@@ -36,14 +37,14 @@ def multibox_transform_loc(attrs: Any, probability: Any, location: Any, anchor: 
     score = scores.max(axis=1)
     best[(score <= -1) | (score < kind(attrs.threshold))] = 0
     left, top, right, bottom = anchor[0].T
-    moves = location.reshape(location.shape[0], -1, 4) * np.asarray(attrs.variances, kind)
+    moves = location.reshape(location.shape[0], location.shape[1] // 4, 4) * np.asarray(attrs.variances, kind)
     x = moves[..., 0] * (right - left) + (left + right) / kind(2)
     y = moves[..., 1] * (bottom - top) + (top + bottom) / kind(2)
     w = np.exp(moves[..., 2]) * (right - left) / kind(2)
     h = np.exp(moves[..., 3]) * (bottom - top) / kind(2)
     boxes = np.stack([x - w, y - h, x + w, y + h], axis=-1)
     boxes = np.clip(boxes, kind(0), kind(1)) if attrs.clip else boxes
-    rows = np.concatenate([(best - first)[..., None].astype(kind), score[..., None], boxes], axis=-1)
+    rows = np.concatenate([(best - first)[..., None].astype(kind), score[..., None], boxes.astype(score.dtype)], axis=-1)
     valid = np.ones_like(best, np.bool_) if attrs.keep_background else best > 0
     return _to_top(rows, valid), valid.sum(axis=1).astype(np.int32)
 
@@ -82,6 +83,8 @@ def non_max_suppression(attrs: Any, data: Any, counts: Any, indices: Any, limit:
 
     A box whose score is not positive neither suppresses nor is suppressed.
     """
+    if ((counts < 0) | (counts > data.shape[1])).any():
+        raise KernelError(f"a count of valid boxes is not one of 0 to {data.shape[1]}")
     boxes = np.full_like(data, -1)
     picked = np.full(data.shape[:2], -1, np.int32)
     for i, count in enumerate(int(c) for c in counts):
@@ -195,6 +198,7 @@ def _plain_overlap(box: Any, boxes: Any) -> Any:
 def _pooled(attrs: Any, data: Any, rois: Any, pool: Any) -> Any:
     """`pool(image, roi)` of each region, as (channels, height, width)."""
     plain = to_plain(data, attrs.layout, "NCHW")
+    check_range(rois[:, 0].astype(np.int64), len(plain))
     size = (plain.shape[1], *attrs.pooled_size)
     made = [pool(plain[int(roi[0])], roi[1:]) for roi in rois]
     out = np.stack(made) if made else np.zeros((0, *size))
@@ -301,6 +305,8 @@ def _regions(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
 
 def proposal(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
     """The regions that remain after suppression, repeated until there are as many as asked for."""
+    if not np.isfinite(info).all():
+        raise KernelError("an image's height, width or scale is not finite")
     wanted = attrs.rpn_post_nms_top_n
     out = np.zeros((scores.shape[0] * wanted, 5), scores.dtype)
     for b in range(scores.shape[0]):

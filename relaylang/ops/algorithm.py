@@ -8,7 +8,6 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.create import given_dtype
 from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.relations import tensor_identity
 from relaylang.ops.shapes import norm_axis, same_dim
 
 OPAQUE = OpPattern.OPAQUE
@@ -38,7 +37,14 @@ class SearchSortedAttrs:
 
 def argsort(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any shape; the result has that shape and the attribute dtype."""
-    return TensorType(tensor(types, 0, ctx).shape, given_dtype(attrs, ctx))
+    return TensorType(sort(types, attrs, ctx).shape, given_dtype(attrs, ctx))
+
+
+def sort(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> TensorType:
+    """Takes data of any shape, axis one of its axes; the result has the data's type."""
+    data = tensor(types, 0, ctx)
+    norm_axis(attrs.axis, len(data.shape), ctx)
+    return data
 
 
 def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -84,7 +90,7 @@ def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 OPS = (
-    Op("sort", ("data",), ArgsortAttrs, tensor_identity, OPAQUE, 6),
+    Op("sort", ("data",), ArgsortAttrs, sort, OPAQUE, 6),
     Op("argsort", ("data",), ArgsortAttrs, argsort, OPAQUE, 6),
     Op("topk", ("data",), TopkAttrs, topk, OPAQUE, 6),
     Op("searchsorted", ("sorted_sequence", "values"), SearchSortedAttrs, searchsorted, OPAQUE, 6),

@@ -46,7 +46,7 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("image.grid_sample", "padding_mode"): ("zeros", "border", "reflection"),
     ("image.grid_sample", "layout"): ("NCHW", "NCDHW"),
     ("meshgrid", "indexing"): ("ij", "xy"),
-    ("nn.depth_to_space", "mode"): ("DCR", "CDR"),
+    ("nn.depth_to_space", "mode"): ("DCR", "CDR", "CRD"),
     ("nn.nll_loss", "reduction"): ("mean", "sum", "none"),
     ("qnn.requantize", "rounding"): ("None", "UPWARD", "TONEAREST"),
     ("scatter_elements", "reduction"): ("update", "add", "mul", "mean", "min", "max"),

@@ -11,7 +11,7 @@ from relaylang.ops.create import InitOpAttrs, OneHotAttrs, given_dtype
 from relaylang.ops.image import Resize2DAttrs
 from relaylang.ops.indexing import StridedSliceAttrs
 from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import change_layout, need_rank, need_scalar, norm_axis
+from relaylang.ops.shapes import change_layout, need_pixels, need_rank, need_scalar, norm_axis, same_dim
 from relaylang.ops.transform import SqueezeAttrs
 
 E, B, I = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
@@ -178,7 +178,10 @@ def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data = tensor(types, 0, ctx)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)
-    need_rank(tensor(types, 1, ctx), 2, 1, ctx)
+    widths = tensor(types, 1, ctx)
+    need_rank(widths, 2, 1, ctx)
+    if not same_dim(widths.shape[0], len(data.shape)):
+        ctx.fail(f"must have a row for each of {len(data.shape)} dimensions, not {widths.shape[0]}", 1)
     return open_shape(len(data.shape), data.dtype)
 
 
@@ -195,6 +198,7 @@ def spatial(reference: str) -> Relation:
                 need_scalar(types, arg, None, ctx)
         shape = change_layout(data.shape, attrs.layout, reference, ctx)
         shape[2:] = [ANY] * (len(reference) - 2)
+        need_pixels(data.shape, attrs.layout, reference, ctx)
         dtype = getattr(attrs, "out_dtype", None) or data.dtype
         return TensorType(change_layout(shape, reference, attrs.layout, ctx), dtype)
 
@@ -206,6 +210,7 @@ def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     output_shape a vector of known length; the result has the values' element type and `?` for each extent.
     """
     check_sparse(types, ctx)
+    check_coordinates(types, length_of(types, 3, ctx), ctx)
     return open_shape(length_of(types, 3, ctx), tensor(types, 1, ctx).dtype)
 
 
@@ -219,6 +224,20 @@ def check_sparse(types: Sequence[Type], ctx: RelationContext) -> None:
     if len(values.shape) > 2:
         ctx.fail(f"must have at most 2 dimensions, not `{values!r}`", 1)
     need_scalar(types, 2, None, ctx)
+
+
+def check_coordinates(types: Sequence[Type], rank: int, ctx: RelationContext) -> None:
+    """Sparse indices have a column for each of `rank` dimensions, and a row for each value."""
+    indices, values = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    if len(indices.shape) > 2 or len(values.shape) > 1:
+        arg = 0 if len(indices.shape) > 2 else 1
+        ctx.fail(f"must have at most {2 - arg} dimension{'s' * (not arg)}, not `{types[arg]!r}`", arg)
+    columns = indices.shape[1] if len(indices.shape) == 2 else 1
+    if not same_dim(columns, rank):
+        ctx.fail(f"has {columns} numbers for each place in a tensor of {rank} dimensions", 0)
+    rows = indices.shape[0] if indices.shape else 1
+    if values.shape and not same_dim(values.shape[0], rows):
+        ctx.fail(f"must have a value for each of {rows} places, not `{values!r}`", 1)
 
 
 OPS = (

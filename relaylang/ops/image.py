@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import conv_window, total_padding
 from relaylang.ops.record import Floats, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_rank, same_dim
+from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_pixels, need_rank, same_dim
 
 INJECTIVE = OpPattern.INJECTIVE
 
@@ -101,6 +101,8 @@ def resize(reference: str) -> Relation:
         if attrs.roi is None or len(attrs.roi) != 2 * rank:
             ctx.fail(f"roi must have {2 * rank} numbers")
         shape = change_layout(data.shape, attrs.layout, reference, ctx)
+        if 0 not in attrs.size:
+            need_pixels(data.shape, attrs.layout, reference, ctx)
         shape[2:] = attrs.size
         return TensorType(change_layout(shape, reference, attrs.layout, ctx), attrs.out_dtype or data.dtype)
 
@@ -118,6 +120,8 @@ def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     if not boxes.shape:
         ctx.fail("must have a first dimension that counts the boxes", 1)
     shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
+    if boxes.shape[0] != 0:
+        need_pixels(data.shape, attrs.layout, "NCHW", ctx)
     shape = [boxes.shape[0], shape[1], *attrs.crop_size]
     return TensorType(change_layout(shape, "NCHW", attrs.layout, ctx), attrs.out_dtype or data.dtype)
 
@@ -132,6 +136,8 @@ def dilation2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     kernel = change_layout(weight.shape, attrs.kernel_layout, "IHW", ctx, 1)
     if not {len(attrs.strides), len(attrs.dilations)} <= {2, 4} or min(*attrs.strides, *attrs.dilations) < 1:
         ctx.fail("strides and dilations must have 2 positive numbers, or 4, of which the first two count")
+    if not same_dim(shape[1], kernel[0]):
+        ctx.fail(f"has {kernel[0]} channels, but the data has {shape[1]}", 1)
     pads = total_padding(attrs.padding, 2, ctx)
     out: list[Dim] = [shape[0], kernel[0]]
     for i in range(2):
@@ -161,6 +167,9 @@ def grid_sample(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     need_rank(grid, rank, 1, ctx)
     reference = "NCHW" if rank == 4 else "NCDHW"
     shape = change_layout(data.shape, attrs.layout, reference, ctx)
+    need_pixels(data.shape, attrs.layout, reference, ctx)
+    if not same_dim(shape[0], grid.shape[0]) or not same_dim(grid.shape[1], rank - 2):
+        ctx.fail(f"must have the extents {shape[0]} and {rank - 2} at axes 0 and 1, not `{grid!r}`", 1)
     shape[2:] = grid.shape[2:]
     return TensorType(change_layout(shape, reference, attrs.layout, ctx), data.dtype)
 

@@ -7,7 +7,15 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type, extent, extent_dtype
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
+from relaylang.ops.shapes import (
+    add_dim,
+    broadcast_shapes,
+    div_dim,
+    need_int,
+    need_rank,
+    norm_axis,
+    same_dim,
+)
 
 B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
@@ -81,6 +89,9 @@ def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     batch = attrs.batch_dims + len(indices.shape) if attrs.batch_dims < 0 else attrs.batch_dims
     if batch > len(indices.shape) or batch > axis or batch < 0:
         ctx.fail(f"batch_dims={attrs.batch_dims} must be at most axis={axis} and the indices' {len(indices.shape)}")
+    for i in range(batch):
+        if not same_dim(data.shape[i], indices.shape[i]):
+            ctx.fail(f"has the batch extent {indices.shape[i]}, but the data `{data!r}` has {data.shape[i]}", 1)
     return TensorType((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]), data.dtype)
 
 
@@ -119,6 +130,8 @@ def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     depth = index_depth(indices, len(data.shape), ctx)
+    if depth + attrs.batch_dims > len(data.shape):
+        ctx.fail(f"picks {depth} axes behind {attrs.batch_dims} of a tensor that has {len(data.shape)}", 1)
     if attrs.batch_dims >= min(len(indices.shape), len(data.shape) + 1):
         ctx.fail(f"batch_dims={attrs.batch_dims} does not fit data `{data!r}` and indices `{indices!r}`")
     for i in range(attrs.batch_dims):

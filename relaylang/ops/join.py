@@ -90,7 +90,7 @@ def stack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     at = norm_axis(attrs.axis, len(first.shape) + 1, ctx)
     for j, part in enumerate(parts):
         for i, (a, b) in enumerate(zip(first.shape, part.shape)):
-            if i != at and not same_dim(a, b):
+            if not same_dim(a, b):
                 ctx.fail(f"field {j} is `{part!r}`, but field 0 is `{first!r}`: they differ along axis {i}", 0)
     return TensorType((*first.shape[:at], len(parts), *first.shape[at:]), first.dtype)
 

@@ -55,10 +55,14 @@ def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
     if attrs.pack_type is None:
         ctx.fail("the attribute pack_type must be given")
     width = int("".join(c for c in attrs.pack_type if c.isdigit()) or 0)
-    if not width:
+    if not width or not attrs.pack_type.startswith(("int", "uint")):
         ctx.fail(f"pack_type={attrs.pack_type!r} must be an unsigned integer type")
     rank = len(data.shape)
     shape = list(data.shape)
+    if attrs.bits < 1:
+        ctx.fail(f"bits={attrs.bits} must be positive")
+    if not 0 <= attrs.pack_axis < rank:
+        ctx.fail(f"pack_axis={attrs.pack_axis} is out of range for a tensor of {rank} dimensions", 0)
     if 0 <= attrs.pack_axis < rank:
         shape[attrs.pack_axis] = div_dim(data.shape[attrs.pack_axis], width)
     if 0 <= attrs.bit_axis <= rank:

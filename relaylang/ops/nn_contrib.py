@@ -197,6 +197,9 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
         if typed and attrs.out_dtype is None:
             ctx.fail("the attribute out_dtype must be given")
         units = mul_dim(weight.shape[0], weight.shape[2])
+        inputs = mul_dim(weight.shape[1], weight.shape[3] if len(weight.shape) == 4 else 1)
+        if not same_dim(data.shape[1], inputs):
+            ctx.fail(f"takes {inputs} inputs, but the data has {data.shape[1]}", 1)
         return TensorType((data.shape[0], units), attrs.out_dtype or data.dtype)
 
     return rel
@@ -211,6 +214,10 @@ def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     need_rank(second, 4, 1, ctx)
     if attrs.layout != "NCHW":
         ctx.fail(f'layout={attrs.layout!r} must be "NCHW"')
+    if attrs.kernel_size < 1 or attrs.kernel_size % 2 == 0:
+        ctx.fail(f"kernel_size={attrs.kernel_size} must be an odd number")
+    if attrs.max_displacement < 0:
+        ctx.fail(f"max_displacement={attrs.max_displacement} must not be negative")
     if attrs.stride1 <= 0 or attrs.stride2 <= 0:
         ctx.fail(f"stride1={attrs.stride1} and stride2={attrs.stride2} must be positive")
     pads = total_padding(attrs.padding, 2, ctx)

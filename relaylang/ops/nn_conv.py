@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, make_attrs, tensor
-from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, same_dim
+from relaylang.ops.shapes import add_dim, change_layout, div_dim, divided, mul_dim, same_dim
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
 
@@ -241,6 +241,8 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     out: list[Dim] = [shape[0], channels]
     for i in range(rank):
         size = shape[2 + i]
+        if size == 0:
+            ctx.fail(f"must have at least one entry along {axes[i]}, not `{data!r}`", 0)
         reach = add_dim(mul_dim(add_dim(kernel[i], -1), attrs.dilation[i]), 1)
         if isinstance(size, int) and isinstance(reach, int):
             out.append(attrs.strides[i] * (size - 1) + reach - pads[i] + attrs.output_padding[i])
@@ -346,6 +348,10 @@ def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: Relation
         ctx.fail("the attribute kernel_size must be given")
     shape = change_layout(data.shape, attrs.kernel_layout, "NCHW", ctx, 1)
     made = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
+    if not same_dim(shape[0], made[0]):
+        ctx.fail(f"has a batch of {shape[0]}, but the gradient has one of {made[0]}", 1)
+    divided(shape[1], attrs.groups, f"groups={attrs.groups}", ctx, 1)
+    divided(made[1], attrs.groups, f"groups={attrs.groups}", ctx)
     if not isinstance(shape[1], int) or not isinstance(made[1], int):
         ctx.fail("must have a known number of channels", 1 if not isinstance(shape[1], int) else 0)
     per_group = div_dim(shape[1], attrs.groups)

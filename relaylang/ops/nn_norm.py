@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
@@ -14,6 +15,7 @@ from relaylang.ops.shapes import (
     divided,
     is_float_dtype,
     mul_dim,
+    need_pixels,
     need_rank,
     norm_axis,
     product,
@@ -259,6 +261,10 @@ def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
     if any(a < 0 or b < 0 for a, b in pairs):
         ctx.fail("pad_width must not be negative")
+    symmetric = attrs.mode.upper() == "SYMMETRIC"
+    for axis, (extent, pair) in enumerate(zip(data.shape, pairs)):
+        if isinstance(extent, int) and max(pair) > (extent if symmetric else extent - 1) and max(pair):
+            ctx.fail(f"has {extent} entries along axis {axis}, of which {max(pair)} cannot be mirrored", 0)
     return TensorType([add_dim(d, a + b) for d, (a, b) in zip(data.shape, pairs)], data.dtype)
 
 
@@ -347,6 +353,9 @@ def nll_loss(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
         ctx.fail(f"must have a weight for each of {predictions.shape[1]} classes, not `{weights!r}`", 2)
     if predictions.dtype != weights.dtype or not is_float_dtype(predictions.dtype):
         ctx.fail(f"must be of the predictions' floating-point type {predictions.dtype}, not {weights.dtype}", 2)
+    for i, (a, b) in enumerate(zip((*predictions.shape[:1], *predictions.shape[2:]), targets.shape)):
+        if not same_dim(a, b):
+            ctx.fail(f"has the extent {b} along axis {i}, but the predictions `{predictions!r}` have {a}", 1)
     if not targets.dtype.startswith("int"):
         ctx.fail(f"must be of signed whole numbers, not of {targets.dtype}", 1)
     return TensorType(targets.shape if attrs.reduction == "none" else (), predictions.dtype)
@@ -368,9 +377,29 @@ def fifo_buffer(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
+    if not 0 < scale < math.inf:
+        ctx.fail(f"a scale of {scale} must be positive")
     if not isinstance(dim, int):
         return ANY
     return round(dim * scale)
+
+
+def lrn(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, axis one of its axes, size a positive number; the result has the data's type."""
+    if attrs.size < 1:
+        ctx.fail(f"size={attrs.size} must be positive")
+    if isinstance(types[0], TensorType):
+        norm_axis(attrs.axis, len(types[0].shape), ctx)
+    return types[0]
+
+
+def l2_normalize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape, axis different ones of its axes; the result has the data's type."""
+    if isinstance(types[0], TensorType) and attrs.axis:
+        axes = {norm_axis(a, len(types[0].shape), ctx) for a in attrs.axis}
+        if len(axes) != len(attrs.axis):
+            ctx.fail(f"axis=[{', '.join(map(str, attrs.axis))}] names a dimension twice")
+    return types[0]
 
 
 def leaky_relu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -386,6 +415,7 @@ def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     """
     data = tensor(types, 0, ctx)
     shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
+    need_pixels(data.shape, attrs.layout, "NCHW", ctx)
     shape[2:] = [scaled(shape[2], attrs.scale_h, ctx), scaled(shape[3], attrs.scale_w, ctx)]
     return TensorType(change_layout(shape, "NCHW", attrs.layout, ctx), data.dtype)
 
@@ -396,6 +426,7 @@ def upsampling3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     """
     data = tensor(types, 0, ctx)
     shape = change_layout(data.shape, attrs.layout, "NCDHW", ctx)
+    need_pixels(data.shape, attrs.layout, "NCDHW", ctx)
     scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
     shape[2:] = [scaled(d, s, ctx) for d, s in zip(shape[2:], scales)]
     return TensorType(change_layout(shape, "NCDHW", attrs.layout, ctx), data.dtype)
@@ -426,8 +457,8 @@ OPS = (
     Op("nn.instance_norm", NORM_ARGS, InstanceNormAttrs, norm(3), OPAQUE, 1, needs=(0,)),
     Op("nn.layer_norm", NORM_ARGS, LayerNormAttrs, norm(1), OPAQUE, 1, needs=(0,)),
     Op("nn.group_norm", NORM_ARGS, GroupNormAttrs, norm(1), OPAQUE, 1, needs=(0,)),
-    Op("nn.lrn", DATA, LRNAttrs, identity, OPAQUE, 2, needs=()),
-    Op("nn.l2_normalize", DATA, L2NormalizeAttrs, identity, OPAQUE, 2, needs=()),
+    Op("nn.lrn", DATA, LRNAttrs, lrn, OPAQUE, 2, needs=()),
+    Op("nn.l2_normalize", DATA, L2NormalizeAttrs, l2_normalize, OPAQUE, 2, needs=()),
     Op("nn.pad", ("data", "pad_val"), PadAttrs, pad, I, 2, needs=(0,)),
     Op("nn.mirror_pad", DATA, MirrorPadAttrs, mirror_pad, I, 2),
     Op("nn.depth_to_space", DATA, SubPixelAttrs, depth_to_space, I, 5),

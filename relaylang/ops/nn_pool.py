@@ -9,7 +9,7 @@ from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.relations import second_argument
-from relaylang.ops.shapes import axis_of, split_factor
+from relaylang.ops.shapes import axis_of, split_factor, split_layout
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
 
@@ -132,8 +132,8 @@ def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -
                 ctx.fail(f"layout={layout!r} must have an axis {letter} that is not split")
     except ValueError:
         ctx.fail(f"layout={layout!r} is not a layout")
-    if max(found) >= len(ty.shape):
-        ctx.fail(f"has {len(ty.shape)} dimensions, but the layout `{layout}` needs more", 0)
+    if len(split_layout(layout)) != len(ty.shape):
+        ctx.fail(f"has {len(ty.shape)} dimensions, but the layout `{layout}` has {len(split_layout(layout))}", 0)
     return found
 
 
@@ -196,6 +196,16 @@ def adaptive_pool(rank: int) -> Relation:
     return rel
 
 
+def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes the gradient of a pool's result and its data (n, c, h, w) in the attribute layout; the result has the
+    data's type.
+    """
+    data = types[1]
+    if isinstance(data, TensorType) and isinstance(types[0], TensorType):
+        ctx.unify(0, pool_shape(2, data, attrs, ctx))
+    return second_argument(types, attrs, ctx)
+
+
 DATA = ("data",)
 
 OPS = (
@@ -213,6 +223,6 @@ OPS = (
     Op("nn.adaptive_avg_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10),
     Op("nn.adaptive_avg_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
     Op("nn.adaptive_avg_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
-    Op("nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, second_argument, F, 2, needs=()),
-    Op("nn.avg_pool2d_grad", ("data", "grad"), AvgPool2DGradAttrs, second_argument, F, 2, needs=()),
+    Op("nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, pool_grad, F, 2, needs=()),
+    Op("nn.avg_pool2d_grad", ("data", "grad"), AvgPool2DGradAttrs, pool_grad, F, 2, needs=()),
 )

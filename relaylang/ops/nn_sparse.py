@@ -41,8 +41,9 @@ def sparse_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     dense, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
     if len(values.shape) not in (1, 3):
         ctx.fail(f"must have 1 dimension (CSR) or 3 (BSR), not `{values!r}`", 1)
-    if not dense.shape:
-        ctx.fail("must have at least one dimension", 0)
+    need_rank(dense, 2, 0, ctx)
+    if len(values.shape) == 3 and values.shape[2] == 0:
+        ctx.fail(f"must have blocks that are not empty, not `{values!r}`", 1)
     rows = rows_of(values, indptr, ctx)
     return TensorType((rows, dense.shape[0]) if attrs.sparse_lhs else (dense.shape[0], rows), dense.dtype)
 
@@ -76,6 +77,8 @@ def sparse_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     need_rank(data, 4, 0, ctx)
     if len(values.shape) not in (2, 3):
         ctx.fail(f"must have 2 or 3 dimensions (BSR), not `{values!r}`", 1)
+    if len(values.shape) == 3 and values.shape[2] == 0:
+        ctx.fail(f"must have blocks that are not empty, not `{values!r}`", 1)
     channels = rows_of(values, indptr, ctx)
     if attrs.layout == "NHWC":
         return TensorType((*data.shape[:3], channels), data.dtype)

@@ -40,6 +40,7 @@ import numpy as np
 from relaylang.ir.expr import Expr
 from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.summaries import SUMMARIES
+from relaylang.ops.takes import Word, taken, words
 
 Ints = tuple[int, ...]
 NestedInts = tuple[tuple[int, ...], ...]
@@ -341,11 +342,12 @@ class Op(Expr):
 
     `args` names the arguments; `variadic` operators take any number of them. `attrs` is the attribute class or None.
     `rel` gives the result's type; `needs` lists the arguments that must be known before it can (None: all); `back`
-    tells arguments' types from the result's, where these are still missing.
+    tells arguments' types from the result's, where these are still missing. `takes` says what each argument must be, in
+    the words of `relaylang.ops.takes`: "tensor integer:1".
     `pattern` says how it fuses, `level` is TVM's support level, `doc` one sentence for hovers and `:doc`.
     """
 
-    __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "variadic")
+    __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "takes", "variadic")
     __match_args__ = ("name",)
     name: str
     args: tuple[str, ...]
@@ -358,6 +360,7 @@ class Op(Expr):
     variadic: bool
     doc: str
     stateful: bool
+    takes: tuple[Word, ...]
 
     def __init__(
         self,
@@ -373,6 +376,7 @@ class Op(Expr):
         variadic: bool = False,
         doc: str = "",
         stateful: bool = False,
+        takes: str = "",
     ) -> None:
         put = object.__setattr__
         put(self, "name", name)
@@ -386,6 +390,7 @@ class Op(Expr):
         put(self, "variadic", variadic)
         put(self, "doc", doc or SUMMARIES.get(name, ""))
         put(self, "stateful", stateful)
+        put(self, "takes", words(takes) if takes else taken(name))
         put(self, "span", None)
         put(self, "checked_type", None)
 

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import norm_axis
+from relaylang.ops.shapes import norm_axis, same_dim
 
 R = OpPattern.COMM_REDUCE
 
@@ -74,7 +74,11 @@ def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     ty = tensor(types, 0, ctx)
     if not ty.shape:
         ctx.fail("must have at least one dimension", 0)
-    return TensorType(reduced_shape(ty, attrs, ctx), extent_dtype(ty.shape[0]))
+    shape = reduced_shape(ty, attrs, ctx)
+    away = [ty.shape[i] for i in reduced_axes(len(ty.shape), attrs.axis, attrs.exclude, ctx)]
+    if 0 in away and 0 not in shape:
+        ctx.fail(f"has no entries to choose from along the reduced axes, in `{ty!r}`", 0)
+    return TensorType(shape, extent_dtype(ty.shape[0]))
 
 
 def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -86,6 +90,9 @@ def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
         ctx.fail("must have at least one dimension", 0)
     if len(mean.shape) != len(data.shape):
         ctx.fail(f"must have as many dimensions as the data `{data!r}`, not `{mean!r}`", 1)
+    for i, (extent, own) in enumerate(zip(data.shape, mean.shape)):
+        if own != 1 and not same_dim(extent, own):
+            ctx.fail(f"has the extent {own} along axis {i}, but the data `{data!r}` has {extent}", 1)
     return TensorType(reduced_shape(data, attrs, ctx), data.dtype)
 
 

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
-from relaylang.ops.dyn import check_sparse, length_of
+from relaylang.ops.dyn import check_coordinates, check_sparse, length_of
 from relaylang.ops.indexing import index_depth
 from relaylang.ops.record import Bool, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import (
     add_dim,
     broadcast_shapes,
+    is_int_dtype,
     mul_dim,
     need_int,
     need_rank,
     need_scalar,
+    norm_axis,
     product,
     same_dim,
 )
@@ -91,9 +93,16 @@ class EinsumAttrs:
 
 def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data, indices of whole numbers, and updates of the shape of indices; the result has the data's type."""
-    data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
-    tensor(types, 2, ctx)
+    data, indices, updates = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
     need_int(indices, 1, ctx)
+    axis = norm_axis(attrs.axis, len(data.shape), ctx)
+    need_rank(indices, len(data.shape), 1, ctx)
+    need_rank(updates, len(data.shape), 2, ctx)
+    for i, (size, many, new) in enumerate(zip(data.shape, indices.shape, updates.shape)):
+        if not same_dim(many, new):
+            ctx.fail(f"has the extent {new} along axis {i}, but the indices `{indices!r}` have {many}", 2)
+        if i != axis and isinstance(size, int) and isinstance(many, int) and many > size:
+            ctx.fail(f"has the extent {many} along axis {i}, but the data `{data!r}` has {size}", 1)
     return data
 
 
@@ -124,12 +133,12 @@ def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     element type.
     """
     indices, shape = tensor(types, 0, ctx), tensor(types, 1, ctx)
-    if indices.dtype != "bool" or shape.dtype != "bool":  # TVM takes these, too
-        need_int(indices, 0, ctx)
-    if shape.dtype != "bool":
-        need_int(shape, 1, ctx)
+    need_int(indices, 0, ctx)
+    need_int(shape, 1, ctx)
     if not shape.shape:
         ctx.fail("must be a vector", 1)
+    if len(indices.shape) > 1:
+        ctx.fail(f"must be a scalar or a vector, not `{indices!r}`", 0)
     return TensorType((shape.shape[0], *indices.shape[:1]), indices.dtype)
 
 
@@ -142,6 +151,9 @@ def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     if len(fields) < 2 or not all(isinstance(f, TensorType) for f in fields):
         ctx.fail(f"must be a tuple of the data and at least one tensor of indices, not `{ty!r}`", 0)
     data, *indices = [f for f in fields if isinstance(f, TensorType)]
+    for i, index in enumerate(indices, 1):
+        if not is_int_dtype(index.dtype):
+            ctx.fail(f"field {i} must be a tensor of whole numbers, not of {index.dtype}", 0)
     if len(indices) > len(data.shape):
         ctx.fail(f"has {len(indices)} indices for a tensor of {len(data.shape)} dimensions", 0)
     shape: tuple[Dim, ...] = indices[0].shape
@@ -157,6 +169,7 @@ def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data = tensor(types, 0, ctx)
     dtype = attrs.dtype or data.dtype
     if attrs.axis is not None:
+        norm_axis(attrs.axis, len(data.shape), ctx)
         return TensorType(data.shape, dtype)
     if not data.shape:
         ctx.fail("must have at least one dimension", 0)
@@ -177,11 +190,16 @@ def unique(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 def trilu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data (..., rows, columns), k a scalar; the result has the data's type."""
     need_scalar(types, 1, None, ctx)
-    return tensor(types, 0, ctx)
+    data = tensor(types, 0, ctx)
+    if len(data.shape) < 2:
+        ctx.fail(f"must have at least 2 dimensions, not `{data!r}`", 0)
+    return data
 
 
 def dft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes re_data and im_data of any shape; the result is a tuple of their types."""
+    """Takes re_data and im_data of one shape, of at least one dimension; the result is a tuple of their types."""
+    if not tensor(types, 0, ctx).shape:
+        ctx.fail("must have at least one dimension", 0)
     return TupleType((tensor(types, 0, ctx), tensor(types, 1, ctx)))
 
 
@@ -207,7 +225,9 @@ def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     data = tensor(types, 0, ctx)
     if len(attrs.strides) != len(data.shape):
         ctx.fail(f"strides={list(attrs.strides)} must have a number for each dimension of `{data!r}`")
-    shape = [add_dim(mul_dim(add_dim(d, -1), s), 1) for d, s in zip(data.shape, attrs.strides)]
+    if any(s < 1 for s in attrs.strides):
+        ctx.fail(f"strides={list(attrs.strides)} must be positive")
+    shape = [0 if d == 0 else add_dim(mul_dim(add_dim(d, -1), s), 1) for d, s in zip(data.shape, attrs.strides)]
     return TensorType(shape, data.dtype)
 
 
@@ -231,6 +251,7 @@ def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     wanted = indices.shape[1] if len(indices.shape) == 2 else 1
     if isinstance(wanted, int) and wanted != rank:
         ctx.fail(f"output_shape={list(attrs.output_shape)} must have {wanted} numbers, as an index has", 0)
+    check_coordinates(types, len(attrs.output_shape), ctx)
     return TensorType(attrs.output_shape, tensor(types, 1, ctx).dtype)
 
 

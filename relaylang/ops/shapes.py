@@ -23,6 +23,12 @@ def is_float_dtype(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
+def bits_of(dtype: str) -> int | None:
+    """How many bits an element has; None where its type does not say it."""
+    number = dtype.lstrip("abcdefghijklmnopqrstuvwxyz")
+    return 1 if dtype == "bool" else int(number) if number.isdigit() else None
+
+
 def same_dim(left: Dim, right: Dim) -> bool:
     """Whether two extents may be the same: equal, or one of them not known."""
     if left is right or left == right:
@@ -173,6 +179,13 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
         if factor:
             factors[letter.upper()] = factors.get(letter.upper(), 1) * factor
     return [factor or _whole(whole[letter], factors.get(letter, 1)) for letter, factor in want]
+
+
+def need_pixels(shape: Sequence[Dim], layout: str, reference: str, ctx: RelationContext) -> None:
+    """What is to be resized has at least one pixel along each spatial axis."""
+    for letter, extent in zip(reference[2:], change_layout(shape, layout, reference, ctx)[2:]):
+        if extent == 0:
+            ctx.fail(f"has no pixels along {letter}, from which others could be made", 0)
 
 
 def _whole(extent: Dim, factor: int) -> Dim:

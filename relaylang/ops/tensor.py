@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast, compare, identity, identity_of_tensors, to_bool
-from relaylang.ops.shapes import need_scalar
+from relaylang.ops.shapes import bits_of, need_scalar, norm_axis, product, same_dim
 
 E, B = OpPattern.ELEMWISE, OpPattern.BROADCAST
 
@@ -63,6 +63,15 @@ def cast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     return TensorType(tensor(types, 0, ctx).shape, attrs.dtype)
 
 
+def reinterpret(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data of any shape; the result has it, with the attribute dtype, whose elements have as many bits."""
+    data = tensor(types, 0, ctx)
+    have, want = bits_of(data.dtype), bits_of(attrs.dtype)
+    if have is not None and want is not None and have != want:
+        ctx.fail(f"is of {data.dtype}, which has {have} bits, and {attrs.dtype} has {want}", 0)
+    return TensorType(data.shape, attrs.dtype)
+
+
 def cast_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data and dtype_like of any shape; the result has the data's shape and the element type of dtype_like."""
     return TensorType(tensor(types, 0, ctx).shape, tensor(types, 1, ctx).dtype)
@@ -74,6 +83,15 @@ def full_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     return tensor(types, 0, ctx)
 
 
+def multiply_per_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes data, and a multiplier and two shifts for each of its entries along axes; the result has the data's type."""
+    data, multiplier = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    count = product([data.shape[norm_axis(a, len(data.shape), ctx)] for a in attrs.axes])
+    if multiplier.shape and not same_dim(count, multiplier.shape[0]):
+        ctx.fail(f"must have {count} entries, as the data `{data!r}` along axes={list(attrs.axes)}", 1)
+    return identity_of_tensors(types, attrs, ctx)
+
+
 OPS = (
     *(Op(name, ("data",), None, identity, E, level, needs=()) for name, level in UNARY.items()),
     *(Op(name, ("lhs", "rhs"), None, broadcast, B, level) for name, level in BINARY.items()),
@@ -81,7 +99,7 @@ OPS = (
     *(Op(name, ("data",), None, to_bool, E, 3) for name in TEST),
     Op("clip", ("data",), ClipAttrs, identity, E, 3, needs=(), doc="Each element, held between a_min and a_max."),
     Op("cast", ("data",), CastAttrs, cast, E, 3, doc="Each element as another type."),
-    Op("reinterpret", ("data",), CastAttrs, cast, E, 3, doc="Each element's bits as another type."),
+    Op("reinterpret", ("data",), CastAttrs, reinterpret, E, 3, doc="Each element's bits as another type."),
     Op("cast_like", ("data", "dtype_like"), None, cast_like, E, 3),
     Op("full_like", ("data", "fill_value"), None, full_like, E, 3),
     Op("fixed_point_multiply", ("data",), FixedPointMultiplyAttrs, identity, E, 10, needs=()),
@@ -89,7 +107,7 @@ OPS = (
         "fixed_point_multiply_per_axis",
         ("data", "fp_multiplier", "left_shift", "right_shift"),
         FixedPointMultiplyPerAxisAttrs,
-        identity_of_tensors,
+        multiply_per_axis,
         B,
         10,
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.create import InitOpAttrs, given_shape
 from relaylang.ops.record import AnyAttr, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.relations import equal_dtypes, tensor_identity
+from relaylang.ops.relations import check_same_size, equal_dtypes, tensor_identity
 from relaylang.ops.reshape import reshape, reshape_like, reverse_reshape
 from relaylang.ops.shapes import (
     broadcast_shapes,
@@ -244,7 +244,10 @@ def auto_scheduler_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx:
     """Takes data of any shape; the result has the extents that dst_layout names (`1N16h3x4c`) and the data's element
     type.
     """
-    return TensorType([n for _, n in scheduled_layout(attrs.dst_layout, ctx)], tensor(types, 0, ctx).dtype)
+    data = tensor(types, 0, ctx)
+    made = TensorType([n for _, n in scheduled_layout(attrs.dst_layout, ctx)], data.dtype)
+    check_same_size(data.shape, made.shape, ctx)
+    return made
 
 
 def meta_schedule_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

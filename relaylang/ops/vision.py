@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.record import FloatImm, Floats, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import div_dim, divided, mul_dim, need_rank, product, same_dim
+from relaylang.ops.shapes import div_dim, divided, mul_dim, need_pixels, need_rank, product, same_dim
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -106,6 +106,8 @@ def multibox_prior(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
     data = ranked(types, 0, 4, ctx)
     if not attrs.sizes or not attrs.ratios:
         ctx.fail(f"{'ratios' if attrs.sizes else 'sizes'}=[] must have a number")
+    if 0 in data.shape[2:]:
+        ctx.fail(f"must have cells, not `{data!r}`", 0)
     each = len(attrs.sizes) + len(attrs.ratios) - 1
     return TensorType((1, mul_dim(product(data.shape[2:]), each), 4), data.dtype)
 
@@ -123,6 +125,8 @@ def multibox_transform_loc(types: Sequence[Type], attrs: AnyValue, ctx: Relation
         ctx.fail(f"has {location.shape[1]} numbers, which are not 4 for each of {probability.shape[2]} anchors", 1)
     if anchors == 0 or not same_dim(anchor.shape[2], 4):
         ctx.fail(f"must have the shape (1, anchors, 4), not `{anchor!r}`", 2)
+    if isinstance(probability.shape[1], int) and probability.shape[1] < (1 if attrs.keep_background else 2):
+        ctx.fail(f"must have a class beside the background, not `{probability!r}`", 0)
     batch = probability.shape[0]
     return TupleType((TensorType((batch, anchors, 6), probability.dtype), TensorType((batch,), "int32")))
 
@@ -193,6 +197,8 @@ def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     spatial extents, and the data's element type.
     """
     data, rois = ranked(types, 0, 4, ctx), ranked(types, 1, 2, ctx)
+    if rois.shape[0] != 0 and attrs.layout in ("NCHW", "NHWC"):
+        need_pixels(data.shape, attrs.layout, "NCHW", ctx)
     if len(attrs.pooled_size) != 2:
         ctx.fail(f"pooled_size={list(attrs.pooled_size)} must have 2 numbers")
     if attrs.layout == "NCHW":
@@ -213,6 +219,8 @@ def proposal(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
     anchors = len(attrs.scales) * len(attrs.ratios)
     if isinstance(probability.shape[1], int) and probability.shape[1] != 2 * anchors:
         ctx.fail(f"scales={list(attrs.scales)} and the ratios make {anchors} anchors, which want {2 * anchors} channels", 0)
+    if not same_dim(tensor(types, 1, ctx).shape[1], 4 * anchors):
+        ctx.fail(f"must have 4 channels for each of {anchors} anchors, not {tensor(types, 1, ctx).shape[1]}", 1)
     if any(not ratio > 0 for ratio in attrs.ratios):
         ctx.fail(f"ratios={list(attrs.ratios)} must be positive")
     return TensorType((mul_dim(probability.shape[0], attrs.rpn_post_nms_top_n), 5), probability.dtype)
@@ -225,6 +233,8 @@ def yolo_reorg(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
         ctx.fail("stride=0 must be positive")
     batch, channels, height, width = data.shape
     divided(channels, attrs.stride**2, f"stride={attrs.stride}: {attrs.stride**2}", ctx)
+    divided(height, attrs.stride, f"stride={attrs.stride}", ctx)
+    divided(width, attrs.stride, f"stride={attrs.stride}", ctx)
     channels = mul_dim(channels, attrs.stride**2)
     return TensorType((batch, channels, div_dim(height, attrs.stride), div_dim(width, attrs.stride)), data.dtype)
 

@@ -23,6 +23,7 @@ from relaylang.ir.types import (
 from relaylang.ops.domains import MOST_DIMENSIONS, problem_of
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
+from relaylang.ops.takes import TENSOR, refused_elements, refused_shape
 from relaylang.source import Span
 from relaylang.typing.repairs import literal_of_type, surplus_arguments
 from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
@@ -31,7 +32,8 @@ from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unkn
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63
 _ADDED = "the operator is none of the language's own: a script or a package added it"
-_DTYPE = re.compile(r"bool|handle|custom\[.*\]\d+|(int|uint|float|bfloat)\d+(x\d+)?")
+#: Element types that something can be computed with, those of accelerators, and vectors of them.
+_DTYPE = re.compile(r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16)(x\d+)?")
 #: A relation's message that begins with an attribute's name points at that attribute.
 _ATTRIBUTE = re.compile(r"(\w+)(?:=|: )")
 #: A relation's message begins with one of these where it says what the argument is or does.
@@ -109,6 +111,7 @@ class Calls(Solver):
         self.keep: list[object] = []
         self.sound: set[int] = set()  # tensor types that were looked at
         self.stuck: dict[int, tuple[Call, RelationError]] = {}  # calls on values of a type parameter
+        self.untaken: list[Call] = []  # calls of operators whose arguments are not looked at yet
 
     # --- saying what is wrong ---
 
@@ -297,6 +300,8 @@ class Calls(Solver):
             said = f"its type relation raised {type(problem).__name__}: {problem}"
             self.relation_failed(node, RelationError(said, notes=[_ADDED]))
             return POISON
+        if made is not None and not self.takes(node, op, args):
+            return POISON
         if type(made) is TensorType:
             made = self.intern(made)
             return made if self.is_sound(node, op, made) else POISON
@@ -321,6 +326,28 @@ class Calls(Solver):
                 return False
             self.sound.add(id(made))
         return True
+
+    def takes(self, node: Call, op: Op, args: Sequence[Type]) -> bool:
+        """Whether an operator takes arguments of these types; says why not. What is unknown is looked at in the end."""
+        if not op.takes and op.name in EXTENSIONS:
+            return True
+        known = [ty if type(ty) is TensorType else self.resolve(ty) for ty in args]
+        try:
+            need_taken(op, known)
+        except RelationError as problem:
+            self.relation_failed(node, problem)
+            return False
+        if any(type(ty) is Unknown for ty in known):
+            self.untaken.append(node)
+        return True
+
+    def check_untaken(self) -> None:
+        """Look at the arguments that were unknown when their operator's relation held."""
+        late, self.untaken = self.untaken, []
+        for node in late:
+            assert isinstance(node.op, Op)
+            self.takes(node, node.op, [self.resolve(self.types[id(a)]) for a in node.args])
+        self.untaken = []
 
     def close_dims(self, ty: TensorType) -> TensorType:
         """A tensor type whose open extents are `?`: nothing said what they are."""
@@ -455,6 +482,24 @@ class Calls(Solver):
             where = param.type_annotation.span if param.type_annotation is not None else None
             return where or param.span, f"the parameter {name_of(param)} is declared here"
         return (callee.span, "it is defined here") if isinstance(callee, Constructor) else (None, "")
+
+
+def need_taken(op: Op, args: Sequence[Type]) -> None:
+    """An operator takes arguments of these types, as far as they are known. Raises `RelationError`."""
+    first = args[0] if args else None
+    bound: dict[str, int] = {}
+    for i, ty in enumerate(args):
+        word = op.takes[i] if i < len(op.takes) else TENSOR
+        if word.elements == "any" or ty is POISON or isinstance(ty, (Unknown, TypeVar)):
+            continue
+        if not isinstance(ty, TensorType):
+            raise RelationError(f"must be a tensor, not `{show(ty)}`", i)
+        if word is TENSOR:
+            continue
+        lead = first if isinstance(first, TensorType) else ty
+        wrong = refused_elements(word, ty.dtype, lead.dtype) or refused_shape(word, ty.shape, lead.shape, bound)
+        if wrong is not None:
+            raise RelationError(wrong, i)
 
 
 def unsound(ty: TensorType) -> str | None:

@@ -268,6 +268,7 @@ class Inference(Results):
     def settle(self) -> None:
         """What is still to be said once every node has been seen."""
         self.work()
+        self.check_untaken()
         self.report_stuck()
 
 

@@ -44,12 +44,38 @@ _OF_NO_USE = re.compile(
     r"|does not divide|is the batch_axis|anchors, which want|is not a column"
 )
 NO_KERNEL = "TVM's relation does not look at the attribute; no kernel computes with this value"
+def _matches(pattern: str) -> Callable[[str, str, dict[str, Any]], bool]:
+    return lambda theirs, ours, attrs: _accepted(theirs, ours, attrs) and re.search(pattern, ours) is not None
+
+
+_EXTENTS = (
+    r"(has|have) the (batch )?extent|which does not divide by|elements are not|dimensions, but the layout|"
+    r"must have (a row|a value|\d+ channels) for each|must have \d+ entries|has \d+ channels, but|numbers for each|"
+    r"has a batch of|must be `Tensor|must have scores of|takes \d+ inputs|which k=|no pixels|no entries to choose|"
+    r"differ along axis|cannot be mirrored|must have at least \d+ numbers|must have \d+ dimensions, but|"
+    r"must have the extents|names? \d+ dimensions|must have blocks|must have a class|must have cells"
+)
+_NUMBERS = (
+    r"must (not )?be (positive|negative|two axes|an odd number)|is out of range for a tensor|must be divided by a positive|"
+    r"is not a layout|must have an axis"
+)
+#: Why calls are refused that TVM accepts though no kernel could compute them: `relaylang.ops.takes` says what is taken.
+ELEMENTS = "TVM does not look at the element type; its compiler refuses it, or no value could be meant"
+MIXED = "TVM does not compare the element types; its compiler refuses to mix them, or reads one as the other"
+RANK = "TVM does not look at the rank; its kernels read the first numbers, or fail"
+TUPLE = "TVM does not look whether the argument is a tensor; nothing can compute it of a tuple"
+EXTENTS = "TVM does not compare the extents; its kernels read beside the data"
+WIDTHS = "TVM's compiler refuses elements of another width"
+STRICTER = frozenset({ELEMENTS, MIXED, RANK, TUPLE, EXTENTS, WIDTHS, NO_KERNEL})
 
 RULES: tuple[Rule, ...] = (
     (".*", _negative, "TVM lets extents go below zero; a window or a size that makes them so is refused here"),
     (".*", _void, "TVM makes a tensor type without an element type where dtype is not given"),
-    (".*", _tuple, "TVM does not look whether the argument is a tensor; nothing can compute it of a tuple"),
-    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
+    (".*", _tuple, TUPLE),
+    (".*", _matches(r"must be a tensor of (whole|real)\b"), ELEMENTS),
+    (".*", _matches(r"must be of \w+, as the first argument"), MIXED),
+    (".*", _matches(r"must be a (scalar|tensor of \d dimensions?), not|must have the first argument's"), RANK),
+    (".*", _matches(r"must have an extent of \d+ at axis"), EXTENTS),
     (".*", _long, "TVM reads the first numbers of an attribute and does not look whether there are more"),
     (".*", _said("names a dimension twice"), "TVM takes two dimensions away where one is named twice, or dies of it"),
     ("broadcast_to|collapse_sum_to", _said("does not broadcast"),
@@ -61,6 +87,10 @@ RULES: tuple[Rule, ...] = (
     ("scatter_nd", _said("argument 3 (updates)"), "TVM does not compare the updates' shape with what they replace"),
     ("sliding_window", _said("window_shape and strides"),
      "TVM drops the axes behind a window that is too short, and reads beyond one that is too long"),
+    (".*", _matches(_EXTENTS), EXTENTS),
+    ("reinterpret", _matches(r"which has \d+ bits"), WIDTHS),
+    ("pack_type|nn.bitpack", _matches("must be an unsigned integer type"), ELEMENTS),
+    ("unravel_index|.*sparse_to_dense", _matches("must be a scalar or a vector|must have at most"), RANK),
     ("strided_slice", _refused, "TVM takes an unknown slice_mode for one without ends counted from behind"),
     ("auto_scheduler_layout_transform", _said("is not a layout"), "TVM takes any text for a layout, one without axes"),
     ("stft", _accepted, "TVM counts frames with a window of no or negative length, or of a tensor of any rank"),
@@ -72,6 +102,8 @@ RULES: tuple[Rule, ...] = (
     ("cumsum|cumprod", _said("exclusive must be True or False"), "TVM takes None for a truth value"),
     ("nn.contrib_dense_pack", _said("units must be a whole number"), "TVM takes 1.5 units and does not use them"),
     ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
+    (".*", _matches(_NUMBERS), NO_KERNEL),
+    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.ops import OPS
-from tests.conformance.differences import NO_KERNEL, agree, reason
+from tests.conformance.differences import STRICTER, agree, reason
 from tests.conformance.ours import answer
 from tests.conformance.seeds import LEFT_OUT
 
@@ -49,5 +49,6 @@ def test_answers_are_tvms_or_explained() -> None:
     found = differences()
     assert [d for d in found if d.endswith("| None")] == []
     assert found == (HERE / "differences.txt").read_text().splitlines()
-    others = [d for d in found if not d.endswith(NO_KERNEL)]
-    assert len(others) <= 0.01 * sum(map(len, RECORDED.values()))
+    total = sum(map(len, RECORDED.values()))
+    stricter = [d for d in found if d.rpartition(" | ")[2] in STRICTER]
+    assert len(found) - len(stricter) <= 0.01 * total and len(stricter) <= 0.09 * total
