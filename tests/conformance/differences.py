@@ -75,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     (".*", _matches(r"must be a tensor of (whole|real)\b"), ELEMENTS),
     (".*", _matches(r"must be of \w+, as the first argument"), MIXED),
     (".*", _matches(r"must be a (scalar|tensor of \d dimensions?), not|must have the first argument's"), RANK),
+    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     (".*", _matches(r"must have an extent of \d+ at axis"), EXTENTS),
     (".*", _long, "TVM reads the first numbers of an attribute and does not look whether there are more"),
     (".*", _said("names a dimension twice"), "TVM takes two dimensions away where one is named twice, or dies of it"),
@@ -103,7 +104,6 @@ RULES: tuple[Rule, ...] = (
     ("nn.contrib_dense_pack", _said("units must be a whole number"), "TVM takes 1.5 units and does not use them"),
     ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
     (".*", _matches(_NUMBERS), NO_KERNEL),
-    (".*", lambda t, o, a: _accepted(t, o, a) and _OF_NO_USE.search(o) is not None, NO_KERNEL),
     ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
 )  # fmt: skip
 
