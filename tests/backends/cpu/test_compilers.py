@@ -132,7 +132,7 @@ def test_folders_with_odd_names(name: str, folder: str, tmp_path: Path, monkeypa
 
 #: Processor: the compiler's command, and what runs its programs.
 MACHINES = {
-    "i386": (["gcc", "-m32", "-msse2", "-mfpmath=sse"], []),
+    "i386": (["i686-linux-gnu-gcc", "-msse2", "-mfpmath=sse"], []),
     "armhf": (["arm-linux-gnueabihf-gcc", "-mfpu=neon"], ["qemu-arm", "qemu-arm-static"]),
     "aarch64": (["aarch64-linux-gnu-gcc"], ["qemu-aarch64", "qemu-aarch64-static"]),
     "riscv64": (["riscv64-linux-gnu-gcc"], ["qemu-riscv64", "qemu-riscv64-static"]),
