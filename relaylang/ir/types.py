@@ -377,13 +377,27 @@ def dim_text(dim: Dim) -> str:
 _MOST_PARTS = 20_000
 
 
-def type_text(ty: Type) -> str:
+#: How many parts a type has at most that is written beside a node: more than anybody reads.
+READABLE = 250
+
+
+def type_parts(ty: Type, most: int = READABLE) -> int:
+    """How many parts the type's text has, counted to the first one beyond `most`."""
+    count = 0
+    stack = [ty]
+    while stack and count <= most:
+        count += 1
+        stack.extend(type_children(stack.pop()))
+    return count
+
+
+def type_text(ty: Type, most: int = _MOST_PARTS) -> str:
     """The type as it stands in Relay text, for people: what is longer than any of them reads ends with `…`, so that a type
     whose parts are shared again and again has a text. No recursion on depth."""
     out: list[str] = []
     stack: list[Type | str] = [ty]
     while stack:
-        if len(out) > _MOST_PARTS:
+        if len(out) > most:
             return "".join(out) + "…"
         t = stack.pop()
         if isinstance(t, str):

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
+from relaylang.ir.types import READABLE
 from relaylang.lsp.document import Document, NotByParts
 from relaylang.lsp.nodes import by_start
 from relaylang.lsp.scan import Scan, Symbol
@@ -170,7 +171,7 @@ class Analysis:
         elif symbol.kind == "variable" and symbol.uses:
             ty = self.type_at(symbol.uses[0].start, (Var,))
         if ty is not None:
-            return type_text(ty)
+            return type_text(ty, READABLE)
         return self.before.known_type(symbol.kind, symbol.name) if self.before is not None else None
 
     @cached_property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.ir import Call, type_text
-from relaylang.ir.types import Type
+from relaylang.ir.types import READABLE, Type
 from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.scan import Symbol, Token
@@ -90,7 +90,7 @@ def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
         op = OPS[symbol.name]
         call = analysis.call_at(token.start)
         ty = call.checked_type if isinstance(call, Call) else None
-        here = f"```relay\n: {type_text(ty)}\n```\n" if ty is not None else ""
+        here = f"```relay\n: {type_text(ty, READABLE)}\n```\n" if ty is not None else ""
         return token, here + op_markdown(op)
     if symbol.kind == "type":
         inside = ", ".join(c.name for c in symbol.children)

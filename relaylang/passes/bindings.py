@@ -31,6 +31,7 @@ from relaylang.ir import (
     pattern_vars,
     rebuild,
 )
+from relaylang.ir.types import READABLE, type_parts
 from relaylang.ops.record import Op
 
 ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
@@ -221,8 +222,10 @@ class Binder:
             self.counter += 1
             if name not in self.names:
                 break
-        new = Var(name, like.checked_type, like.span)
-        new.checked_type = like.checked_type
+        ty = like.checked_type
+        # A type of shared parts can be larger than the program: what is bound says it.
+        new = Var(name, ty if ty is not None and type_parts(ty) <= READABLE else None, like.span)
+        new.checked_type = ty
         return new
 
     def give(self, node: Expr, value: Expr, variable: Var | None) -> None:

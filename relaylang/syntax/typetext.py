@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import (
+    READABLE,
     Dim,
     FuncType,
     GlobalTypeVar,
@@ -20,7 +21,7 @@ from relaylang.ir.types import (
 )
 
 #: How many parts a type has at most that stands in a comment: ours, TVM's.
-LARGEST = (250, 100_000)
+LARGEST = (READABLE, 100_000)
 
 
 class TypeText:

@@ -29,6 +29,7 @@ from relaylang.ir import (
     post_order,
     type_text,
 )
+from relaylang.ir.types import READABLE
 from relaylang.ir.visit import children
 from relaylang.ops.record import Op
 
@@ -132,7 +133,7 @@ class _Builder:
 
     def _new(self, expr: Expr | None, group: int, kind: str, label: str, **more: Any) -> int:
         ty: Type | None = getattr(expr, "checked_type", None)
-        node = Node(len(self.graph.nodes), kind, label, type_text(ty) if ty is not None else "", group=group, **more)
+        node = Node(len(self.graph.nodes), kind, label, type_text(ty, READABLE) if ty is not None else "", group=group, **more)
         span = getattr(expr, "span", None)
         if span is not None:
             node.place = str(span)
@@ -146,7 +147,7 @@ class _Builder:
     def _var(self, var: Var, group: int) -> int:
         made = self._new(var, group, "var", f"%{var.name_hint}")
         if not self.graph.nodes[made].type and var.type_annotation is not None:
-            self.graph.nodes[made].type = type_text(var.type_annotation)
+            self.graph.nodes[made].type = type_text(var.type_annotation, READABLE)
         return made
 
     def _alias(self, expr: Expr) -> Expr:
