@@ -15,6 +15,7 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
 from relaylang.ops.record import Op
 from relaylang.passes.build import op_call
+from relaylang.passes.layouts.layout import parts, places
 from relaylang.passes.rewriting import per_function, retype, static_shape, tensor_type
 
 _CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
@@ -28,34 +29,37 @@ def _name(expr: Expr) -> str:
 
 @dataclass(frozen=True)
 class _Factors:
-    """One factor for each index of an axis: the expression as written, and as a vector."""
+    """One factor for each index of an axis, or of an axis and its blocks: the expression as written, and as a vector."""
 
     full: Expr
     vector: Expr
-    axis: int
+    axes: tuple[int, ...]
     extent: int
     positive: bool
 
 
-def _flat(expr: Expr, extent: int) -> Expr:
+def _flat(expr: Expr, axes: int, extent: int) -> Expr:
     ty = tensor_type(expr)
     assert ty is not None
     if ty.shape == (extent,):
         return expr
+    if axes > 1:
+        return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
     others = [i for i, d in enumerate(ty.shape) if d != extent]
     return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
 
 
-def _factors(factor: Expr, shape: tuple[int, ...], axis: int) -> _Factors | None:
-    """`factor` as factors of an axis of a tensor: a scalar, or ones everywhere but along the axis."""
+def _factors(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> _Factors | None:
+    """`factor` as factors of an axis of a tensor and its blocks: ones everywhere but along them."""
     own = static_shape(factor.checked_type)
     if own is None or len(own) > len(shape):
         return None
     padded = (1,) * (len(shape) - len(own)) + own
-    if any(d != 1 for i, d in enumerate(padded) if i != axis) or padded[axis] != shape[axis] or shape[axis] == 1:
+    extent = int(np.prod([shape[a] for a in axes]))
+    if extent == 1 or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(padded)):
         return None
     positive = isinstance(factor, Constant) and bool(np.all(factor.data > 0))
-    return _Factors(factor, _flat(factor, shape[axis]), axis, shape[axis], positive)
+    return _Factors(factor, _flat(factor, len(axes), extent), axes, extent, positive)
 
 
 def _split(call: Call) -> tuple[Expr, Expr] | None:
@@ -70,35 +74,49 @@ def _split(call: Call) -> tuple[Expr, Expr] | None:
     return (s, x) if ss == out and np.prod(xs) < np.prod(ss) else None
 
 
-def _weight_times(weight: Expr, factors: _Factors, axis: int) -> Expr:
+def _weight_times(weight: Expr, factors: _Factors, axes: tuple[int, ...]) -> Expr:
     ty = tensor_type(weight)
     assert ty is not None
-    behind = len(ty.shape) - axis - 1
     factor = factors.vector
-    if behind:
-        wide = TensorType((factors.extent, *[1] * behind), ty.dtype)
-        factor = op_call("expand_dims", [factor], wide, axis=1, num_newaxis=behind)
+    wide = [d if i in axes else 1 for i, d in enumerate(ty.shape)][axes[0] :]
+    if len(axes) > 1:
+        factor = op_call("reshape", [factor], TensorType(wide, ty.dtype), newshape=wide)
+    elif len(wide) > 1:
+        factor = op_call("expand_dims", [factor], TensorType(wide, ty.dtype), axis=1, num_newaxis=len(wide) - 1)
     return op_call("multiply", [weight, factor], ty)
 
 
-def _conv_axes(call: Call, which: str) -> tuple[int, int] | None:
-    """The axis of a product's data (I) or result (O), and that of its weight, along which factors may lie."""
+def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:
+    """Where an axis stands in a layout, and its blocks behind it."""
+    found = places(layout, letter)
+    known = parts(layout)
+    if not found or known[found[0]][1] or any(not known[a][1] for a in found[1:]):
+        return None
+    return tuple(found)
+
+
+def _conv_axes(call: Call, which: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The axes of a product's data (I) or result (O), and those of its weight, along which factors may lie."""
     if _name(call) == "nn.dense":
-        return (1, 1 if which == "I" else 0) if len(tensor_type(call).shape) == 2 else None  # type: ignore[union-attr]
+        return ((1,), (1 if which == "I" else 0,)) if len(tensor_type(call).shape) == 2 else None  # type: ignore[union-attr]
     attrs = call.attrs
     data_layout, kernel_layout = attrs.data_layout, attrs.kernel_layout
     if which == "O" and attrs.out_layout not in ("", None, data_layout):
         return None
-    if any(c.islower() for c in data_layout + kernel_layout) or which not in kernel_layout:
+    weight = static_shape(call.args[1].checked_type)
+    inputs, outputs = _axes_of(kernel_layout, "I"), _axes_of(kernel_layout, "O")
+    if weight is None or inputs is None or outputs is None:
         return None
+    extents = [int(np.prod([weight[a] for a in axes])) for axes in (outputs, inputs)]
     if attrs.groups != 1 and which == "I":
-        weight = static_shape(call.args[1].checked_type)
-        if weight is None or "O" not in kernel_layout:
-            return None
-        if (weight[kernel_layout.index("O")], weight[kernel_layout.index("I")]) != (attrs.groups, 1):
+        if extents != [attrs.groups, 1]:
             return None
         which = "O"  # a kernel for each channel: inputs are outputs
-    return data_layout.index("C"), kernel_layout.index(which)
+    shape = static_shape((call.args[0] if which == "I" else call).checked_type)
+    data, kernel = _axes_of(data_layout, "C"), inputs if which == "I" else outputs
+    if data is None or shape is None or int(np.prod([shape[a] for a in data])) != extents[which == "I"]:
+        return None  # blocks that are not full
+    return data, kernel
 
 
 def _users(order: list[Expr]) -> dict[int, int]:
@@ -143,7 +161,7 @@ def _chain(top: Expr, users: dict[int, int], stop: set[str]) -> list[tuple[Call,
 def _scaled_operand(operand: Expr, factors: _Factors, rank: int, divide: bool) -> Expr | None:
     """A summand of channels times (or through) the factors."""
     own = static_shape(operand.checked_type)
-    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i != factors.axis):
+    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
         return None
     factor_shape = static_shape(factors.full.checked_type)
     assert factor_shape is not None
@@ -166,7 +184,7 @@ def _move(chain: list[tuple[Call, int]], factors: _Factors, rank: int, start: Ex
         other = call.args[1 - way]
         if name == "nn.bias_add":
             axis = call.attrs.axis % rank
-            if axis != factors.axis:
+            if (axis,) != factors.axes:
                 return None
             ty = tensor_type(other)
             assert ty is not None

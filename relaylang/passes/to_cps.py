@@ -25,6 +25,9 @@ from relaylang.ir import (
     IRModule,
     Let,
     Match,
+    Tuple,
+    TupleGetItem,
+    TupleType,
     Type,
     TypeVar,
     Var,
@@ -229,10 +232,57 @@ def un_cps(func: Function) -> Function:
     if not isinstance(k, FuncType) or len(k.arg_types) != 1 or not func.type_params or k.ret_type is not func.type_params[-1]:
         raise RelayError(error("R0515", "the function is not in continuation passing style", func.span,
                                notes=["its last parameter would be a function to its last type parameter"]))  # fmt: skip
-    params = [Var(p.name_hint, type_of(p), p.span) for p in func.params[:-1]]
-    x = Var("x", k.arg_types[0])
-    body = Call(func, [*params, Function([x], x, k.arg_types[0])], None, (*func.type_params[:-1], k.arg_types[0]))
-    return Function(params, body, k.arg_types[0], func.type_params[:-1], func.attrs, func.span)
+    answer, result = func.type_params[-1], k.arg_types[0]
+    if _names(result, answer):
+        raise _beyond("returns", func)
+    params, args = [], []
+    for param in func.params[:-1]:
+        made = Var(param.name_hint, _plain(type_of(param), answer), param.span)
+        params.append(made)
+        args.append(_continued(made, type_of(param), answer, result, func))
+    x = Var("x", result)
+    body = Call(func, [*args, Function([x], x, result)], None, (*func.type_params[:-1], result))
+    return Function(params, body, result, func.type_params[:-1], func.attrs, func.span)
+
+
+def _beyond(does: str, func: Function) -> RelayError:
+    title = f"the function {does} what is no plain function of tensors"
+    return RelayError(error("R0515", title, func.span, notes=["UnCPS takes functions of plain values for parameters"]))
+
+
+def _names(ty: Type, answer: TypeVar) -> bool:
+    """Whether a type holds a function in continuation passing style."""
+    found: list[Type] = []
+    map_type(ty, lambda t: found.append(t) if t is answer else None)
+    return bool(found)
+
+
+def _plain(ty: Type, answer: TypeVar) -> Type:
+    """The type that a type was before functions took continuations."""
+
+    def look(part: Type) -> Type | None:
+        if isinstance(part, FuncType) and part.ret_type is answer and isinstance(part.arg_types[-1], FuncType):
+            args = [_plain(t, answer) for t in part.arg_types[:-1]]
+            return FuncType(args, _plain(part.arg_types[-1].arg_types[0], answer), part.type_params)
+        return None
+
+    return map_type(ty, look)
+
+
+def _continued(value: Expr, ty: Type, answer: TypeVar, result: Type, func: Function) -> Expr:
+    """A plain value as one of the type `ty` with `result` for the answer: functions call their continuations."""
+    if not _names(ty, answer):
+        return value
+    if isinstance(ty, TupleType):
+        return Tuple([_continued(TupleGetItem(value, i), t, answer, result, func) for i, t in enumerate(ty.fields)])
+    last = ty.arg_types[-1] if isinstance(ty, FuncType) and ty.arg_types else None
+    if not isinstance(ty, FuncType) or not isinstance(last, FuncType) or ty.type_params:
+        raise _beyond("takes", func)
+    if any(_names(t, answer) for t in (*ty.arg_types[:-1], *last.arg_types)):
+        raise _beyond("takes", func)
+    params = [Var(f"p{i}", t) for i, t in enumerate(ty.arg_types[:-1])]
+    k = Var("k", FuncType(last.arg_types, result))
+    return Function([*params, k], Call(k, [Call(value, params)]), result)
 
 
 def un_cps_module(mod: IRModule) -> IRModule:

@@ -78,3 +78,31 @@ def test_work_is_linear() -> None:
         return lambda: ToCPS()(mod)
 
     assert_linear(prepare)
+
+
+HIGHER = """
+    def @apply(%f: fn(int32) -> int32, %x: int32) -> int32 { %f(%f(%x)) }
+    def @both(%fs: (fn(int32) -> int32, int32), %x: int32) -> int32 { add(%fs.0(%x), %fs.1) }
+    def @inc(%x: int32) -> int32 { add(%x, 1) }
+    def @main(%x: int32) -> int32 { add(@apply(@inc, %x), @both((@inc, 5), %x)) }
+"""
+
+
+def test_functions_as_parameters_come_back_with_their_types() -> None:
+    mod = InferType()(relay.parse(HIGHER))
+    plain = InferType()(UnCPS()(ToCPS()(mod)))
+    for gv, function in mod.functions.items():
+        assert repr(plain[gv.name_hint].checked_type) == repr(function.checked_type)
+    assert evaluate(plain, np.int32(3)) == evaluate(mod, np.int32(3)) == 5 + 9
+
+
+@pytest.mark.parametrize("text", [
+    "def @main(%f: fn(fn(int32) -> int32) -> int32) -> int32 { %f(fn (%x: int32) -> int32 { %x }) }",
+    "def @main(%x: int32) -> fn(int32) -> int32 { fn (%y: int32) -> int32 { add(%x, %y) } }",
+    "def @main(%r: ref(fn(int32) -> int32)) -> int32 { 1 }",
+])  # fmt: skip
+def test_functions_of_functions_have_no_plain_form(text: str) -> None:
+    made = ToCPS()(InferType()(relay.parse(text)))
+    with pytest.raises(RelayError) as wrong:
+        UnCPS()(made)
+    assert [d.code for d in wrong.value.diagnostics] == ["R0515"]

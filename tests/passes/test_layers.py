@@ -9,8 +9,10 @@ import pytest
 
 import relaylang as relay
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
 from relaylang.passes.build import op_call
+from relaylang.passes.layouts.layout import parts
 from relaylang.transform import InferType, PassContext, Sequential, parse_passes
 from tests.passes.programs import keeps_meaning
 
@@ -148,3 +150,34 @@ def test_wrong_rules_are_told(rule: Any) -> None:
     with pytest.raises(RelayError) as wrong:
         relay.transform.Legalize("toy wrong")(mod)
     assert wrong.value.diagnostics[0].code in ("R0502", "R0503", "R0504")
+
+
+@pytest.mark.parametrize("backward", [True, False])
+@pytest.mark.parametrize(("data", "kernel", "groups"), [
+    ("NCHW4c", "OIHW", 1), ("NCHW4c", "OIHW2i4o", 1), ("NCHW2c", "OIHW4i4o", 1), ("NHWC", "HWIO", 1), ("NCHW4c", "OIHW1i4o", 8),
+    ("NCHW4c", "OIHW", 8), ("NHWC4c", "HWIO", 1),
+])  # fmt: skip
+def test_factors_of_blocked_channels(data: str, kernel: str, groups: int, backward: bool) -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"N": 1, "C": 8, "H": 5, "W": 4, "O": 8, "I": 8 // groups}
+
+    def value(layout: str, **more: int) -> np.ndarray:
+        own = {**sizes, **more}
+        block = {c.upper(): n for c, n in blocks(layout)}
+        return rng.uniform(0.5, 1, [n or own[c] // block.get(c, 1) for c, n in parts(layout)]).astype("float32")
+
+    def blocks(layout: str) -> list[tuple[str, int]]:
+        return [(c, n) for c, n in parts(layout) if n]
+
+    x, w = value(data), const(value(kernel, H=3, W=2), "float32")
+    scale = const(value(data, N=1, H=1, W=1), "float32")
+    p = Var("x", TensorType(x.shape, "float32"))
+    attrs = {"data_layout": data, "kernel_layout": kernel, "channels": 8, "kernel_size": [3, 2], "groups": groups}
+    if backward:
+        body = op_call("multiply", [op_call("nn.relu", [op_call("nn.conv2d", [p, w], **attrs)]), scale])
+    else:
+        body = op_call("nn.conv2d", [op_call("nn.relu", [op_call("multiply", [p, scale])]), w], **attrs)
+    mod = InferType()(IRModule.from_expr(Function([p], body)))
+    made = after("BackwardFoldScaleAxis,FoldConstant" if backward else "ForwardFoldScaleAxis,FoldConstant", mod)
+    assert ops(made) == (["nn.conv2d", "nn.relu"] if backward else ["nn.relu", "nn.conv2d"])
+    np.testing.assert_allclose(evaluate(made, x), evaluate(mod, x), rtol=1e-5)
