@@ -19,6 +19,7 @@ from relaylang.ir import (
     Tuple,
     TupleGetItem,
     Var,
+    bound_vars,
     children,
     post_order,
     rebuild,
@@ -141,6 +142,8 @@ def _make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, 
             fuzzy.update([id(n) for p in (part.parent, part.path) for n in memo.get(p, ())])
         elif isinstance(part, FunctionPattern):
             fuzzy.update([id(n) for p in parts(part) for n in memo.get(p, ())])
+            for function in memo.get(part, ()):
+                fuzzy.update(_of_own_variables(function))
     inputs: dict[int, Expr] = {}
 
     def take(node: Expr, part: DFPattern) -> None:
@@ -173,6 +176,16 @@ def _make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, 
             if id(user) not in inside and not graph.dominates(root, user):
                 return None
     return Group(root, {p: list(n) for p, n in memo.items()}, list(inputs.values()), body)
+
+
+def _of_own_variables(function: Expr) -> set[int]:
+    """What cannot leave a function: its variables and what is made of them."""
+    own = {id(v) for v in bound_vars(function)}
+    for node in post_order(function):
+        if any(id(c) in own for c in children(node)):
+            own.add(id(node))
+    own.discard(id(function))
+    return own
 
 
 def _between(root: Expr, inputs: Mapping[int, Expr]) -> list[Expr]:

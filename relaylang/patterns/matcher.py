@@ -6,6 +6,7 @@ program, it does not recurse.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -364,6 +365,8 @@ def has_attrs(wanted: dict[str, Any], expr: Expr) -> bool:
     if not isinstance(expr, Call):
         return False
     attrs = expr.attrs
+    if isinstance(attrs, Mapping):  # those of a call of no operator
+        return all(key in attrs and same_value(attrs[key], value) for key, value in wanted.items())
     return all(hasattr(attrs, key) and same_value(getattr(attrs, key), value) for key, value in wanted.items())
 
 

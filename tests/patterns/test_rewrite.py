@@ -405,3 +405,30 @@ def test_rewriting_and_partitioning_are_linear() -> None:
     prepare(10_000)()
 
 
+
+
+def test_a_function_of_any_parameters_stays_whole() -> None:
+    """What is inside belongs to the match; what the function takes from outside is an input."""
+    x, y, z, own, other = (relay.var(n, shape=(2,), dtype="float32") for n in "xyzab")
+    pattern = relay.dataflow_pattern.FunctionPattern(None, wildcard() + wildcard())(None) + wildcard()
+    for params, body, args, inputs in (
+        ([own], relay.add(own, own), [x], 2),
+        ([own, other], relay.add(own, other), [x, z], 3),
+        ([own, other], relay.add(relay.add(own, other), own), [x, z], 3),
+        ([own], relay.add(own, x), [x], 2),
+    ):
+        call = relay.add(relay.Call(relay.Function(params, body), args), y)
+        made = pattern.partition(call)
+        assert len(made.args) == len(made.op.params) == inputs
+        whole = relay.IRModule.from_expr(relay.Function([x, y, z], made))
+        plain = relay.IRModule.from_expr(relay.Function([x, y, z], call))
+        values = np.float32([1, 2]), np.float32([3, 5]), np.float32([7, 9])
+        results = [relay.evaluate(relay.transform.InferType()(m), *values) for m in (whole, plain)]
+        np.testing.assert_array_equal(*results)
+
+
+def test_attributes_of_calls_of_no_operator() -> None:
+    f, x = relay.var("f"), relay.var("x")
+    call = relay.Call(f, [x], attrs={"mode": "fast", "axes": [0, 1]})
+    for wanted, fits in (({"mode": "fast"}, True), ({"axes": (0, 1)}, True), ({}, True), ({"mode": "slow"}, False), ({"k": 1}, False)):
+        assert wildcard()(wildcard()).has_attr(wanted).match(call) is fits

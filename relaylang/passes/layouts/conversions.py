@@ -95,9 +95,10 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
     title = f"ConvertLayout cannot bring {name} into {layouts!r}"
     known = CONVERSIONS.get(name)
     if known is None:
+        if find(name) is not None:
+            return None  # it takes the layout of what it is used on
         near = did_you_mean(name, list(CONVERSIONS))
-        if find(name) is None:
-            title = f"ConvertLayout: there is no operator {name}"
+        title = f"ConvertLayout: there is no operator {name}"
         notes = [f"did you mean {near}?"] if near else [f"it converts {', '.join(sorted(CONVERSIONS))}"]
         return error("R0501", title, notes=notes)
     if isinstance(layouts, str) or not isinstance(layouts, Sequence) or not all(isinstance(w, str) for w in layouts):

@@ -35,7 +35,7 @@ from relaylang.ir import (
 )
 from relaylang.ops.record import Op, RelationError
 from relaylang.passes.build import op_call
-from relaylang.passes.layouts.layout import expanded, has_blocks, is_layout, is_split, rank, turned_shape, whole
+from relaylang.passes.layouts.layout import expanded, has_blocks, is_layout, rank, turned_shape, whole
 from relaylang.passes.layouts.registry import INFER
 from relaylang.passes.layouts.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
 from relaylang.passes.layouts.rules_nn import RULES
@@ -311,7 +311,7 @@ class Rewriter:
         return True
 
     def as_sum(self, node: Call) -> Call:
-        """A bias along an axis that is in blocks now, as the addition that it is; others stay."""
+        """A bias of what has another layout now, as the addition that it is; others stay."""
         data, bias = self.state(node.args[0]), node.args[1]
         ty = node.checked_type
         if not isinstance(data, Value) or not data.altered or data.old is None or data.new is None:
@@ -319,7 +319,7 @@ class Rewriter:
         if not isinstance(ty, TensorType) or has_blocks(data.old) or rank(data.old) != len(ty.shape):
             return node
         axis = node.attrs.axis % len(ty.shape)
-        if not is_split(data.new, data.old[axis]):
+        if data.new == data.old:
             return node
         behind = len(ty.shape) - axis - 1
         wide = self.plain(bias)

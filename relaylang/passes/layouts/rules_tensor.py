@@ -197,14 +197,22 @@ def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
         return Out([before], [before], attrs)
     layout = new[0]
     axes = parts(before)
-    named = [a % len(shape) for a in attrs.axes] if attrs.axes else list(range(len(attrs.begin)))
-    if len(attrs.begin) != len(attrs.end) or len(named) != len(attrs.begin) or has_blocks(before):
+    starts, ends, strides = list(attrs.begin), list(attrs.end), list(attrs.strides or ())
+    if attrs.axes:
+        named = [a % len(shape) for a in attrs.axes]
+    else:
+        named = list(range(max(len(starts), len(ends), len(strides))))
+    strides += [1] * (len(named) - len(strides))
+    for axis in range(min(len(starts), len(ends)), len(named)):  # what is not given takes the whole axis
+        if attrs.slice_mode == "size" or strides[axis] < 0 or not isinstance(shape[axis], int):
+            return None
+        starts += [0] * (axis == len(starts))
+        ends += [shape[axis]] * (axis == len(ends))
+    if len(starts) != len(ends) or len(named) != len(starts) or has_blocks(before):
         return None
-    strides = list(attrs.strides or ())
-    strides += [strides[-1] if len(strides) == 1 else 1] * (len(named) - len(strides))
     made: dict[int, tuple[int, int, int]] = {}
     for i, axis in enumerate(named):
-        begin, end, step = attrs.begin[i], attrs.end[i], strides[i]
+        begin, end, step = starts[i], ends[i], strides[i]
         if attrs.slice_mode == "size":
             step = 1
         letter = axes[axis][0]
