@@ -72,7 +72,7 @@ def load_array(path: str) -> np.ndarray:
         raise bad_value(f"{path} is not a .npy file: {' '.join(str(e).split())[:200]}") from None
     if not isinstance(array, np.ndarray):
         raise bad_value(f"{path} holds several arrays; --input takes a .npy file", ["--params takes a .npz file"])
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def literal_array(text: str) -> np.ndarray | None:

@@ -29,6 +29,13 @@ def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
     return made
 
 
+def _no_expression(value: AnyValue, what: str) -> TypeError:
+    """The error for a part of a program that is none."""
+    kind = "None" if value is None else f"a value of type {type(value).__name__}"
+    made = ", which const(...) makes of numbers" if isinstance(value, (int, float)) else ""
+    return TypeError(f"{what} is an expression{made}; here it is {kind}")
+
+
 class Expr:
     """An expression. `span` is its place in a text, `checked_type` its type once it has been checked.
 
@@ -162,6 +169,9 @@ class Tuple(Expr):
 
     def __init__(self, fields: Sequence[Expr], span: Span | None = None) -> None:
         self.fields = tuple(fields)
+        for item in self.fields:
+            if not isinstance(item, Expr):
+                raise _no_expression(item, "a field of a tuple")
         self.span = span
         self.checked_type = None
 
@@ -207,7 +217,10 @@ class Call(Expr):
         span: Span | None = None,
     ) -> None:
         self.op = op
-        self.args = tuple(args)
+        self.args = args = tuple(args)
+        for argument in args:
+            if not isinstance(argument, Expr):
+                raise _no_expression(argument, "an argument of a call")
         self.attrs = attrs
         self.type_args = type_args or ()
         self.span = span
@@ -231,6 +244,9 @@ class Let(Expr):
     __match_args__ = ("variable", "value", "body")
 
     def __init__(self, variable: Var, value: Expr, body: Expr, span: Span | None = None) -> None:
+        if not isinstance(value, Expr) or not isinstance(body, Expr):
+            wrong, what = (body, "the body") if isinstance(value, Expr) else (value, "the value")
+            raise _no_expression(wrong, f"{what} of a let")
         self.variable = variable
         self.value = value
         self.body = body
@@ -249,6 +265,9 @@ class If(Expr):
     __match_args__ = ("cond", "true_branch", "false_branch")
 
     def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Span | None = None) -> None:
+        for part, what in ((cond, "the condition"), (true_branch, "the true branch"), (false_branch, "the false branch")):
+            if not isinstance(part, Expr):
+                raise _no_expression(part, f"{what} of an if")
         self.cond = cond
         self.true_branch = true_branch
         self.false_branch = false_branch
@@ -274,7 +293,12 @@ class Function(Expr):
         attrs: Mapping[str, AnyValue] | None = None,
         span: Span | None = None,
     ) -> None:
+        if body is not None and not isinstance(body, Expr):
+            raise _no_expression(body, "the body of a function")
         self.params = tuple(params)
+        for param in self.params:
+            if not isinstance(param, Var):
+                raise TypeError(f"a function's parameter is a Var, not a value of type {type(param).__name__}")
         self.body = body
         self.ret_type = ret_type
         self.type_params = tuple(type_params or ())

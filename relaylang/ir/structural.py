@@ -431,6 +431,10 @@ def _dim_of(token: AnyValue) -> Dim:
     return TypeVar(f"n{number}", "ShapeVar") if kind == "type variable" else Extent(number, kind)
 
 
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def _say(token: _Token | None) -> str:
     """A token in words."""
     match token:
@@ -448,6 +452,27 @@ def _say(token: _Token | None) -> str:
             return f"the {kind} {', '.join(names) or '(none)'}"
         case ("attributes", _, names):
             return f"attributes {', '.join(names) or '(none)'}"
+        case ("function" | "external function" as kind, int() as params, int() as types):
+            typed = f" and {_plural(types, 'type parameter')}" if types else ""
+            return f"{'an' if kind[0] == 'e' else 'a'} {kind} of {_plural(params, 'parameter')}{typed}"
+        case ("call", int() as count):
+            return f"a call with {_plural(count, 'argument')}"
+        case ("tuple", int() as count):
+            return f"a tuple of {_plural(count, 'field')}"
+        case ("match", int() as count, complete):
+            return f"a {'match' if complete else 'match?'} with {_plural(count, 'arm')}"
+        case ("tuple type" | "tuple pattern" as kind, int() as count):
+            return f"a {kind} of {_plural(count, 'field')}"
+        case ("function type", int() as params, int() as types):
+            return f"a function type of {_plural(params, 'parameter')}"
+        case ("type arguments" | "type call", int() as count):
+            return _plural(count, "type argument")
+        case ("constructor" | "constructor pattern" as kind, str() as name, int() as count):
+            return f"the {kind} {name} of {_plural(count, 'field')}"
+        case ("type definition", int() as count, _):
+            return f"a type definition with {_plural(count, 'type parameter')}"
+        case ("let" | "if" | "ref" | "projection" as kind,):
+            return f"{'an' if kind == 'if' else 'a'} {kind}"
         case (str() as kind, *rest):
             return " ".join([kind, *(str(r) for r in rest)])
     return repr(token)

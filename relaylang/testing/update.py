@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from relaylang.runtime.files import atomic_write
 from relaylang.testing.directives import Found, Part, Run, TestFile, check_pattern
@@ -33,16 +34,59 @@ def _checks(test: TestFile, run: Run, parts: Sequence[tuple[Part, str, Sequence[
     written = False
     for part, output, _ in parts:
         block = _block(prefix, output)
-        written = written or bool(block)
         lines += test.lines[done : part.first - 1]
         own = test.lines[part.first - 1 : part.last]
         places = [i for i, line in enumerate(own) if pattern.search(line) and not _DIRECTIVE.match(line)]
+        if _selective([own[i] for i in places], pattern, block):
+            lines += _chosen(own, places, pattern, output)
+            written = written or lines[-len(own) :] != own
+            done = part.last
+            continue
+        written = written or bool(block)
         at = places[0] if places else _behind_directives(own)
         kept = [line for i, line in enumerate(own[:at]) if i not in places]
         rest = [line for i, line in enumerate(own[at:], at) if i not in places]
         lines += [*kept, *block, *([""] if block and rest and rest[0].strip() and not places else []), *rest]
         done = part.last
     return lines + test.lines[done:] if written else None
+
+
+def _selective(checks: Sequence[str], pattern: re.Pattern[str], block: Sequence[str]) -> bool:
+    """Whether checks choose some lines of the output, so that they must not become the whole of it."""
+    heads = [found.group() for line in checks if (found := pattern.search(line))]
+    follows = sum(head.endswith("-NEXT:") for head in heads)
+    plain = sum(re.search(r"-(?:DAG|COUNT-\d+|NOT|EMPTY|NEXT|SAME|LABEL)|\{", head) is None for head in heads)
+    if follows + plain < len(heads):
+        return True
+    return bool(heads) and plain + follows < len(block) and follows < max(plain, 2) - 1 + (len(heads) == 1)
+
+
+def _chosen(own: Sequence[str], places: Sequence[int], pattern: re.Pattern[str], output: str) -> list[str]:
+    """A part's lines, where each check that no line of the output meets is the line that is nearest to it."""
+    came = [line.strip() for line in output.partition("\n#[metadata]")[0].splitlines() if line.strip()]
+    lines = list(own)
+    for i in places:
+        found = pattern.search(own[i])
+        assert found is not None
+        wanted = own[i][found.end() :].strip()
+        if re.search(r"-(?:NOT|EMPTY)", found.group()) or any(_meets(line, wanted) for line in came):
+            continue
+        near = get_close_matches(wanted, came, 1, 0.4)
+        if near:
+            lines[i] = f"{own[i][: found.end()]} {_shown(near[0])}"
+    return lines
+
+
+def _meets(line: str, wanted: str) -> bool:
+    """Whether a line has what a check wants: its text, with `{{...}}` and `[[...]]` for what may be anything."""
+    parts = re.split(r"\{\{.*?\}\}|\[\[.*?\]\]", wanted)
+    spaced = [r"\s+".join(map(re.escape, part.split())) for part in parts]
+    return re.search(r".*".join(spaced), line) is not None
+
+
+def _shown(line: str) -> str:
+    """A line of the output as the text of a check."""
+    return _SPECIAL.sub(lambda m: "{{" + re.escape(m[0]) + "}}", line.rstrip())
 
 
 def _behind_directives(lines: Sequence[str]) -> int:
@@ -64,8 +108,7 @@ def _block(prefix: str, output: str) -> list[str]:
         if not line.strip() or line.startswith("#[version"):
             follows = False
             continue
-        shown = _SPECIAL.sub(lambda m: "{{" + re.escape(m[0]) + "}}", line.rstrip())
-        block.append(f"// {prefix}{'-NEXT' if follows else ''}: {shown}")
+        block.append(f"// {prefix}{'-NEXT' if follows else ''}: {_shown(line)}")
         follows = True
     return block
 

@@ -200,3 +200,22 @@ def test_check_and_opt_verify_diagnostics_themselves(capsys: Caps, tmp_path: Pat
     file.write_text("add(1, 2)\n")
     one_diagnostic(relay(capsys, "check", file, "--verify-diagnostics"), 1, "R0761")
     one_diagnostic(relay(capsys, "check", tmp_path / "no.relay", "--verify-diagnostics"), 2, "R0001")
+
+
+def test_update_keeps_checks_that_choose_lines(capsys: Caps, tmp_path: Path) -> None:
+    text = PRINT + "// CHECK: add(1, 7)\n// CHECK-NOT: divide\n" + TWO
+    ran = run(capsys, tmp_path, "--update", a=text)
+    assert ran.status == 0 and "1 updated" in ran.out
+    assert (tmp_path / "a.relay").read_text() == PRINT + "// CHECK: %0 = add(1, 2);\n// CHECK-NOT: divide\n" + TWO
+    assert run(capsys, tmp_path).status == 0
+    far = PRINT + "// CHECK-DAG: @nowhere_at_all\n" + TWO
+    ran = run(capsys, tmp_path, "--update", a=far)
+    assert ran.status == 1 and "change them by hand" in ran.err
+    assert (tmp_path / "a.relay").read_text() == far
+
+
+@pytest.mark.parametrize("check", ["CHECK: {{[}}", "CHECK: [[X", "CHECK: [[#Y+]]", "CHECK: [[X:(]]", "CHECK: {{(?P<a>}}", "CHECK-COUNT-0: 1"])
+def test_a_bad_check_is_one_failed_test(capsys: Caps, tmp_path: Path, check: str) -> None:
+    ran = run(capsys, tmp_path, a=f"{PRINT}// {check}\n{TWO}", b=PRINT + "// CHECK: add(1, 2)\n" + TWO)
+    assert ran.status == 1 and "1 passed, 1 failed" in ran.out
+    assert "R0900" not in ran.err and "Traceback" not in ran.err
