@@ -34,8 +34,8 @@ from relaylang.interpreter.steps import (
     fetcher,
     field_step,
     joined_step,
-    limit_step,
     limited,
+    looked_at,
     matcher,
     move_step,
     new_ref_step,
@@ -104,6 +104,11 @@ def _is_small(ty: Type | None) -> bool:
             return False
         size *= n
     return size <= _SMALL
+
+
+def _is_known(ty: Type | None) -> bool:
+    """Whether a type tells the size of its values: not where an extent is open."""
+    return isinstance(ty, TensorType) and all(isinstance(n, int) for n in ty.shape)
 
 
 class _Scope:
@@ -446,8 +451,6 @@ class _FunctionCompiler:
     def attended(self, step: Step, one: _Instruction, into: int, args: tuple[int, ...]) -> Step:
         """The step with those that look on."""
         linker = self.linker
-        if linker.limit is not None and one.timer is None:
-            step = limited(step, one.node, type_bytes(one.node.checked_type) if one.binding else 0, linker.limit)
         if linker.observer is not None and one.binding is not None:
             step = observed(step, into, one.binding, linker.observer)
         if linker.watch is not None and one.variable is not None:
@@ -455,6 +458,22 @@ class _FunctionCompiler:
             if one.timer is not None:
                 return joined_step(self.final(one.timer), site, linker.watch)
             return watched(step, site, linker.watch)
+        return step
+
+    def within_memory(self, block: Block, step: Step, one: _Instruction, into: int, args: tuple[int, ...]) -> Step:
+        """The step as the limit to memory allows it, with a step in front that looks at memory now and then where values are
+        made that may be held for ever."""
+        limit, node = self.linker.limit, one.node
+        is_op = isinstance(node, Call) and isinstance(node.op, Op)
+        if is_op:
+            coming = type_bytes(node.checked_type)
+            if limit.concerns(coming):
+                return limited(step, node, coming, limit)
+            if not coming and not _is_known(node.checked_type):
+                return looked_at(step, node, into, limit)
+        if limit.given or isinstance(node, Function) or (isinstance(node, Call) and isinstance(node.op, Constructor)):
+            block.steps.append(self.linker.tick)
+            block.nodes.append((node, args))
         return step
 
     def finish(self) -> None:
@@ -474,10 +493,9 @@ class _FunctionCompiler:
                     one = listed[i]
                     into, args = self.final(one.into), self.finals(one.args)
                     step = one.make(into, args)
-                    if linker.plain:
-                        block.steps.append(step)
-                    else:
-                        block.steps.append(self.attended(step, one, into, args))
+                    if one.timer is None:
+                        step = self.within_memory(block, step, one, into, args)
+                    block.steps.append(step if linker.plain else self.attended(step, one, into, args))
                     block.nodes.append((one.node, args))
             end = self.ends.get(id(block))
             if end is not None:
@@ -508,8 +526,9 @@ class Linker:
         self.values = values
         self.observer = observer
         self.watch = watch
-        self.limit = limit
-        self.plain = observer is None and watch is None and limit is None
+        self.limit = limit if limit is not None else MemoryLimit()
+        self.tick = self.limit.ticks()
+        self.plain = observer is None and watch is None
         self.keep_all = watch is not None and watch.keep_all
         self.codes: dict[GlobalVar, Code] = {}
 
@@ -527,8 +546,6 @@ class Linker:
     def entry_steps(self, code: Code) -> list[Step]:
         """What is done first in a function."""
         steps: list[Step] = []
-        if self.limit is not None:
-            steps.append(limit_step(code, self.limit))
         if self.watch is not None:
             steps.append(enter_step(code, self.watch))
         return steps

@@ -46,7 +46,8 @@ class Evaluator:
 
     `values` gives free variables and missing constants their values by name (`x`, `meta[relay.Constant][0]`).
     `observer(binding, value, seconds)` is called behind each operator call; `watch` is told of every binding and call
-    (see `interpreter.watch`). `memory_limit` is what a call may allocate, in bytes; None is no limit.
+    (see `interpreter.watch`). `memory_limit` is what a call may allocate, in bytes; `math.inf` is no limit, None the default
+    of `interpreter.memory`.
     """
 
     def __init__(
@@ -55,13 +56,13 @@ class Evaluator:
         values: Mapping[str, Any] | None = None,
         observer: Observer | None = None,
         watch: Watch | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         self.module = module if module is not None else IRModule()
         self.values = dict(values or {})
         self.observer = observer
         self.watch = watch
-        self._limit = MemoryLimit(memory_limit) if memory_limit is not None else None
+        self._limit = MemoryLimit(memory_limit)
         self._linker = Linker(self.module, self.values, observer, watch, self._limit)
         if any([f.checked_type is None for f in self.module.functions.values()]):
             _check(infer(self.module))
@@ -226,7 +227,7 @@ def evaluate(
     module: IRModule | None = None,
     observer: Observer | None = None,
     watch: Watch | None = None,
-    memory_limit: int | None = None,
+    memory_limit: float | None = None,
     **named: Any,
 ) -> Value:
     """The value of a module's function `entry` for arguments in order or by name, or of an expression.
@@ -236,7 +237,8 @@ def evaluate(
     `values` also gives parameters by name: those that have the name of an option here (`entry`, `values`, ...).
     Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
     `observer` is called behind each operator call, `watch` is told of everything that is bound (see
-    `interpreter.watch`), `memory_limit` is what may be allocated, in bytes.
+    `interpreter.watch`), `memory_limit` is what may be allocated, in bytes (`math.inf`: no limit; None: the default of
+    `interpreter.memory`, which stops a recursion without an end).
     Raises `RelayError`: R0401 to R0403 for the arguments, others for what goes wrong on the way.
     """
     if isinstance(program, IRModule):

@@ -7,7 +7,6 @@ recursion runs in constant memory; any other call leaves one small entry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block,
 from relaylang.interpreter.compiler import Linker
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
 from relaylang.interpreter.kernels.common import KernelError
+from relaylang.interpreter.memory import FIRST_DEPTH
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
 from relaylang.interpreter.watch import node_name, type_says
 from relaylang.ir import Call, children, type_text
@@ -25,13 +25,14 @@ from relaylang.source import Span
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
     """The value of a function for arguments. Raises `RelayError` for what goes wrong on the way."""
-    with np.errstate(all="ignore"), gc_relaxed(), linker.limit.running() if linker.limit else nullcontext():
+    with np.errstate(all="ignore"), gc_relaxed(), linker.limit.running():
         return _loop(linker, code, [*args, *(captured or [])])
 
 
 def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
     stack: list[tuple[Block, list[Value], int]] = []
     push, pop = stack.append, stack.pop
+    deep = FIRST_DEPTH
     steps: Any = iter(())
     block = code.entry or linker.link(code)
     slots = frame + code.template
@@ -79,6 +80,8 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
                 if called is not None:
                     if end == CALL:
                         push((block, slots, block.into))
+                        if len(stack) > deep:
+                            deep = linker.limit.deeper(called.function, len(stack))
                     block = called.entry or linker.link(called)
                     slots = frame + called.template
                     continue
@@ -93,7 +96,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
             slots[into] = value
             block = caller.next  # type: ignore[assignment]
     except Trap as trap:
-        span = trap.node.span if trap.node is not None else None
+        span = trap.node.span if trap.node is not None else _place(block, steps, slots)[0]
         frames = active_calls(block.code, span, stack)
         del stack[:]
         raise evaluation_error(trap.code, trap.message, span, None, frames, trap.notes) from None

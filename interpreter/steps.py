@@ -169,19 +169,25 @@ def enter_step(code: Code, watch: Watch) -> Step:
 
 
 def limited(step: Step, node: Expr, coming: int, limit: MemoryLimit) -> Step:
-    """A step that is not begun if its result would not fit, and after which memory is counted."""
+    """A step that is not begun if its result would not fit."""
     check = limit.check
 
     def run(r: Slots) -> None:
         check(node, coming)
         step(r)
-        check(node)
 
     return run
 
 
-def limit_step(code: Code, limit: MemoryLimit) -> Step:
-    return lambda r: limit.check(code.function)
+def looked_at(step: Step, node: Expr, into: int, limit: MemoryLimit) -> Step:
+    """A step whose result's size nobody knows before, which is looked at afterwards."""
+    check = limit.check_made
+
+    def run(r: Slots) -> None:
+        step(r)
+        check(node, r[into])
+
+    return run
 
 
 def fetcher(args: tuple[int, ...], dead: list[int]) -> Callable[[Slots], Slots]:

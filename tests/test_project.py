@@ -26,7 +26,7 @@ FLOORS = [
     {"op", "qnn"},
     {"grammar"},
     {"typing"},
-    {"runtime.files", "runtime.text"},
+    {"runtime.files", "runtime.text", "runtime.machine"},
     {"syntax"},
     {"runtime.params", "runtime.random"},
     {"std", "prelude"},

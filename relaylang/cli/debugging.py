@@ -53,7 +53,11 @@ def add_debugging_options(parser: argparse.ArgumentParser) -> None:
         metavar="TRACE.json",
         help="time by operator, as a table on stderr; with a file, also each call for Chrome's trace viewer",
     )
-    group.add_argument("--memory-limit", metavar="SIZE", help="stop a program that needs more than this: 500M, 2GiB")
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="stop a program whose memory grows by more: 500M, 2GiB (default, for recursion: half of what is left, up to 4GiB)",
+    )
 
 
 class Debugging:

@@ -8,6 +8,7 @@ from pathlib import Path
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def usable_cpus() -> int:
@@ -51,8 +52,12 @@ def available_memory() -> int | None:
 def resident_memory() -> int | None:
     """Bytes of this process that lie in memory now; None where the system does not say."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError, AttributeError):
+        file = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            return int(os.read(file, 100).split()[1]) * _PAGE
+        finally:
+            os.close(file)
+    except (OSError, ValueError, IndexError):
         return None
 
 
