@@ -366,7 +366,7 @@ class _Stream:
     # -- modules
 
     def type_data(self, data: TypeData, path: _Path) -> Iterator[tuple[_Token, _Path]]:
-        yield ("type definition", len(data.type_vars), data.extern), path
+        yield ("type definition", len(data.type_vars)), path  # an external one is one without constructors, as in TVM
         self.bind_types(data.type_vars)
         for constructor in data.constructors:
             inside = (path, f".{constructor.name_hint}")

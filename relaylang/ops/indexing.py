@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type, extent, extent_dtype
-from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import (
-    add_dim,
-    broadcast_shapes,
-    div_dim,
-    need_int,
-    need_rank,
-    norm_axis,
-    same_dim,
-)
+from relaylang.ops.record import Bounds, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
+from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
 
 B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
@@ -43,8 +35,8 @@ class GatherNDAttrs:
 
 @attrs_class("relay.attrs.StridedSliceAttrs")
 class StridedSliceAttrs:
-    begin: Ints | None
-    end: Ints | None
+    begin: Bounds | None
+    end: Bounds | None
     strides: Ints | None
     slice_mode: String = "end"
     axes: Ints | None
@@ -184,7 +176,7 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def slice_entries(attrs: AnyValue, rank: int) -> list[tuple[int, int, int, int]]:
-    """Each axis that `strided_slice` cuts, with its begin, end and stride; what is not given takes all by strides of 1.
+    """Each axis that `strided_slice` cuts, with its begin, end and stride; what is not given, or None, takes all by strides of 1.
 
     A bound may be negative, or beyond the axis: `slice_bound` puts it where it belongs.
     """
@@ -192,10 +184,12 @@ def slice_entries(attrs: AnyValue, rank: int) -> list[tuple[int, int, int, int]]
     begin, end = list(attrs.begin), list(attrs.end)
     strides = [] if attrs.slice_mode == "size" else list(attrs.strides or ())
     strides += [1] * (len(axes) - len(strides))
-    begin += [0 if stride > 0 else INT64_MAX for stride in strides[len(begin) :]]
+    begin += [None] * (len(axes) - len(begin))
+    begin = [(0 if stride > 0 else INT64_MAX) if b is None else b for b, stride in zip(begin, strides)]
     if attrs.slice_mode == "size":
-        end = [b + e if e >= 0 else INT64_MAX for b, e in zip(begin, end)]
-    end += [0 if stride < 0 else INT64_MAX for stride in strides[len(end) :]]
+        end = [INT64_MAX if e is None or e < 0 else b + e for b, e in zip(begin, end)]
+    end += [None] * (len(axes) - len(end))
+    end = [(0 if stride < 0 else INT64_MAX) if e is None else e for e, stride in zip(end, strides)]
     return list(zip(axes, begin, end, strides))
 
 

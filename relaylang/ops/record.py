@@ -13,6 +13,7 @@ default), builders take and editors complete. A field's annotation says how a va
 |---|---|---|
 | `int` `float` `bool` `str` | the same | a number, `True`, a string |
 | `Ints` | tuple of int | `[1, 1]`, or one number for a list of one |
+| `Bounds` | tuple of int and None | `[1, None]` |
 | `NestedInts` | tuple of tuples | `[[0, 0], [1, 1]]` |
 | `Floats` | tuple of float | `[1f, 2f]` |
 | `X | None` | None or X | also `None` |
@@ -43,6 +44,7 @@ from relaylang.ops.summaries import SUMMARIES
 from relaylang.ops.takes import Word, taken, words
 
 Ints = tuple[int, ...]
+Bounds = tuple[int | None, ...]
 NestedInts = tuple[tuple[int, ...], ...]
 Floats = tuple[float, ...]
 AnyAttr = AnyValue
@@ -66,16 +68,17 @@ class OpPattern(IntEnum):
 
 #: The kinds of values that TVM keeps in place, and the kinds of the objects that hold such values.
 _IN_PLACE = ("int", "float", "bool", "str")
-_OBJECTS = {"Integer": "int", "FloatImm": "float", "Bool": "bool", "String": "str"}
+_OBJECTS = {"Integer": "int", "FloatImm": "float", "Bool": "bool", "String": "str", "Bounds": "Ints"}
 
 
 class AttrField:
     """One attribute: its name, annotation (a text such as "Ints | None"), default and whether it must be given.
 
-    `is_object`: TVM keeps the value as an object, which is a node of its own in a metadata section.
+    `is_object`: TVM keeps the value as an object, which is a node of its own in a metadata section. `gaps`: a list may
+    have None among its numbers.
     """
 
-    __slots__ = ("default", "is_object", "kind", "name", "optional", "required")
+    __slots__ = ("default", "gaps", "is_object", "kind", "name", "optional", "required")
 
     def __init__(self, name: str, annotation: str, default: AnyValue) -> None:
         kinds = [k.strip() for k in annotation.split("|")]
@@ -83,6 +86,7 @@ class AttrField:
         self.name = name
         self.optional = "None" in kinds
         self.is_object = kind not in _IN_PLACE
+        self.gaps = kind == "Bounds"
         self.kind = _OBJECTS.get(kind, kind)
         self.required = default is MISSING
         self.default = None if default is MISSING else default
@@ -170,6 +174,8 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
             raise AttrError(field.name, f"must be an element type such as float32, not {value[:60]!r}")
         value = dtype_name(value) if isinstance(value, (str, type, np.dtype)) else value
     try:
+        if field.gaps and isinstance(value, (list, tuple)):
+            return tuple([None if v is None else _whole(v) for v in value])
         return _whole(value) if field.is_object and field.kind == "int" else _fits(field.kind, value)
     except TypeError:
         shown = repr(value)

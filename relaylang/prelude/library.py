@@ -29,7 +29,7 @@ define_codes(
 )
 
 #: TVM's names of the files that a program may import, and ours.
-FILES = {"prelude.rly": "prelude", "nat.rly": "nat", "gradient.rly": "gradient"}
+FILES = {"prelude.rly": "prelude", "nat.rly": "nat", "gradient.rly": "gradient", "core.rly": "core"}
 _TENSOR_ARRAY = re.compile(rf"(?:tensor|ta_split)\w*_({'|'.join(DTYPES)})(?:_t)?")
 _IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 
@@ -43,7 +43,7 @@ def library(name: str) -> IRModule:
         text, base = dynamic_text(name), library("prelude")
     else:
         text = (resources.files("relaylang") / "std" / f"{name}.relay").read_text(encoding="utf-8")
-        base = None if name == "prelude" else library("prelude")
+        base = None if name in ("prelude", "core") else library("prelude")
     made = parse(text, f"<std/{name}>", base).module
     assert made is not None
     check(made)
@@ -61,7 +61,7 @@ def _type_of_tag(tag: int) -> str | None:
 
 def find(name: str) -> IRModule | None:
     """The library that defines a name."""
-    for known in ("prelude", "nat", "gradient"):
+    for known in ("prelude", "nat", "gradient", "core"):
         mod = library(known)
         if name in mod or name in mod._types:
             return mod

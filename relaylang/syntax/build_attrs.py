@@ -20,7 +20,7 @@ from relaylang.syntax.values import LiteralError, attribute_number, string
 ATTRS: dict[tuple[Op, str], AnyValue] = {}
 _KEPT = 50_000
 _WORDS = {"True": True, "False": False, "None": None}
-_PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|(-?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+')
+_PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
 
 
 #: Stands for a value that has been complained about.
@@ -67,8 +67,12 @@ class AttrActions(TypeActions):
         stack: list[list[AnyValue]] = []
         name, start, begin, behind = "", 0, 0, -1
         for piece in _PIECE.finditer(text):
-            key, quoted, sign, word = piece.groups()
+            key, quoted, sign, word, odd = piece.groups()
             value: AnyValue
+            if odd is not None:
+                place = self.within(at, piece.start(), piece.end())
+                self.report(error("R0101", f"`{odd}` stands where an attribute's value is wanted", place))
+                continue
             if sign == "," or not piece.group().strip():
                 continue
             if stack and sign != "]" and behind >= 0:
@@ -80,7 +84,7 @@ class AttrActions(TypeActions):
             if quoted is not None:
                 value = string(quoted)
             elif word is not None:
-                value = self._word(word, at, piece.start(), piece.end())
+                value = self._word(word.replace(" ", ""), at, piece.start(), piece.end())
             elif sign == "[":
                 stack.append([])
                 continue

@@ -135,6 +135,4 @@ class MatchActions(AttrActions):
         return PatternTuple((), self.span(first, last))
 
     def on_pat_tuple(self, v: list[AnyValue], first: int, last: int) -> Pattern:
-        if len(v[1]) == 1 and len(v) == 3:
-            return v[1][0]
         return PatternTuple(v[1], self.span(first, last))

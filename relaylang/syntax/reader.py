@@ -206,13 +206,23 @@ def read(
     variables: Mapping[str, Expr] | None = None,
     lead: Sequence[str] = (),
     constants: Mapping[str, np.ndarray] | None = None,
+    open_globals: bool = False,
 ) -> tuple[Reader, AnyValue, TokenSource]:
-    """Read a text. Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`."""
+    """Read a text; with `open_globals` it may use functions that nothing defines.
+
+    Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`.
+    """
     source = TokenSource(name, text, tables(), lead)
     meta = _meta(source)
     if constants:
         meta = with_constants(meta, constants)
-    return read_source(source, lambda tokens: Reader(source, tokens, module, variables, meta))
+
+    def reader(tokens: list[str]) -> Reader:
+        made = Reader(source, tokens, module, variables, meta)
+        made.open_globals = open_globals
+        return made
+
+    return read_source(source, reader)
 
 
 def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -> tuple[AnyReader, AnyValue, TokenSource]:
@@ -359,13 +369,15 @@ def notes_of(builder: Builder, defines: bool) -> list[Diagnostic]:
 
 
 def parse_expr(text: str, name: str = "<string>") -> Expr:
-    """Read one expression or fragment. Raises `RelayError`, also where the text holds definitions."""
-    result = parse(text, name)
-    if result.expr is None or result.module is not None:
-        raise RelayError(
-            error("R0110", "an expression is wanted here, not a module", result.source.offsets(0))  # type: ignore[attr-defined]
-        )
-    return result.expr
+    """Read one expression or fragment, which may use functions of a module that it is for.
+
+    Raises `RelayError`, also where the text holds definitions.
+    """
+    _, (defines, expr), source = read(text, name, open_globals=True)
+    if expr is None or defines:
+        raise RelayError(error("R0110", "an expression is wanted here, not a module", source.offsets(0)))
+    assert isinstance(expr, Expr)
+    return expr
 
 
 def fromtext(text: str, name: str = "<string>") -> IRModule | Expr:

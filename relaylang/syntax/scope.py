@@ -108,6 +108,7 @@ class Scope:
         self.ctors: dict[str, Constructor] = {}
         self.promised_ctors: dict[str, Constructor] = {}
         self.used_globals: dict[str, int] = {}
+        self.open_globals = False  # whether functions may be used that nothing defines
         self.used_types: dict[str, int] = {}
         self.defined_globals: dict[str, int] = {}
         self.defined_types: dict[str, int] = {}
@@ -456,7 +457,7 @@ class Scope:
             if ctor.span is not None:
                 self.unknown("R0202", "constructor", name, self.place(ctor.span.first), self.ctors)
         for name, at in self.used_globals.items():
-            if name not in self.defined_globals:
+            if name not in self.defined_globals and not self.open_globals:
                 known = chain(self.defined_globals, self.module._globals if self.module is not None else ())
                 self.unknown("R0206", "function", name, self.place(at), known, "@")
         known_types = self.module._types if self.module is not None else {}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
 from relaylang.ir import (
     ANY,
     Call,
@@ -14,9 +15,11 @@ from relaylang.ir import (
     Extent,
     Function,
     FuncType,
+    GlobalTypeVar,
     GlobalVar,
     If,
     IncompleteType,
+    IRModule,
     Let,
     Match,
     MetaRef,
@@ -33,13 +36,15 @@ from relaylang.ir import (
     TupleGetItem,
     TupleType,
     TypeCall,
+    TypeData,
     Var,
     scalar_type,
     structural_equal,
 )
 from relaylang.ops import OPS
-from relaylang.syntax import fromtext, is_complete, parse, parse_expr, parse_type
+from relaylang.syntax import astext, fromtext, is_complete, parse, parse_expr, parse_type
 from relaylang.syntax.format import format_text
+from relaylang.typing import infer
 
 LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
 
@@ -241,6 +246,76 @@ def test_statements_in_brackets() -> None:
     assert shape_of(arms[0].rhs) == "log(a)" and isinstance(arms[1].rhs.body, Let)
     nested = parse_expr("(let %a = let %b = 1; %b; %a)")
     assert isinstance(nested.value, Let) and nested.body is nested.variable
+
+
+def test_an_expression_for_a_module_uses_its_functions() -> None:
+    foo = parse_expr("@foo")
+    assert isinstance(foo, GlobalVar) and foo.name_hint == "foo"
+    assert parse_expr("@foo(1, @foo(2))").args[1].op is not None
+    for text in ("def @main() { @foo }", "@foo"):
+        with pytest.raises(RelayError, match="unknown function `@foo`"):
+            parse(text)
+
+
+def test_a_pattern_in_parentheses_is_a_tuple_of_one() -> None:
+    """As TVM reads and prints it."""
+    text = '#[version = "0.0.5"]\ntype L { Nil, } def @main(%x: (L[],)) { match (%x) { (Nil) => 1, (%y,) => 2 } }'
+    module = parse(text).module
+    assert module is not None
+    first, second = (clause.lhs for clause in module["main"].body.clauses)
+    assert isinstance(first, PatternTuple) and isinstance(first.patterns[0], PatternConstructor)
+    assert isinstance(second, PatternTuple) and infer(module) == []
+    assert structural_equal(parse(astext(module, style="tvm")).value, module)
+
+
+def test_a_sign_apart_from_its_number_in_a_list() -> None:
+    assert parse_expr("reshape(%x, newshape=[1, - 1,-   2])").attrs.newshape == (1, -1, -2)
+    assert parse_expr("reshape(%x, newshape=[1, - /* c */ 1])").attrs.newshape == (1, -1)
+    for text in ("[1, --1]", "[-]", "[1, .]", "[- -1]", "[. 2]"):
+        with pytest.raises(RelayError, match=r"value is wanted|an attribute's value|expected"):
+            parse_expr(f"reshape(%x, newshape={text})")
+
+
+def test_gaps_in_the_bounds_of_a_slice() -> None:
+    x = np.arange(24, dtype="float32").reshape(4, 6)
+    for attrs, wanted in (
+        ("begin=[0, 0], end=[None, None], strides=[1], axes=None", x),
+        ("begin=[1, None], end=[None, 3], strides=[1, 2], axes=None", x[1:, :3:2]),
+        ("begin=[None], end=[-1], strides=[1], axes=[1]", x[:, :-1]),
+        ('begin=[1, 2], end=[None, 3], strides=[1], slice_mode="size", axes=None', x[1:, 2:5]),
+    ):
+        text = f"strided_slice(%x, {attrs})"
+        function = parse_expr(f"fn (%x: Tensor[(4, 6), float32]) {{ {text} }}")
+        np.testing.assert_array_equal(evaluate(function, x), wanted)
+        for style in ("lossless", "tvm"):
+            assert text in astext(parse_expr(text), style=style)
+    with pytest.raises(RelayError, match="must be a list of whole numbers"):
+        parse_expr("reshape(%x, newshape=[None, 1])")
+
+
+def test_an_output_padding_of_two_numbers_for_one_axis() -> None:
+    """TVM's importer of ONNX gives it so; the first number counts."""
+    def shape(attrs: str) -> tuple[object, ...]:
+        types = "%d: Tensor[(1, 6, 22), float32], %k: Tensor[(6, 4, 3), float32]"
+        mod = parse(f"def @main({types}) {{ nn.conv1d_transpose(%d, %k, kernel_size=[3], padding=[1], {attrs}) }}").module
+        assert mod is not None and not [d for d in infer(mod) if d.severity == "error"]
+        given = np.ones((1, 6, 22), "float32"), np.ones((6, 4, 3), "float32")
+        assert evaluate(mod, *given).shape == mod["main"].checked_type.ret_type.shape
+        return mod["main"].checked_type.ret_type.shape
+
+    assert shape("output_padding=[0, 0]") == (1, 4, 22)
+    assert shape("strides=[2], output_padding=[1, 0]") == (1, 4, 44)
+
+
+def test_external_types() -> None:
+    """`extern type T` is the definition without constructors; TVM's core library has one."""
+    handle = GlobalTypeVar("Handle")
+    made = IRModule(type_definitions={handle: TypeData(handle, [], [])})
+    read = parse('#[version = "0.0.5"]\nextern type Handle').value
+    assert structural_equal(made, read) and "extern type Handle" in astext(read)
+    std = IRModule()
+    std.import_from_std("core.rly")
+    assert [t.name_hint for t in std.type_definitions] == ["Storage"]
 
 
 def test_a_sequence_is_a_let_of_nothing() -> None:
