@@ -21,6 +21,8 @@ from relaylang.patterns.explain import describe
 define_codes({"R0518": "a region waits for its own result"})
 
 _LEAVES = (Var, Constant, Op, GlobalVar)
+#: The target that TVM's AnnotateTarget writes around what no accelerator takes: the machine that runs the rest.
+HOST = "default"
 _MARKS = {f"annotation.{kind}": kind for kind in ("compiler_begin", "compiler_end")}
 
 
@@ -54,6 +56,7 @@ class Regions:
     target: dict[int, str]
     leader: dict[int, int]
     pinned: set[int] = field(default_factory=set)
+    marks: int = 0  # how many annotations there were
     kept: dict[int, Expr] = field(default_factory=dict)  # nodes are told by their ids: they must stay alive
 
     def find(self, key: int) -> int:
@@ -69,7 +72,8 @@ class Regions:
 
 
 def read_regions(func: Function, effects: Effects) -> Regions:
-    """The regions that annotations draw: owned nodes connected without an annotation between them.
+    """The regions that annotations draw: owned nodes connected without an annotation between them. Annotations of the
+    host draw none.
 
     Lets without effects are put in place.
     """
@@ -81,7 +85,7 @@ def read_regions(func: Function, effects: Effects) -> Regions:
     inside: dict[int, str] = {}
     for node in reversed(order):
         mark = marks.get(id(node))
-        if mark is not None and mark[0] == "compiler_end":
+        if mark is not None and mark[0] == "compiler_end" and mark[1] != HOST:
             assert isinstance(node, Call)
             inside[id(node.args[0])] = mark[1]
         elif mark is None and id(node) in inside and not isinstance(node, _LEAVES):
@@ -110,7 +114,8 @@ def read_regions(func: Function, effects: Effects) -> Regions:
     assert isinstance(plain, Function)
     plain_order = list(post_order(plain))
     scopes, openers, _ = find_scopes(plain, plain_order, open_lets=True)
-    regions = Regions(plain, plain_order, scopes, openers, target, {key: key for key in target}, kept=new)
+    regions = Regions(plain, plain_order, scopes, openers, target, {key: key for key in target},
+                      marks=len(marks), kept=new)  # fmt: skip
     if target:
         regions.pinned = effects(plain, plain_order)
     for a, b in joined:

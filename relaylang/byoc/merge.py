@@ -249,6 +249,7 @@ def merge_compiler_regions(mod: IRModule) -> IRModule:
 def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bool = True) -> IRModule:
     """A typed, annotated module with each region as a function `@tvmgen_<mod_name>_<target>_<function>_<n>`.
 
+    What is annotated for "default", as TVM's AnnotateTarget does with the rest, stays where it is.
     Such a function has the attributes `Primitive`, `Compiler`, `Inline` and `global_symbol`; with several outputs it
     returns a tuple. With `bind_constants` constants go into it, else they are parameters. The new module is typed.
     """
@@ -279,7 +280,7 @@ def _partition(
 ) -> Function:
     regions = read_regions(func, effects)
     if not regions.target:
-        return func
+        return regions.func if regions.marks else func
     order = regions.order
     body = regions.func.body
     _tuples_outside(regions)

@@ -370,3 +370,21 @@ def test_common_reasons_are_counted() -> None:
     ready = prepare(main(body), "dnnl")
     shown = table_text(explain(ready, partition(ready, "dnnl"), "dnnl"), "dnnl")
     assert "of those that stay:\n    24  no row of the table has atan (it works on float32)" in shown
+
+
+def test_what_is_annotated_for_the_host_stays() -> None:
+    """TVM's AnnotateTarget writes "default" around what no accelerator takes; its texts are partitioned as TVM does it."""
+    begin, end = 'annotation.compiler_begin({}, compiler="{}")', 'annotation.compiler_end({}, compiler="{}")'
+    relu = f"%0 = {begin.format('%x', 'toy')}; %1 = nn.relu(%0); %2 = {end.format('%1', 'toy')};"
+    rest = f"%3 = {begin.format('%2', 'default')}; %4 = abs(%3); {end.format('%4', 'default')}"
+    alone = f"%0 = {begin.format('%x', 'default')}; %1 = abs(%0); {end.format('%1', 'default')}"
+    head = "def @main(%x: Tensor[(2), float32])"
+    mod = InferType()(relay.parse(f"{head} {{ {relu} {rest} }}"))
+    for passes in ([PartitionGraph()], [MergeCompilerRegions(), PartitionGraph()]):
+        made = mod
+        for item in passes:
+            made = item(made)
+        assert [f.attrs.get("Compiler") for f in made.functions.values()] == [None, "toy"]
+        assert "annotation" not in made.astext() and "abs(%0)" in made.astext()
+    made = PartitionGraph()(InferType()(relay.parse(f"{head} {{ {alone} }}")))
+    assert relay.ir.structural_equal(InferType()(made), InferType()(relay.parse(f"{head} {{ abs(%x) }}")))
