@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from relaylang.backends.ethosu.vela import ACCELERATORS, CompileError, compile_t
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
-from relaylang.runtime.artifact import load
+from relaylang.runtime.artifact import load, write_sealed
 from relaylang.syntax import parse
 from tests.shared import ROOT
 
@@ -143,6 +146,52 @@ def test_archive(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.run(x), evaluate(bars(), x))
     again.save(tmp_path / "c.tar")
     assert (tmp_path / "c.tar").read_bytes() == (tmp_path / "a.tar").read_bytes()
+
+
+def test_copies_and_threads(tmp_path: Path) -> None:
+    artifact = ethosu.compile(bars())
+    x = np.random.default_rng(0).random((1, 1, 8, 8)).astype("float32")
+    for again in (pickle.loads(pickle.dumps(artifact)), copy.deepcopy(artifact)):
+        np.testing.assert_array_equal(again.run(x), evaluate(bars(), x))
+    artifact.save(tmp_path / "a.tar")
+    np.testing.assert_array_equal(load(tmp_path / "a.tar", threads=2).run(x), evaluate(bars(), x))
+
+
+def test_tampered_manifests() -> None:
+    """Also where the checksums fit what was changed: a diagnostic, or a program that runs as before."""
+    files = ethosu.compile(bars()).files()
+    data = json.loads(files["manifest.json"])
+    places: list[tuple[Any, ...]] = []
+    stack: list[tuple[Any, ...]] = [(key,) for key in ("format", "version", "inputs", "result", "steps", "regions", "host")]
+    while stack:
+        place = stack.pop()
+        places.append(place)
+        value = data
+        for key in place:
+            value = value[key]
+        inner = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+        stack += [(*place, key) for key in inner if len(place) < 4]
+    refused = 0
+    for place in places[::3]:
+        for new in (None, -1, 10**30, "x", [], {}, [None], "gone"):
+            changed = json.loads(json.dumps(data))
+            holder = changed
+            for key in place[:-1]:
+                holder = holder[key]
+            if new == "gone":
+                del holder[place[-1]]
+            else:
+                holder[place[-1]] = new
+            try:
+                ethosu.loads(write_sealed({**files, "manifest.json": json.dumps(changed).encode()}))
+            except RelayError as wrong:
+                assert {d.code for d in wrong.diagnostics} == {"R0641"}, place
+                refused += 1
+    assert refused > 100
+    content = bytearray(write_sealed(files))
+    content[content.index(b"COP1") + 5] ^= 1
+    with pytest.raises(RelayError, match="damaged"):
+        ethosu.loads(bytes(content))
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
