@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
     def __repr__(self) -> str:
         shapes = ["x".join(map(str, o)) if isinstance(o, tuple) else "" for o in self.operands]
-        return ":".join([self.op, *shapes, *[f"{n}={v}" for n, v in self.attrs.items()]])
+        return ":".join([self.op, *shapes, *[n if isinstance(v, Expr) else f"{n}={v}" for n, v in self.attrs.items()]])
 
     def build(self) -> tuple[list[Var], Call]:
         """The parameters and the call."""
