@@ -40,8 +40,9 @@ def allowed(name: str) -> int:
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to a misspelt one, or None where none is near.
 
-    `relu` finds `nn.relu`, `NN.Relu` too, and the beginning of a name that name. Names that differ in their digits only (`%x1`, `%x2`) are different names, not
-    misspelt ones. Quick for tens of thousands of names: most are dropped by their length and their letters.
+    `relu` finds `nn.relu`, `NN.Relu` too, and the beginning of a name that name. Names that differ in their digits
+    only (`%x1`, `%x2`) are different names, not misspelt ones. Quick for tens of thousands of names: most are
+    dropped by their length and their letters.
     """
     if not name or len(name) > _LONGEST:
         return None

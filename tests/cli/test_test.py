@@ -214,7 +214,10 @@ def test_update_keeps_checks_that_choose_lines(capsys: Caps, tmp_path: Path) -> 
     assert (tmp_path / "a.relay").read_text() == far
 
 
-@pytest.mark.parametrize("check", ["CHECK: {{[}}", "CHECK: [[X", "CHECK: [[#Y+]]", "CHECK: [[X:(]]", "CHECK: {{(?P<a>}}", "CHECK-COUNT-0: 1"])
+@pytest.mark.parametrize(
+    "check",
+    ["CHECK: {{[}}", "CHECK: [[X", "CHECK: [[#Y+]]", "CHECK: [[X:(]]", "CHECK: {{(?P<a>}}", "CHECK-COUNT-0: 1"],
+)
 def test_a_bad_check_is_one_failed_test(capsys: Caps, tmp_path: Path, check: str) -> None:
     ran = run(capsys, tmp_path, a=f"{PRINT}// {check}\n{TWO}", b=PRINT + "// CHECK: add(1, 2)\n" + TWO)
     assert ran.status == 1 and "1 passed, 1 failed" in ran.out

@@ -137,7 +137,11 @@ def test_importing_loads_none_of_it() -> None:
 
 def test_nothing_is_no_value() -> None:
     a = relay.var("a", shape=(2, 3))
-    for wrong in (lambda: relay.concatenate([a, a], None), lambda: relay.one_hot(a, a, a, None, -1, "int8"), lambda: relay.tile(a, None)):
+    for wrong in (
+        lambda: relay.concatenate([a, a], None),
+        lambda: relay.one_hot(a, a, a, None, -1, "int8"),
+        lambda: relay.tile(a, None),
+    ):
         with pytest.raises(ValueError, match="not None"):
             wrong()
     with pytest.raises(ValueError, match="axis must be a whole number"):
