@@ -65,12 +65,12 @@ def pad(attrs: Any, x: Any, widths: Any, value: Any) -> Any:
 
 
 def upsampling(attrs: Any, x: Any, scale_h: Any, scale_w: Any) -> Any:
-    return nn_norm.upsampling(_with(attrs, scale_h=float(scale_h), scale_w=float(scale_w)), x)
+    return image.upsampling(_with(attrs, scale_h=float(scale_h), scale_w=float(scale_w)), x)
 
 
 def upsampling3d(attrs: Any, x: Any, scale_d: Any, scale_h: Any, scale_w: Any) -> Any:
     scales = {"scale_d": float(scale_d), "scale_h": float(scale_h), "scale_w": float(scale_w)}
-    return nn_norm.upsampling3d(_with(attrs, **scales), x)
+    return image.upsampling3d(_with(attrs, **scales), x)
 
 
 def resize2d(attrs: Any, x: Any, size: Any, roi: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Images: resizing, cropping, sampling. Coordinates and interpolation are in float32."""
+"""Images: resizing, cropping, sampling. Coordinates are in float32, and so is interpolation except of float64."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from relaylang.interpreter.kernels.common import (
     KernelError,
     convert,
     from_plain,
+    layout_axes,
     limits,
     out_dtype,
     pad_space,
@@ -22,6 +24,7 @@ from relaylang.interpreter.kernels.common import (
     windows,
 )
 from relaylang.interpreter.kernels.indexing import check_range
+from relaylang.ops.image import METHODS
 
 _F = np.float32
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
@@ -102,35 +105,70 @@ def _whole_steps(size: int, target: int) -> bool:
 
 
 def resize(attrs: Any, x: Any) -> Any:
-    count = len(attrs.size)
+    return resized(
+        x, attrs.layout, attrs.size, attrs.method, attrs.coordinate_transformation_mode,
+        rounding=attrs.rounding_method, roi=attrs.roi, alpha=attrs.cubic_alpha, exclude=bool(attrs.cubic_exclude),
+        extrapolation=attrs.extrapolation_value, dtype=out_dtype(attrs, x.dtype),
+    )  # fmt: skip
+
+
+def resized(
+    x: Any, layout: str, size: Sequence[int], method: str, mode: str, *, rounding: str | None = None,
+    roi: Sequence[float] | None = None, alpha: float = -0.5, exclude: bool = False, extrapolation: float = 0.0,
+    dtype: np.dtype | None = None,
+) -> Any:  # fmt: skip
+    """The spatial axes of a layout resized to `size`. Pixels are mixed in float32, float64's in float64; the nearest
+    are copied as they are."""
+    count = len(size)
     order = "NC" + _SPACE[count]
-    plain = to_plain(x, attrs.layout, order)
-    mode = attrs.coordinate_transformation_mode
-    rounding = attrs.rounding_method or ("round" if mode == "align_corners" else "floor")
+    made = plain = to_plain(x, layout, order)
+    rounding = rounding or ("round" if mode == "align_corners" else "floor")
     if rounding not in _ROUND:
         raise KernelError(f"there is no rounding method {rounding}")
-    made = plain.astype(_F)
+    if method != "nearest_neighbor":
+        made = made.astype(x.dtype if x.dtype == np.float64 else _F)
     outside = np.zeros([1] * plain.ndim, np.bool_)
     for i in reversed(range(count)):
-        size, target = plain.shape[2 + i], attrs.size[i]
-        begin, end = (attrs.roi[i], attrs.roi[i + count]) if attrs.roi else (0.0, 1.0)
-        at = _source(mode, size, target, begin, end)
+        old, new = plain.shape[2 + i], size[i]
+        begin, end = (roi[i], roi[i + count]) if roi else (0.0, 1.0)
+        at = _source(mode, old, new, begin, end)
         how: Any = _ROUND[rounding]
-        if attrs.method == "nearest_neighbor" and mode == "asymmetric" and count == 2 and _whole_steps(size, target):
-            how, at = np.floor, np.arange(target) // (target // size)
-        made = _interpolate(made, 2 + i, at, attrs.method, how, attrs.cubic_alpha, bool(attrs.cubic_exclude))
+        if method == "nearest_neighbor" and mode == "asymmetric" and count == 2 and _whole_steps(old, new):
+            how, at = np.floor, np.arange(new) // (new // old)
+        made = _interpolate(made, 2 + i, at, method, how, alpha, exclude)
         if mode == "tf_crop_and_resize":
             shape = [1] * plain.ndim
             shape[2 + i] = -1
-            outside = outside | ((at < 0) | (at > size - 1)).reshape(shape)
-    made = np.where(outside, _F(attrs.extrapolation_value), made)
-    return from_plain(convert(np.asarray(made), out_dtype(attrs, x.dtype)), order, attrs.layout)
+            outside = outside | ((at < 0) | (at > old - 1)).reshape(shape)
+    made = convert(np.asarray(made), dtype or x.dtype)
+    if outside.any():
+        made = np.where(outside, convert(np.asarray(_F(extrapolation)), made.dtype), made)
+    return from_plain(made, order, layout)
+
+
+def _upsampled(attrs: Any, x: Any, order: str, scales: Sequence[float], mode: str) -> Any:
+    if not all(0 < s < np.inf for s in scales):
+        raise KernelError(f"the scales {tuple(scales)} must be positive and finite")
+    space = [math.prod(x.shape[i] for i, (a, _) in enumerate(layout_axes(attrs.layout)) if a == c) for c in order[2:]]
+    size = [round(n * s) for n, s in zip(space, scales)]
+    method = METHODS.get(attrs.method, attrs.method)
+    return resized(x, attrs.layout, size, method, mode, roi=[0.0] * (2 * len(size)))
+
+
+def upsampling(attrs: Any, x: Any) -> Any:
+    mode = "align_corners" if attrs.align_corners else "asymmetric"
+    return _upsampled(attrs, x, "NCHW", (attrs.scale_h, attrs.scale_w), mode)
+
+
+def upsampling3d(attrs: Any, x: Any) -> Any:
+    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
+    return _upsampled(attrs, x, "NCDHW", scales, attrs.coordinate_transformation_mode)
 
 
 def crop_and_resize(attrs: Any, x: Any, boxes: Any, numbers: Any) -> Any:
     """Each box (top, left, bottom, right, from 0 to 1) of the image that its number names."""
     plain = to_plain(x, attrs.layout, "NCHW").astype(_F)
-    method = "linear" if attrs.method == "bilinear" else attrs.method
+    method = METHODS.get(attrs.method, attrs.method)
     made = []
     check_range(numbers, len(plain))
     for box, number in zip(boxes, numbers):
@@ -264,6 +302,8 @@ KERNELS: dict[str, Kernel] = {
     "image.resize1d": resize,
     "image.resize2d": resize,
     "image.resize3d": resize,
+    "nn.upsampling": upsampling,
+    "nn.upsampling3d": upsampling3d,
     "image.crop_and_resize": crop_and_resize,
     "image.dilation2d": dilation2d,
     "image.affine_grid": affine_grid,

@@ -220,47 +220,6 @@ def fifo_buffer(attrs: Any, data: Any, buffer: Any) -> Any:
     return np.take(both, np.arange(both.shape[attrs.axis] - count, both.shape[attrs.axis]), axis=attrs.axis)
 
 
-def _stretched(x: np.ndarray, axis: int, extent: int, linear: bool, mode: str) -> np.ndarray:
-    """One axis resized: each new place reads the old one that it falls into, or a mixture of the two around it."""
-    old, place = x.shape[axis], np.arange(extent)
-    if mode == "align_corners":
-        at = place * ((old - 1) / (extent - 1)) if extent > 1 else place * 0.0
-    elif mode == "half_pixel":
-        at = (place + 0.5) * (old / extent) - 0.5
-    else:
-        at = place * (old / extent)
-    if not linear:
-        return np.take(x, np.clip(np.floor(at).astype(int), 0, old - 1), axis=axis)
-    below = np.floor(at).astype(int)
-    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
-    share = (at - below).astype(x.dtype).reshape(shape)
-    low, high = (np.take(x, np.clip(p, 0, old - 1), axis=axis) for p in (below, below + 1))
-    return low * (x.dtype.type(1) - share) + high * share
-
-
-def _upsampled(attrs: Any, x: Any, order: str, scales: tuple[float, ...], mode: str) -> Any:
-    linear = attrs.method != "nearest_neighbor"
-    if attrs.method not in ("nearest_neighbor", "bilinear", "trilinear"):
-        raise KernelError(f"the interpreter has no upsampling by {attrs.method}")
-    plain = to_plain(x, attrs.layout, order)
-    carrier = wide(plain) if is_float(x.dtype) or not linear else plain.astype(np.float32)
-    if not all(0 < s < np.inf for s in scales):
-        raise KernelError(f"the scales {scales} must be positive and finite")
-    for axis, scale in enumerate(scales, 2):
-        carrier = _stretched(carrier, axis, round(plain.shape[axis] * scale), linear, mode)
-    return from_plain(convert(carrier, x.dtype), order, attrs.layout)
-
-
-def upsampling(attrs: Any, x: Any) -> Any:
-    mode = "align_corners" if attrs.align_corners else "asymmetric"
-    return _upsampled(attrs, x, "NCHW", (attrs.scale_h, attrs.scale_w), mode)
-
-
-def upsampling3d(attrs: Any, x: Any) -> Any:
-    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
-    return _upsampled(attrs, x, "NCDHW", scales, attrs.coordinate_transformation_mode)
-
-
 KERNELS: dict[str, Kernel] = {
     "nn.space_to_batch_nd": space_to_batch_nd,
     "nn.batch_to_space_nd": batch_to_space_nd,
@@ -268,8 +227,6 @@ KERNELS: dict[str, Kernel] = {
     "nn.cross_entropy_with_logits": cross_entropy_with_logits,
     "nn.nll_loss": nll_loss,
     "nn.fifo_buffer": fifo_buffer,
-    "nn.upsampling": upsampling,
-    "nn.upsampling3d": upsampling3d,
     "nn.bias_add": bias_add,
     "nn.relu": relu,
     "nn.leaky_relu": leaky_relu,

@@ -11,6 +11,8 @@ from relaylang.ops.record import Floats, Ints, Op, OpPattern, Relation, Relation
 from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_pixels, need_rank, same_dim
 
 INJECTIVE = OpPattern.INJECTIVE
+#: Today's words for the methods of resizing.
+METHODS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
 @attrs_class("relay.attrs.Resize1DAttrs")

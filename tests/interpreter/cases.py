@@ -243,9 +243,19 @@ def networks() -> Iterator[Case]:
     for method, corners in (("nearest_neighbor", False), ("bilinear", False), ("bilinear", True)):
         up = {"scale_h": 2.0, "scale_w": 3.0, "method": method, "align_corners": corners, "layout": "NCHW"}
         yield "nn.upsampling", up, [real(1, 2, 4, 5)], set()
+    for method in ("nearest_neighbor", "bilinear", "bicubic"):
+        for corners in (False, True):
+            for dtype, most in (("float32", 1), ("int32", 50)):
+                if method != "nearest_neighbor" and dtype == "int32":
+                    continue  # a fused product may lie on the other side of a whole number
+                up = {"scale_h": 1.7, "scale_w": 2.0, "method": method, "align_corners": corners, "layout": "NHWC"}
+                yield "nn.upsampling", up, [real(1, 4, 5, 3, dtype=dtype, low=-most, high=most)], set()
     for method in ("nearest_neighbor", "trilinear"):
         up = {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 3.0, "method": method, "layout": "NCDHW"}
         yield "nn.upsampling3d", up, [real(1, 2, 3, 4, 5)], set()
+        for mode in ("align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize"):
+            up = {**up, "scale_w": 1.4, "coordinate_transformation_mode": mode}
+            yield "nn.upsampling3d", up, [real(1, 2, 3, 4, 5)], set()
     yield "nn.space_to_depth", {"block_size": 2}, [real(1, 2, 4, 6)], set()
 
 

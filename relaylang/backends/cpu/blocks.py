@@ -24,7 +24,7 @@ CONVOLUTIONS = {
 }
 POOLS = [
     *[f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)],
-    "nn.global_max_pool2d", "nn.global_avg_pool2d", "nn.upsampling", "nn.upsampling3d",
+    "nn.global_max_pool2d", "nn.global_avg_pool2d",
 ]  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from relaylang.backends.cpu.blocks import CONVOLUTIONS, POOLS, convolution, layout_transform, pool
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
+from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
+from relaylang.ops.shapes import split_layout
 from relaylang.passes.build import op_call, scalar
 
 Rewrite = Callable[[Call, list[Expr]], "Expr | None"]
@@ -213,6 +215,19 @@ def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
     return _make("strided_slice", [whole], held, begin=begin, end=both, strides=[1])
 
 
+def _upsampling(call: Call, args: list[Expr]) -> Expr | None:
+    attrs, shape = call.attrs, _known(call)
+    letters = [letter for letter, _ in split_layout(attrs.layout)]
+    size = [shape[letters.index(c)] for c in "DHW" if c in letters]
+    if hasattr(attrs, "coordinate_transformation_mode"):
+        mode = attrs.coordinate_transformation_mode
+    else:
+        mode = "align_corners" if attrs.align_corners else "asymmetric"
+    return _make(f"image.resize{len(size)}d", args, shape, size=size, roi=[0.0] * (2 * len(size)), layout=attrs.layout,
+                 method=METHODS.get(attrs.method, attrs.method), coordinate_transformation_mode=mode,
+                 rounding_method="")  # fmt: skip
+
+
 def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
     given = args[0]
     ty = call.checked_type
@@ -306,6 +321,8 @@ REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(CONVOLUTIONS, convolution),
     **dict.fromkeys(POOLS, pool),
     "nn.fifo_buffer": _fifo_buffer,
+    "nn.upsampling": _upsampling,
+    "nn.upsampling3d": _upsampling,
     "meshgrid": _meshgrid,
     "collapse_sum_like": _collapse_sum,
     "collapse_sum_to": _collapse_sum,

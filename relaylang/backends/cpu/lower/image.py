@@ -13,10 +13,10 @@ import numpy as np
 from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.nn_pool import spatial_axes
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
+from relaylang.ops.shapes import split_layout
 
 
 def _weights(call: Call, number: int, size: int) -> np.ndarray:
@@ -53,9 +53,12 @@ def _taps(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     attrs = call.attrs
     data = BufTensor(kernel.in_memory(args[0]))
-    axes, _ = spatial_axes(attrs.layout, call)
-    if [attrs.layout[d] for d in axes] != sorted(attrs.layout[d] for d in axes):
+    letters = [letter for letter, _ in split_layout(attrs.layout)]
+    if {"d", "h", "w"} & set(letters):
         raise unsupported(f"the layout {attrs.layout} cannot be compiled", call)
+    axes = [letters.index(c) for c in "DHW" if c in letters]
+    nearest = attrs.method == "nearest_neighbor"
+    acc = data.dtype if nearest or data.dtype == "float64" else "float32"
     shape = sink.anchor.shape
     nest = Nest(shape)
     index: list[Affine] = [variable(d) for d in range(len(shape))]
@@ -73,24 +76,27 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         held = [nest.load(kernel.constant(places, "int32"), index[d]) for places, _ in taps]
         corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
         steps.append([
-            None if (shares == 1).all() else nest.load(kernel.constant(shares, "float32"), index[d]) for _, shares in taps
+            None if (shares == 1).all() else nest.load(kernel.constant(shares.astype(acc), acc), index[d])
+            for _, shares in taps
         ])  # fmt: skip
-    values = [convert(nest, data.at(nest, c), "float32") for c in corners]
+    values = [convert(nest, data.at(nest, c), acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:
         mixed = []
         for first in range(0, len(values), len(row)):
             total: Scalar | None = None
             for value, share in zip(values[first : first + len(row)], row):
-                term = value if share is None else nest.op("({0} * {1})", [value, share], "float32")
-                total = term if total is None else nest.op("({0} + {1})", [total, term], "float32")
+                term = value if share is None else nest.op("({0} * {1})", [value, share], acc)
+                total = term if total is None else nest.op("({0} + {1})", [total, term], acc)
             assert total is not None
             mixed.append(total)
         values = mixed
-    value = values[0]
+    dtype = sink.anchor.dtype
+    value = convert(nest, values[0], dtype)
     if outside is not None:
-        value = nest.op("({0} ? {1} : {2})", [outside, nest.const(attrs.extrapolation_value, "float32"), value], "float32")
-    sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
+        beyond = convert(nest, nest.const(attrs.extrapolation_value, "float32"), dtype)
+        value = nest.op("({0} ? {1} : {2})", [outside, beyond, value], dtype)
+    sink.store(nest, index, value)
     kernel.loops(nest)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.index import Affine, strides_of, variable
-from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Sink, unsupported
+from relaylang.backends.cpu.kernel import ROW, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.reduce import _COMBINE, _reduce, _start, close_loops, open_loops
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.scalar import Buf, Nest, Scalar
 from relaylang.ir import Call
 
 
@@ -223,53 +223,6 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
     kernel.stage(units).lines = lines + close_loops(rank)
 
 
-def _places(old: int, new: int, mode: str) -> np.ndarray:
-    """Where each of `new` results lies among `old` elements of an axis."""
-    place = np.arange(new)
-    if mode == "align_corners":
-        return place * ((old - 1) / (new - 1)) if new > 1 else place * 0.0
-    if mode == "half_pixel":
-        return (place + 0.5) * (old / new) - 0.5
-    return place * (old / new)
-
-
-def _upsampling(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    """Each result reads the element that it falls into, or mixes the two around it, axis by axis."""
-    attrs = call.attrs
-    data = BufTensor(kernel.in_memory(args[0]))
-    axes, _ = spatial_axes(attrs.layout, call)
-    if attrs.method not in ("nearest_neighbor", "bilinear", "trilinear"):
-        raise unsupported(f"{call.op.name} by {attrs.method} cannot be compiled", call)  # type: ignore[attr-defined]
-    mode = getattr(attrs, "coordinate_transformation_mode", None)
-    if mode is None:
-        mode = "align_corners" if attrs.align_corners else "asymmetric"
-    linear = attrs.method != "nearest_neighbor"
-    shape = sink.anchor.shape
-    acc = data.dtype if data.dtype == "float64" or not linear else "float32"
-    nest = Nest(shape)
-    index = [variable(d) for d in range(len(shape))]
-    # The corners around a result: their indices, and the share that the upper one has along each axis.
-    corners: list[list[Index]] = [list(index)]
-    shares: list[Scalar] = []
-    for d in axes:
-        old = data.shape[d]
-        at = _places(old, shape[d], mode)
-        below = np.floor(at).astype(int)
-        rows = (below, below + 1) if linear else (below,)
-        held = [nest.load(kernel.constant(np.clip(r, 0, old - 1), "int32"), index[d]) for r in rows]
-        corners = [[*c[:d], convert(nest, row, "int64"), *c[d + 1 :]] for row in held for c in corners]
-        if linear:
-            shares.append(nest.load(kernel.constant((at - below).astype(acc), acc), index[d]))
-    values = [convert(nest, data.at(nest, c), acc) for c in corners]
-    # The first axis varies fastest among the corners, and is mixed first.
-    for share in shares:
-        rest = nest.op("({0} - {1})", [nest.const(1, acc), share], acc)
-        values = [nest.op("({0} * {1} + {2} * {3})", [low, rest, high, share], acc)
-                  for low, high in zip(values[::2], values[1::2])]  # fmt: skip
-    sink.store(nest, index, convert(nest, values[0], data.dtype))
-    kernel.loops(nest)
-
-
 ANCHORS: dict[str, Any] = {
     **{f"nn.max_pool{n}d": _pool("max") for n in (1, 2, 3)},
     **{f"nn.avg_pool{n}d": _pool("avg") for n in (1, 2, 3)},
@@ -277,6 +230,4 @@ ANCHORS: dict[str, Any] = {
     **{f"nn.adaptive_max_pool{n}d": _adaptive("max", False) for n in (1, 2, 3)},
     "nn.global_avg_pool2d": _adaptive("avg", True),
     "nn.global_max_pool2d": _adaptive("max", True),
-    "nn.upsampling": _upsampling,
-    "nn.upsampling3d": _upsampling,
 }
