@@ -17,7 +17,8 @@ from relaylang.byoc.functions import (
     mark_compiler_functions_as_extern,
     outline_compiler_functions,
 )
-from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite, partition_graph
+from relaylang.byoc.lift import partition_graph
+from relaylang.byoc.merge import annotate_target, merge_compiler_regions, merge_composite
 from relaylang.byoc.tables import get_pattern_table
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import KERNELS, KernelError

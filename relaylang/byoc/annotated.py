@@ -21,7 +21,7 @@ from relaylang.patterns.explain import describe
 define_codes({"R0518": "a region waits for its own result"})
 
 _LEAVES = (Var, Constant, Op, GlobalVar)
-#: The target that TVM's AnnotateTarget writes around what no accelerator takes: the machine that runs the rest.
+#: The target around what no accelerator takes: the machine that runs the rest.
 HOST = "default"
 _MARKS = {f"annotation.{kind}": kind for kind in ("compiler_begin", "compiler_end")}
 
@@ -71,21 +71,22 @@ class Regions:
             self.leader[self.find(id(b))] = self.find(id(a))
 
 
-def read_regions(func: Function, effects: Effects) -> Regions:
+def read_regions(func: Function, effects: Effects, host: bool = False) -> Regions:
     """The regions that annotations draw: owned nodes connected without an annotation between them. Annotations of the
-    host draw none.
+    host draw some with `host` only.
 
-    Lets without effects are put in place.
+    Lets without effects are put in place, where an accelerator has a region.
     """
     order = list(post_order(func))
-    placed = place_lets(func, effects, order)
+    drawn = any([(mark := mark_of(node)) is not None and mark[1] != HOST for node in order])
+    placed = place_lets(func, effects, order) if drawn else func
     if placed is not func:
         order = list(post_order(placed))
     marks = {id(node): mark for node in order if (mark := mark_of(node)) is not None}
     inside: dict[int, str] = {}
     for node in reversed(order):
         mark = marks.get(id(node))
-        if mark is not None and mark[0] == "compiler_end" and mark[1] != HOST:
+        if mark is not None and mark[0] == "compiler_end" and (host or mark[1] != HOST):
             assert isinstance(node, Call)
             inside[id(node.args[0])] = mark[1]
         elif mark is None and id(node) in inside and not isinstance(node, _LEAVES):
@@ -124,8 +125,9 @@ def read_regions(func: Function, effects: Effects) -> Regions:
 
 
 def merge_regions(func: Function, effects: Effects) -> Function:
-    """A typed, annotated function with neighbouring regions of one target merged, where that makes no circle."""
-    regions = read_regions(func, effects)
+    """A typed, annotated function with neighbouring regions of one target merged, where that makes no circle; those of the
+    host, too."""
+    regions = read_regions(func, effects, host=True)
     if not regions.target:
         return func
     flow = _Flow(regions)
@@ -207,10 +209,15 @@ class _Flow:
                         raise RelayError(waits_for_itself(self.regions, [self.nodes[i] for i in circle]))
         return order
 
-    def stages(self) -> list[int]:
-        """A stage for each item: never below that of what it waits for, and above it where the target changes. Items
-        that could wait do so until one of their own target needs them, so that more of them meet."""
-        target = [self.regions.target.get(id(node)) for node in self.nodes]
+    def stages(self) -> list[tuple[int, int]]:
+        """A stage for each item: never below that of what it waits for, and above it where the target changes. Items of
+        one stage and target that wait for each other are a cluster. One that could wait for a later stage, where its own
+        target needs it, does so as a whole: that is how more items meet.
+
+        The host's regions and what has no annotation are one here; between them stages have steps of their own.
+        """
+        drawn = [self.regions.target.get(id(node)) for node in self.nodes]
+        target = [HOST if t is None else t for t in drawn]
         stage = [0] * len(self.nodes)
         users: list[list[int]] = [[] for _ in self.nodes]
         for item in self.order:
@@ -219,14 +226,39 @@ class _Flow:
                 users[other].append(item)
                 least = max(least, stage[other] + (target[other] != target[item]))
             stage[item] = least
-        for item in reversed(self.order):
-            if target[item] is None or not users[item]:
-                continue
-            latest = min([stage[u] - (target[u] != target[item]) for u in users[item]])
-            meets = any([stage[u] == latest and target[u] == target[item] for u in users[item]])
-            if meets and latest > stage[item]:
-                stage[item] = latest
-        return stage
+        for cluster in sorted(self.clusters(stage, target), key=lambda items: -stage[items[0]]):
+            here, mine = stage[cluster[0]], target[cluster[0]]
+            later = [u for item in cluster for u in users[item] if stage[u] > here]
+            latest = min([stage[u] - (target[u] != mine) for u in later], default=here)
+            if latest > here and any([stage[u] == latest and target[u] == mine for u in later]):
+                for item in cluster:
+                    stage[item] = latest
+        step = [0] * len(self.nodes)
+        for item in self.order:
+            same = [o for o in self.waits[item] if stage[o] == stage[item]]
+            step[item] = max([step[o] + (drawn[o] != drawn[item]) for o in same], default=0)
+        return list(zip(stage, step, strict=True))
+
+
+    def clusters(self, stage: list[int], target: list[str]) -> list[list[int]]:
+        """The accelerators' items, those together that wait for each other, of one stage and target."""
+        leader = list(range(len(self.nodes)))
+
+        def find(item: int) -> int:
+            while leader[item] != item:
+                leader[item] = leader[leader[item]]
+                item = leader[item]
+            return item
+
+        for item in self.order:
+            for other in self.waits[item]:
+                if target[other] == target[item] != HOST and stage[other] == stage[item]:
+                    leader[find(other)] = find(item)
+        found: dict[int, list[int]] = {}
+        for item in self.order:
+            if target[item] != HOST:
+                found.setdefault(find(item), []).append(item)
+        return list(found.values())
 
 
 def waits_for_itself(regions: Regions, circle: list[Expr]) -> Diagnostic:
@@ -242,34 +274,23 @@ def waits_for_itself(regions: Regions, circle: list[Expr]) -> Diagnostic:
 
 
 def _annotated(regions: Regions) -> Function:
-    """The function with annotations around each region."""
+    """The function with annotations around each region, of their own for each use."""
+    target = regions.target
     done: dict[int, Expr] = {}
-    ended: dict[int, Expr] = {}
-    begun: dict[tuple[int, int], Expr] = {}
     for node in regions.order:
-        mine = regions.target.get(id(node))
+        mine = target.get(id(node))
         inner = []
         for child in children(node):
-            if mine is not None and isinstance(node, Call) and child is node.op:
-                inner.append(done.get(id(child), child))
-                continue
-            same = mine is not None and id(child) in regions.target and (
-                regions.find(id(child)) == regions.find(id(node))
-            )
-            if same:
-                inner.append(done[id(child)])
-                continue
-            new = ended.get(id(child), done[id(child)])
-            if mine is not None:
-                key = (regions.find(id(node)), id(child))
-                if key not in begun:
-                    begun[key] = marked(new, "compiler_begin", mine)
-                new = begun[key]
+            new = done[id(child)]
+            if not (mine is not None and isinstance(node, Call) and child is node.op) and not (
+                mine is not None and id(child) in target and regions.find(id(child)) == regions.find(id(node))
+            ):
+                if id(child) in target:
+                    new = marked(new, "compiler_end", target[id(child)])
+                if mine is not None:
+                    new = marked(new, "compiler_begin", mine)
             inner.append(new)
-        made = retype(rebuild(node, tuple(inner)), node)
-        done[id(node)] = made
-        if mine is not None:
-            ended[id(node)] = marked(made, "compiler_end", mine)
+        done[id(node)] = retype(rebuild(node, tuple(inner)), node)
     result = done[id(regions.func)]
     assert isinstance(result, Function)
     return result

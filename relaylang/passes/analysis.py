@@ -196,13 +196,13 @@ def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[Type
 
 
 def all_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
-    """Every type variable that occurs or is bound, each once."""
+    """Every type variable that is bound or occurs, each once, those that are bound first."""
     if isinstance(node, Type):
         occurring, bound, _ = _type_vars_in(iter([node]))
     else:
         occurring, bound, _ = _type_vars_in(_types_of(node))
         bound = {**bound, **dict.fromkeys(bound_type_vars(node))}
-    return list({**occurring, **bound})
+    return list({**bound, **occurring})
 
 
 def free_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:

@@ -174,7 +174,7 @@ def test_regions_grow_inside_branches() -> None:
 def test_programs_without_regions_are_left_alone() -> None:
     mod = main("let %a = exp(%x); let %b = tanh(%a); %b")
     assert STEPS(mod) is mod or structural_equal(STEPS(mod), mod)
-    assert MergeComposite(TABLE)(mod) is mod and AnnotateTarget("toy")(mod) is mod
+    assert MergeComposite(TABLE)(mod) is mod and structural_equal(PartitionGraph()(AnnotateTarget("toy")(mod)), mod)
 
 
 # ---- annotations
@@ -194,7 +194,7 @@ def test_several_runs_are_as_one_with_several_targets() -> None:
 
 def test_a_second_run_of_the_same_target_changes_nothing() -> None:
     mod = AnnotateTarget("toy")(main("multiply(negative(%x), tanh(%y))"))
-    assert AnnotateTarget("toy")(mod) is mod
+    assert structural_equal(AnnotateTarget("toy")(mod), mod)
 
 
 def test_tuples_that_leave_a_region_are_made_outside() -> None:

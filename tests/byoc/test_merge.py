@@ -373,7 +373,7 @@ def test_common_reasons_are_counted() -> None:
 
 
 def test_what_is_annotated_for_the_host_stays() -> None:
-    """TVM's AnnotateTarget writes "default" around what no accelerator takes; its texts are partitioned as TVM does it."""
+    """Annotations of the host draw no region for PartitionGraph."""
     begin, end = 'annotation.compiler_begin({}, compiler="{}")', 'annotation.compiler_end({}, compiler="{}")'
     relu = f"%0 = {begin.format('%x', 'toy')}; %1 = nn.relu(%0); %2 = {end.format('%1', 'toy')};"
     rest = f"%3 = {begin.format('%2', 'default')}; %4 = abs(%3); {end.format('%4', 'default')}"
@@ -388,3 +388,72 @@ def test_what_is_annotated_for_the_host_stays() -> None:
         assert "annotation" not in made.astext() and "abs(%0)" in made.astext()
     made = PartitionGraph()(InferType()(relay.parse(f"{head} {{ {alone} }}")))
     assert relay.ir.structural_equal(InferType()(made), InferType()(relay.parse(f"{head} {{ abs(%x) }}")))
+
+
+def annotated(body: str) -> str:
+    """A function of one tensor, with `[target] (` for compiler_begin and `)[target]` for compiler_end."""
+    body = re.sub(r"begin\((\S+), (\w+)\)", r'annotation.compiler_begin(\1, compiler="\2")', body)
+    body = re.sub(r"end\((\S+), (\w+)\)", r'annotation.compiler_end(\1, compiler="\2")', body)
+    return f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}"
+
+
+@pytest.mark.parametrize("body, calls_only, expected", [
+    (
+        "tanh(negative(%x))", True,
+        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = tanh(%3); end(%4, default)",
+    ),
+    (
+        "%0 = negative(%x); (%0, multiply(%0, %0))", True,
+        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = end(%1, toy); %4 = end(%1, toy); %5 = begin(%3, toy);"
+        " %6 = begin(%4, toy); %7 = multiply(%5, %6); %8 = end(%7, toy); (%2, %8)",
+    ),
+    (
+        "%0 = (negative(%x), %x); %0.0", False,
+        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = begin(%x, default);"
+        " %5 = (%3, %4); %6 = end(%5, default); %7 = begin(%6, default); %8 = %7.0; end(%8, default)",
+    ),
+    (
+        "ref_write(ref(%x), negative(%x))", False,
+        "%0 = begin(%x, default); %1 = ref(%0); %2 = end(%1, default); %3 = begin(%2, default); %4 = begin(%x, toy);"
+        " %5 = negative(%4); %6 = end(%5, toy); %7 = begin(%6, default); %8 = ref_write(%3, %7); end(%8, default)",
+    ),
+    (
+        "if (True) { negative(%x) } else { tanh(%x) }", True,
+        "if (True) { %0 = begin(%x, toy); %1 = negative(%0); end(%1, toy) }"
+        " else { %2 = begin(%x, default); %3 = tanh(%2); end(%3, default) }",
+    ),
+])  # fmt: skip
+def test_every_use_has_annotations_of_its_own(body: str, calls_only: bool, expected: str) -> None:
+    made = AnnotateTarget("toy", include_non_call_ops=not calls_only)(main(body))
+    again = AnnotateTarget("toy", include_non_call_ops=not calls_only)(made)
+    for found in (made, again):
+        assert relay.ir.structural_equal(InferType()(found), module(annotated(expected))), found.astext()
+
+
+def test_regions_grow_from_the_first() -> None:
+    """What could join the regions on both sides joins the first, as in TVM, but waits where nothing holds it."""
+    mod = AnnotateTarget("toy")(main("%0 = negative(%x); multiply(negative(%0), tanh(%0))"))
+    first, last = regions(PartitionGraph()(MergeCompilerRegions()(mod))).values()
+    assert isinstance(first.body, Tuple) and len(first.params) == 1 and len(last.params) == 2
+    mod = AnnotateTarget("toy")(main("multiply(negative(negative(%x)), tanh(%x))"))
+    assert len(regions(PartitionGraph()(MergeCompilerRegions()(mod)))) == 1
+
+
+def test_regions_of_the_host_are_merged() -> None:
+    merged = MergeCompilerRegions()(AnnotateTarget("toy")(main("negative(tanh(exp(%x)))")))
+    wanted = "%0 = begin(%x, default); %1 = exp(%0); %2 = tanh(%1); %3 = end(%2, default); %4 = begin(%3, toy);"
+    assert relay.ir.structural_equal(InferType()(merged), module(annotated(f"{wanted} %5 = negative(%4); end(%5, toy)")))
+
+
+def test_outputs_come_in_the_order_of_their_uses() -> None:
+    """And a tuple among several outputs gives its fields."""
+    done = steps()(main("%0 = negative(%x); %1 = multiply(%0, %0); add(tanh(%1), exp(%0))"))
+    (func,) = regions(done).values()
+    assert [n.op.name for n in func.body.fields] == ["multiply", "negative"]
+    OP_SUPPORT["toy"]["split"] = lambda call: True
+    done = steps()(main("%0 = split(%x, indices_or_sections=3, axis=1); %1 = negative(%0.0); (concatenate(%0, axis=1), tanh(%1))"))
+    (func,) = regions(done).values()
+    assert repr(func.ret_type) == f"({', '.join(['Tensor[(2, 1), float32]'] * 4)})"
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    whole, part = evaluate(done, x)
+    assert (whole == x).all() and part.shape == (2, 1)

@@ -57,7 +57,7 @@ def taken(mod: IRModule, target: str) -> list[str]:
             found.add(node.attrs["Composite"])
         if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "annotation.compiler_end":
             inner = node.args[0]
-            if isinstance(inner, Call) and isinstance(inner.op, Op) and target != "ethos-n":
+            if node.attrs.compiler == target and isinstance(inner, Call) and isinstance(inner.op, Op) and target != "ethos-n":
                 found.add(inner.op.name)
     return sorted(found)
 
