@@ -21,6 +21,7 @@ from relaylang.interpreter.kernels.common import (
     round_away,
     spread,
     to_plain,
+    wide,
     windows,
 )
 from relaylang.interpreter.kernels.indexing import check_range
@@ -250,8 +251,8 @@ def _reflect(x: Any, size: int, corner: float) -> Any:
 
 def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:
     """Each image at the places that its grid holds, as (x, y[, z]) from -1 to 1."""
-    order = "NCHW" if x.ndim == 4 else "NCDHW"
-    x, count = to_plain(x, attrs.layout, order), x.ndim - 2
+    order, dtype = "NCHW" if x.ndim == 4 else "NCDHW", x.dtype
+    x, grid, count = wide(to_plain(x, attrs.layout, order)), wide(grid), x.ndim - 2
     kind = grid.dtype.type
     space = x.shape[2:]
     raw = [grid[:, count - 1 - i] for i in range(count)]
@@ -278,7 +279,7 @@ def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:
             out.append(_between(x[b], at))
         else:
             raise KernelError(f"there is no method {attrs.method}")
-    made = np.stack(out).astype(x.dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), x.dtype)
+    made = np.stack(out).astype(dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), dtype)
     return from_plain(made, order, attrs.layout)
 
 

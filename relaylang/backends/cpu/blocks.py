@@ -27,6 +27,14 @@ POOLS = [
     "nn.global_max_pool2d", "nn.global_avg_pool2d",
 ]  # fmt: skip
 
+#: Operators that are compiled in one layout. For each of the first arguments: the attribute that names its layout, and
+#: the layout in which it is wanted; the first is the result's, too.
+PLAIN: dict[str, tuple[tuple[str, str], ...]] = {
+    **dict.fromkeys(["image.crop_and_resize", "image.grid_sample", "vision.roi_align", "vision.roi_pool"], (("layout", "NCHW"),)),
+    "image.dilation2d": (("data_layout", "NCHW"), ("kernel_layout", "IHW")),
+    "nn.deformable_conv2d": (("data_layout", "NCHW"), ("data_layout", "NCHW"), ("kernel_layout", "OIHW")),
+}
+
 
 def _shape(x: Expr) -> tuple[int, ...]:
     assert isinstance(x.checked_type, TensorType)
@@ -125,6 +133,21 @@ def pool(call: Call, args: list[Expr]) -> Expr | None:
     changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
     given = [turned(args[0], attrs.layout, layout), *args[1:]]
     return _again(call, named(call), given, layout, result, layout=layout, **changed)
+
+
+def plain(call: Call, args: list[Expr]) -> Expr | None:
+    """An operator of `PLAIN` in its own layout; None where it has that already."""
+    attrs = call.attrs
+    wanted = PLAIN[named(call)]
+    if len(_shape(args[0])) == 5:
+        wanted = tuple((name, layout.replace("NC", "NCD")) for name, layout in wanted)
+    have = [getattr(attrs, name) for name, _ in wanted]
+    result = getattr(attrs, "out_layout", "") or have[0]
+    if all(own == layout for own, (_, layout) in zip([*have, result], [*wanted, wanted[0]])):
+        return None
+    changed = {**({"out_layout": ""} if "out_layout" in type(attrs).schema else {}), **dict(wanted)}
+    given = [turned(a, own, layout) for a, own, (_, layout) in zip(args, have, wanted)]
+    return _again(call, named(call), [*given, *args[len(given) :]], wanted[0][1], result, **changed)
 
 
 _BLOCKED = frozenset({"nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"})

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.blocks import CONVOLUTIONS, POOLS, convolution, layout_transform, pool
+from relaylang.backends.cpu.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
@@ -203,6 +203,14 @@ def _batch_to_space(call: Call, args: list[Expr]) -> Expr | None:
     return _make("strided_slice", [whole], left, begin=[a for a, _ in crops], end=end, strides=[1])
 
 
+def _yolo_reorg(call: Call, args: list[Expr]) -> Expr | None:
+    """Each batch as (C / s**2, H * s, W * s), whose pixels of one phase become one channel."""
+    s = call.attrs.stride
+    n, channels, height, width = _known(args[0])
+    split = reshape(args[0], [n, channels // (s * s), height, s, width, s])
+    return reshape(transpose(split, [0, 3, 5, 1, 2, 4]), [n, channels * s * s, height // s, width // s])
+
+
 def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
     data, buffer = args
     held, new = _known(buffer), _known(data)
@@ -320,6 +328,8 @@ REWRITES: dict[str, Rewrite] = {
     "layout_transform": layout_transform,
     **dict.fromkeys(CONVOLUTIONS, convolution),
     **dict.fromkeys(POOLS, pool),
+    **dict.fromkeys(PLAIN, plain),
+    "vision.yolo_reorg": _yolo_reorg,
     "nn.fifo_buffer": _fifo_buffer,
     "nn.upsampling": _upsampling,
     "nn.upsampling3d": _upsampling,

@@ -10,6 +10,8 @@ import numpy as np
 
 from tests.interpreter.cases import CASES as KERNEL_CASES
 from tests.interpreter.cases import Case, f32, i32, real, whole
+from tests.interpreter.cases_rare import rare
+from tests.interpreter.cases_wide import wide
 
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -231,6 +233,7 @@ def algorithms() -> Iterator[Case]:
         yield name, {"axis": 0}, [whole(30, dtype="int8")], set()
     for how in ("update", "add", "mul", "min", "max", "mean"):
         yield "scatter_elements", {"axis": 1, "reduction": how}, [real(3, 5), i32([[0, -1, 0], [4, 4, 2]]), real(2, 3)], set()
+    for how in ("update", "add", "mul", "min", "max"):
         yield "scatter_nd", {"mode": how}, [real(3, 4, 2), np.asarray([[0, 2, 0]], np.int64), real(3, 4, 2)], set()
         yield "scatter_nd", {"mode": how}, [whole(3, 4), i32([[0, 2, 0], [1, 3, 1]]), whole(3)], set()
     yield "sparse_to_dense", {"output_shape": [5]}, [i32([0, 3]), whole(2), i32(-1)], {2}
@@ -452,11 +455,46 @@ def quantised() -> Iterator[Case]:
     yield "qnn.conv2d_transpose", up, args, set()
 
 
+def places() -> Iterator[Case]:
+    """Pixels at computed places in other layouts and element types, and with nothing in them."""
+    x, moves, w = real(1, 7, 8, 4), real(1, 6, 7, 36, low=-2, high=2), real(3, 3, 2, 6)
+    conv = {"deformable_groups": 2, "groups": 2, "channels": 6, "kernel_size": [3, 3], "padding": [0, 0, 1, 1]}
+    attrs = {**conv, "data_layout": "NHWC", "kernel_layout": "HWIO"}
+    yield "nn.deformable_conv2d", attrs, [x, moves, w], set()
+    rois = np.asarray([[0, 0, 0, 6, 5], [1, 2.3, 1.2, 9.4, 7.7]])
+    for dtype in ("float16", "float64"):
+        data = real(2, 3, 8, 9, dtype=dtype)
+        yield "vision.roi_pool", {"pooled_size": [2, 3], "spatial_scale": 1.0}, [data, rois.astype(dtype)], set()
+        yield "image.affine_grid", {"target_shape": [1, 5]}, [real(2, 2, 3, dtype=dtype)], set()
+        grid = real(1, 2, 4, 5, dtype=dtype, low=-1.6, high=1.6)
+        yield "image.grid_sample", {}, [real(1, 3, 6, 7, dtype=dtype), grid], set()
+        yield "vision.multibox_prior", {"sizes": [0.5, 0.2], "ratios": [1.0, 2.0]}, [real(1, 3, 4, 5, dtype=dtype)], set()
+        yield "dft", {"inverse": dtype == "float16"}, [real(2, 3, 12, dtype=dtype), real(2, 3, 12, dtype=dtype)], set()
+    for length in (1, 2, 7, 30, 64):
+        yield "dft", {"inverse": length == 7}, [real(2, length), real(2, length, low=-2)], set()
+    yield "stft", {"n_fft": 6, "hop_length": 2, "win_length": 4, "onesided": False, "normalized": True}, [real(13), real(4)], set()
+    yield "vision.roi_align", {"pooled_size": [2, 2], "spatial_scale": 1.0}, [real(1, 3, 4, 4), np.zeros((0, 5), np.float32)], set()
+    yield "image.crop_and_resize", {"crop_size": [1, 3], "method": "bilinear"}, [whole(1, 2, 5, 6, dtype="uint8", low=0, high=255), f32([[0.2, 0, 0.9, 1]]), i32([0])], set()  # noqa: E501
+    for dtype in ("int8", "uint16", "float64"):
+        yield "image.dilation2d", {"padding": [1, 1]}, [whole(2, 3, 5, 6, low=0, high=99).astype(dtype), whole(3, 2, 2, low=0).astype(dtype)], set()  # noqa: E501
+    yield "matrix_set_diag", {"k1": -3, "k2": -1}, [whole(4, 3), whole(3, 3, low=9, high=20)], set()
+    for new in ([3, -1], [6], [2, 3, 1], [2, 3]):
+        yield "sparse_reshape", {}, [np.int64([[0, 1], [1, 2], [1, 0]]), np.int64([2, 3]), np.int64(new)], set()
+    key = np.asarray([0, 7, 0, 0, 0, 0, 0, 0, 1 << 63, 0], np.uint64)
+    yield "random.multinomial", {"num_samples": 4}, [key, real(2, 3, 5, low=0)], set()
+
+
+def rest() -> Iterator[Case]:
+    """What the interpreter has cases for, of operators that have none here."""
+    known = {case[0] for case in [*KERNEL_CASES, *cases()]}
+    yield from (case for case in [*rare(), *wide()] if case[0] not in known)
+
+
 def cases() -> Iterator[Case]:
     for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, pools, images, quantised):
         yield from family()
 
 
-CASES: list[Case] = [*KERNEL_CASES, *cases()]
+CASES: list[Case] = [*KERNEL_CASES, *cases(), *rest(), *places()]
 
 __all__ = ["CASES", "Case"]

@@ -40,6 +40,105 @@ static inline long r_taps(long at, long step, long size, long extent) {
   return high - low > 1 ? high - low : 1;
 }
 
+//@ r_bilinear
+// The four pixels of an image of `h` rows of `w` around (y, x), each by its share; those beyond the image count as 0.
+#define r_bilinear(image, h, w, y, x) ({ __typeof__(y) y_ = (y), x_ = (x), a_ = floor(y_), b_ = floor(x_); \
+  __typeof__((image)[0] * y_) s_ = 0; \
+  for (int k_ = 0; k_ < 4; k_++) { \
+    __typeof__(y_) i_ = a_ + (k_ >> 1), j_ = b_ + (k_ & 1); \
+    __typeof__(y_) p_ = k_ >> 1 ? y_ - a_ : 1 - (y_ - a_), q_ = k_ & 1 ? x_ - b_ : 1 - (x_ - b_); \
+    s_ += (i_ >= 0 && i_ < (h) && j_ >= 0 && j_ < (w) ? (image)[(long)i_ * (w) + (long)j_] : 0) * (p_ * q_); \
+  } \
+  s_; })
+
+//@ r_fold
+// A place folded back at both ends, which are `size` apart and begin at `corner`.
+#define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p), away_ = fabs((corner) - p_); \
+  const int32_t times_ = (int32_t)away_ / ((size) > 1 ? (size) : 1); \
+  const __typeof__(p) extra_ = away_ - (__typeof__(p))times_ * (size); \
+  p_ >= (corner) && p_ <= (size) + (corner) ? p_ : times_ % 2 ? (size) - extra_ + (corner) : extra_ + (corner); })
+
+//@ r_cubic
+// The shares of the four pixels around a place that is `t` behind the second of them.
+#define r_cubic(w, t, a) ({ const __typeof__(t) t_ = (t), t2_ = t_ * t_, t3_ = t2_ * t_, a_ = (a); \
+  w[0] = a_ * (t3_ - 2 * t2_ + t_); \
+  w[1] = (a_ + 2) * t3_ - (3 + a_) * t2_ + 1; \
+  w[2] = -(a_ + 2) * t3_ + (3 + 2 * a_) * t2_ - a_ * t_; \
+  w[3] = -a_ * t3_ + a_ * t2_; })
+
+//@ r_fft
+// The transform of n complex numbers by Stockham's steps, a prime factor each; `w` holds the n-th roots of one, `y` is
+// room for n numbers. Returns the one of x and y that has the result.
+static double* r_fft(double* x, double* y, const double* w, long n) {
+  for (long l = 1, left = n, p = 2; left > 1; ) {
+    while (left % p) p = p * p > left ? left : p + 1;
+    const long m = left / p;
+    for (long k = 0; k < m; k++)
+      for (long r = 0; r < p; r++)
+        for (long q = 0; q < l; q++) {
+          double a = 0, b = 0;
+          for (long t = 0; t < p; t++) {
+            const double* c = w + (r * t * (n / p) + r * k * l) % n * 2, *d = x + (q + l * (k + t * m)) * 2;
+            a += c[0] * d[0] - c[1] * d[1];
+            b += c[0] * d[1] + c[1] * d[0];
+          }
+          y[(q + l * (p * k + r)) * 2] = a;
+          y[(q + l * (p * k + r)) * 2 + 1] = b;
+        }
+    double* const z = x; x = y; y = z;
+    l *= p; left = m;
+  }
+  return x;
+}
+
+//@ r_threefry
+// Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
+// TVM's rounds read the sum for the second word.
+static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint64_t i, uint64_t* out) {
+  static const int turns[8][2] = {{14, 16}, {52, 57}, {23, 40}, {5, 37}, {25, 33}, {46, 12}, {58, 22}, {32, 32}};
+  uint64_t k[5] = {key[0], key[1], key[2], key[3], UINT64_C(0x1BD11BDAA9FC1A22) ^ key[0] ^ key[1] ^ key[2] ^ key[3]};
+  uint64_t x[4] = {counter[0] + i, counter[1] + i, counter[2] + i, counter[3] + i};
+  for (int step = 0; step < 20; step++) {
+    if (step % 4 == 0) {
+      for (int j = 0; j < 4; j++) x[j] += k[(j + step / 4) % 5];
+      x[3] += step / 4;
+    }
+    for (int j = 0; j < 4; j += 2) {
+      const int turn = turns[step % 8][j / 2];
+      x[j] += x[j + 1];
+      x[j + 1] = (x[j] + x[j + 1]) ^ (x[j + 1] << turn | x[j + 1] >> (64 - turn));
+    }
+    const uint64_t t = x[1]; x[1] = x[3]; x[3] = t;
+  }
+  for (int j = 0; j < 4; j++) out[j] = x[j];
+}
+
+//@ r_path
+// The place of a path's next bit, one to the right, in two words.
+static inline void r_path(uint64_t* p) {
+  p[1] = p[0] == 1 ? UINT64_C(1) << 63 : p[0] ? 0 : p[1] >> 1;
+  p[0] = p[0] == 1 ? 0 : p[0] >> 1;
+}
+
+//@ r_words
+// Make a key ready for `size` words, give it out, and the key to go on with.
+static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
+  static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  for (int i = 0; i < 10; i++) from[i] = key[i];
+  if (key[7] >= UINT64_MAX - size) {  // the counter is used up
+    if (!key[8]) {  // and the path, of which TVM tests the first word only
+      r_threefry(key, ones, 0, from);
+      for (int i = 4; i < 10; i++) from[i] = i == 8 ? UINT64_C(1) << 63 : 0;
+    } else {
+      from[4] |= key[8]; from[5] |= key[9]; from[6] = from[7] = 0;
+      r_path(from + 8);
+    }
+  }
+  for (int i = 0; i < 10; i++) next[i] = from[i];
+  next[6] = 0;
+  next[7] += (size + 3) / 4 * 4;
+}
+
 //@ r_bits_f32
 static inline int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
 

@@ -18,10 +18,14 @@ from relaylang.backends.cpu.lower import (
     nn_norm,
     nn_pool,
     qnn,
+    random,
     reduce,
+    sampling,
     scatter,
+    signal,
     tensor,
     transform,
+    vision,
 )
 from relaylang.ir import Call
 
@@ -30,11 +34,15 @@ SIMPLIFIED = frozenset({"nn.layer_norm", "nn.group_norm", "nn.instance_norm", "n
 
 Lowering = Callable[[Kernel, Call, list[Any]], Value]
 
+#: Recipes that write stages of their own.
+APART: dict[str, Lowering] = {**algorithm.RECIPES, **random.RECIPES, **scatter.APART, **signal.RECIPES, **vision.APART}
 RECIPES: dict[str, Lowering] = {
+    **APART,
     **tensor.RECIPES,
     **transform.RECIPES,
     **scatter.RECIPES,
-    **algorithm.RECIPES,
+    **image.RECIPES,
+    **vision.RECIPES,
     **nn_norm.RECIPES,
     **qnn.RECIPES,
 }
@@ -47,23 +55,24 @@ ANCHORS: dict[str, AnchorLowering] = {
     **nn_dense.ANCHORS,
     **nn_conv.ANCHORS,
     **image.ANCHORS,
+    **sampling.ANCHORS,
+    **signal.ANCHORS,
     **qnn.ANCHORS,
 }
 
 
 #: Written by stages of their own that want finished operands: never fused with what is before them.
-ALONE = frozenset(scatter.ANCHORS) | frozenset(algorithm.ANCHORS) | frozenset(algorithm.RECIPES)
+ALONE = frozenset([*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS])
 #: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(
-        ["dyn.", "argwhere", "unique", "sparse_fill_empty_rows", "vm.", "vision.all_class_non_max_suppression",
+        ["vision.proposal", "dyn.", "argwhere", "unique", "sparse_fill_empty_rows", "vm.", "vision.all_class_non_max_suppression",
          "vision.non_max_suppression", "vision.regular_non_max_suppression"],
         "the result's shape, or how much of it holds, is known only when the program runs",
     ),
-    **dict.fromkeys(["random."], "no code: the generator of random numbers stays with the interpreter"),
-    **dict.fromkeys(["dft", "stft"], "no code: a Fourier transform is no loop nest of this backend"),
+    "memory.kill": "memory is planned when the program is compiled",
     **dict.fromkeys(
-        ["sparse_reshape", "nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "nn.sparse_transpose",
+        ["nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "nn.sparse_transpose",
          "nn.internal.sparse_dense_padded"],
         "no code: sparse tensors stay with the interpreter",
     ),

@@ -1,18 +1,21 @@
-"""Resized images: each axis has a few weighted pixels for every new one, known when the code is written.
+"""Resized images, and grids over images.
+
+Of a resized image each axis has a few weighted pixels for every new one, known when the code is written.
 
 Resizing is linear in the pixels, so what it does along an axis is read off the interpreter's kernel, given a one at each
 place in turn: every method and coordinate system is what the interpreter does.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.index import Affine, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, unsupported
-from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.index import Affine, constant, variable
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
+from relaylang.backends.cpu.lower.common import convert, result_type
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
@@ -100,4 +103,23 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     kernel.loops(nest)
 
 
+def _affine_grid(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """A matrix per image, over the coordinates from -1 to 1 of a target image."""
+    data = args[0]
+    shape, dtype = result_type(call)
+    own = np.dtype(dtype)
+    lines = []
+    for n in shape[2:]:
+        step = own.type((2.0 - 1e-7) / (n - 1) if n > 1 else 0)
+        lines.append(kernel.constant(own.type(-1) + np.arange(n).astype(own) * step, dtype))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        y, x = (nest.load(line, i) for line, i in zip(lines, index[2:]))
+        a, b, c = (data.at(nest, [*index[:2], constant(k)]) for k in range(3))
+        return nest.op("({0} * {1} + {2} * {3} + {4})", [a, x, b, y, c], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+RECIPES: dict[str, Any] = {"image.affine_grid": _affine_grid}
 ANCHORS: dict[str, Any] = {f"image.resize{n}d": _resize for n in (1, 2, 3)}

@@ -9,22 +9,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
 from relaylang.backends.cpu.lower.reduce import _COMBINE, _start
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
 
 def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
-    """Hand a finished buffer to what follows."""
+    """Hand a finished buffer, which may be of a wider element type, to what follows."""
     if sink.direct is found:
         return
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
-    sink.store(nest, index, BufTensor(found))
+    sink.store(nest, index, convert(nest, BufTensor(found).at(nest, index), sink.anchor.dtype))
     kernel.loops(nest)
 
 
@@ -221,6 +223,60 @@ def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, at)
 
 
+def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """The rows of the diagonals hold them from the highest down, each at the left or the right end of its row."""
+    data, diagonals = args
+    attrs = call.attrs
+    shape, dtype = result_type(call)
+    rows, columns = shape[-2:]
+    several, width = attrs.k1 != attrs.k2, diagonals.shape[-1]
+    skipped = []
+    for k in range(attrs.k1, attrs.k2 + 1):
+        right = attrs.super_diag_right_align if k >= 0 else attrs.sub_diag_right_align
+        skipped.append(width - min(rows + min(k, 0), columns - max(k, 0)) if right and several else 0)
+    begins = kernel.constant(np.asarray(skipped), "int64")
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        row, column = (nest.as_scalar(i) for i in index[-2:])
+        k = nest.op("({1} - {0})", [row, column], "int64")
+        test = nest.op(f"({{0}} >= {attrs.k1} && {{0}} <= {attrs.k2})", [k], "bool")
+        line = nest.op(f"r_clamp_index({{0}} - {attrs.k1}, 0, {attrs.k2 - attrs.k1})", [k], "int64")
+        place = nest.op("(({0} < {1} ? {0} : {1}) + {2})", [row, column, nest.load(begins, line)], "int64")
+        place = nest.op(f"r_clamp_index({{0}}, 0, {max(width - 1, 0)})", [place], "int64")
+        where: list[Index] = [*index[:-2], place]
+        if several:
+            where.insert(-1, nest.op(f"({attrs.k2 - attrs.k1} - {{0}})", [line], "int64"))
+        return nest.op("({0} ? {1} : {2})", [test, diagonals.at(nest, where), data.at(nest, index)], dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """Each place counted through in the old shape, and found again in the new one, one extent of which may be -1."""
+    indices, old, new = (kernel.in_memory(a) for a in args)
+    places, extents = (kernel.buffer(shape, dtype) for shape, dtype in result_types(call))
+    had, has, count = old.size, new.size, indices.shape[0]
+    kernel.stage().put(f"""long total = 1, known = 1, same = {int(had == has)};
+for (long d = 0; d < {had}; d++) total *= {old.name}[d];
+for (long d = 0; d < {has}; d++) known *= {new.name}[d] == -1 ? 1 : {new.name}[d];
+for (long d = 0; d < {has}; d++) {{
+  {extents.name}[d] = {new.name}[d] == -1 ? r_div(total, known) : {new.name}[d];
+  same = same && {extents.name}[d] == {old.name}[d];
+}}
+for (long i = 0; i < {count}; i++) {{
+  long at = 0, left = total;
+  for (long d = 0; d < {had}; d++) at = at * {old.name}[d] + {indices.name}[i * {had} + d];
+  for (long d = 0; d < {has}; d++) {{
+    const long extent = {extents.name}[d];
+    left = r_div(left, extent);
+    long k = left ? r_floor_div(at, left) : 0;
+    if (d) k = r_floor_mod(k, extent);
+    {places.name}[i * {has} + d] = same ? {indices.name}[i * {had} + d] : k;
+  }}
+}}""")
+    return [BufTensor(places), BufTensor(extents)]
+
+
 def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     """Loops over the result's letters with those that are summed in front of the last of them."""
     parts = args[0]
@@ -258,7 +314,10 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     pass_on(kernel, sink, out)
 
 
-RECIPES: dict[str, Any] = {"unravel_index": _unravel_index, "adv_index": _adv_index, "trilu": _trilu}
+RECIPES: dict[str, Any] = {"unravel_index": _unravel_index, "adv_index": _adv_index, "trilu": _trilu,
+                           "matrix_set_diag": _matrix_set_diag}  # fmt: skip
+#: Written by stages of their own: never fused.
+APART: dict[str, Any] = {"sparse_reshape": _sparse_reshape}
 ANCHORS: dict[str, Any] = {
     "cumsum": _running("sum"),
     "cumprod": _running("prod"),

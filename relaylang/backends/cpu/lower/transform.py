@@ -450,6 +450,7 @@ def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 RECIPES: dict[str, Any] = {
+    "debug": lambda kernel, call, args: args[0],
     "reshape": _reshape,
     "reshape_like": _reshape,
     "squeeze": _reshape,
