@@ -132,15 +132,34 @@ def pad_value(value: Any, dtype: np.dtype) -> Any:
 
 
 def pad(attrs: Any, x: Any, value: Any) -> Any:
-    """Negative widths cut."""
+    """Negative widths cut. A border is of the data's own ends, whether they are cut or not."""
     widths = [(int(a), int(b)) for a, b in attrs.pad_width]
-    cuts = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))
-    widths = [(max(a, 0), max(b, 0)) for a, b in widths]
+    shape = [n + a + b for n, (a, b) in zip(x.shape, widths)]
+    if min(shape, default=0) < 0:
+        raise KernelError(f"pad_width={[list(w) for w in widths]} takes more away from {x.shape} than there is")
     if attrs.pad_mode == "constant":
-        return np.pad(x[cuts], widths, constant_values=pad_value(value, x.dtype))
-    if attrs.pad_mode == "edge":
-        return np.pad(x[cuts], widths, mode="edge")
-    return np.pad(x[cuts], widths, mode="reflect")
+        out = np.full(shape, pad_value(value, x.dtype))
+        kept = [(max(-a, 0), min(n, n + b)) for n, (a, b) in zip(x.shape, widths)]
+        if all(first < end for first, end in kept):
+            into = tuple(slice(first + a, end + a) for (first, end), (a, _) in zip(kept, widths))
+            out[into] = x[tuple(slice(first, end) for first, end in kept)]
+        return out
+    for axis, (wanted, n, (before, _)) in enumerate(zip(shape, x.shape, widths)):
+        if wanted and not n:
+            raise KernelError(f"axis {axis} has no entries to repeat at its ends")
+        places = np.arange(wanted) - before
+        places = np.clip(places, 0, n - 1) if attrs.pad_mode == "edge" else _mirrored(places, n)
+        x = np.take(x, places, axis=axis)
+    return x
+
+
+def _mirrored(places: Any, extent: int) -> Any:
+    """Places beyond the ends, folded back at the first and last entries as often as it takes."""
+    if extent < 2:
+        return np.zeros_like(places)
+    around = 2 * extent - 2
+    places = places % around
+    return np.where(places < extent, places, around - places)
 
 
 def mirror_pad(attrs: Any, x: Any) -> Any:

@@ -250,6 +250,10 @@ def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     shape = [add_dim(d, a + b) for d, (a, b) in zip(data.shape, pairs)]
     if any(isinstance(d, int) and d < 0 for d in shape):
         ctx.fail("pad_width takes more away than there is")
+    if attrs.pad_mode != "constant":
+        for axis, (old, new) in enumerate(zip(data.shape, shape)):
+            if old == 0 and new != 0:
+                ctx.fail(f"has no entries along axis {axis} to repeat at its ends", 0)
     return TensorType(shape, data.dtype)
 
 

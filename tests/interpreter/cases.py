@@ -226,9 +226,12 @@ def networks() -> Iterator[Case]:
     yield "nn.pad", {"pad_width": [[1, 1]]}, [whole(5, low=0, dtype="uint8"), f32(114)], {1}
     for mode in ("edge", "reflect"):
         yield "nn.pad", {"pad_width": widths, "pad_mode": mode}, [x, f32(0)], {1}
+    for mode in ("constant", "edge", "reflect"):
+        for cut in ([-2, 3], [3, -3], [-1, -2], [2, -3]):
+            yield "nn.pad", {"pad_width": [[0, 1], cut], "pad_mode": mode}, [real(3, 4), f32(0.5)], {1}
     for mode in ("SYMMETRIC", "REFLECT"):
         yield "nn.mirror_pad", {"pad_width": [[1, 2], [2, 1]], "mode": mode}, [real(4, 5)], set()
-    for mode in ("DCR", "CDR"):
+    for mode in ("DCR", "CDR", "CRD"):
         yield "nn.depth_to_space", {"block_size": 2, "mode": mode}, [real(1, 8, 2, 3)], set()
     blocks = {"block_shape": [2, 3], "paddings": [[0, 0], [1, 0]]}
     yield "nn.space_to_batch_nd", blocks, [real(2, 4, 5, 3)], set()

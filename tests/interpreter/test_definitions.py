@@ -171,3 +171,13 @@ def test_tolerances_are_of_operators() -> None:
     assert EXACT <= set(OPS)
     assert {name for name, _ in LOOSER} <= set(OPS)
     assert all(reason for _, _, reason in LOOSER.values())
+
+
+def test_padding_mirrors_as_often_as_it_takes() -> None:
+    x = np.arange(4, dtype=np.float32)
+    wide = run("nn.pad", {"pad_width": [[7, 6]], "pad_mode": "reflect"}, x, f32(0))
+    np.testing.assert_array_equal(wide, np.pad(x, (7, 6), mode="reflect"))
+    behind = run("nn.pad", {"pad_width": [[-5, 8]], "pad_mode": "reflect"}, x, f32(0))
+    np.testing.assert_array_equal(behind, f32([1, 0, 1, 2, 3, 2, 1]))
+    beyond = run("nn.pad", {"pad_width": [[-5, 8]]}, x, f32(0.5))
+    np.testing.assert_array_equal(beyond, np.full(7, 0.5, np.float32))

@@ -89,6 +89,9 @@ class Nest:
         return self._make(key, "op", template, tuple(args), dtype)
 
     def load(self, buf: Buf, offset: Index) -> Scalar:
+        """The element at an offset; 0 where the buffer has none, which a selection may ask for and not use."""
+        if buf.size == 0:
+            return self.const(0, buf.dtype)
         if isinstance(offset, Affine):
             key: tuple[Any, ...] = ("load", buf.name, offset.key())
             return self._make(key, "load", buf.name, (), buf.dtype, offset)

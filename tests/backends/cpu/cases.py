@@ -178,6 +178,12 @@ def movements() -> Iterator[Case]:
         yield "take", {"axis": -1}, [x, np.asarray(3, dtype)], set()
     for mode in ("edge", "reflect"):
         yield "nn.pad", {"pad_width": [[0, 0], [2, 2], [3, 1]], "pad_mode": mode}, [real(2, 3, 4), f32(0)], {1}
+        # Wider than the data, by what is cut or by mirrors.
+        for widths in ([7, 6], [-5, 8], [8, -5]):
+            yield "nn.pad", {"pad_width": [[0, 0], widths], "pad_mode": mode}, [real(2, 4), f32(0)], {1}
+        yield "nn.pad", {"pad_width": [[2, 1]], "pad_mode": mode}, [real(1), f32(0)], {1}
+    for widths in ([-5, 8], [8, -5]):
+        yield "nn.pad", {"pad_width": [[1, 0], widths]}, [real(2, 4), f32(0.5)], {1}
     yield "nn.pad", {"pad_width": [[0, 0], [2, 0]]}, [whole(2, 3, dtype="int8"), f32(-7)], {1}
     yield "nn.pad", {"pad_width": [[1, 0], [0, 2]]}, [real(0, 3), f32(2.5)], {1}
     yield "nn.pad", {"pad_width": [[0, 0], [-1, 1], [1, -2]]}, [real(2, 3, 4), f32(2.5)], {1}

@@ -267,14 +267,16 @@ def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     width = [tuple(w) for w in call.attrs.pad_width]
     mode = call.attrs.pad_mode
-    if any(a < 0 or b < 0 for a, b in width):
-        # Negative widths cut.
-        cut, held = [max(-a, 0) for a, _ in width], data
-        extents = [n - c - max(-b, 0) for n, c, (_, b) in zip(held.shape, cut, width)]
-        data = Recipe(extents, dtype, lambda nest, index: held.at(nest, [nest.add(i, c) for i, c in zip(index, cut)]))
-        width = [(max(a, 0), max(b, 0)) for a, b in width]
     if mode == "constant":
         border = args[1] if len(args) > 1 else Number(0, dtype)
+        if any(a < 0 or b < 0 for a, b in width):
+            # Negative widths cut.
+            cut, held = [max(-a, 0) for a, _ in width], data
+            kept = [min(n, n + b) - c for n, c, (_, b) in zip(held.shape, cut, width)]
+            if min(kept) <= 0:
+                return Recipe(shape, dtype, lambda nest, index: convert(nest, border.at(nest, []), dtype))
+            data = Recipe(kept, dtype, lambda nest, index: held.at(nest, [nest.add(i, c) for i, c in zip(index, cut)]))
+            width = [(max(a, 0), max(b, 0)) for a, b in width]
         return Padded(shape, dtype, data, [a for a, _ in width], border)
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
@@ -291,14 +293,23 @@ def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _mirror(nest: Nest, index: Index, extent: int, edge: int) -> Index:
-    """An index beyond the ends, reflected; `edge` is 1 where the border element is repeated."""
+    """An index beyond the ends, reflected as often as it takes; `edge` is 1 where the border element is repeated."""
+    last = 2 * extent - 2 + edge  # what an index beyond the end and its image add up to
+    once = False
     if isinstance(index, Affine):
         low, high = index.span(nest.extents)
         if low >= 0 and high < extent:
             return index
+        once = low + extent > 0 - edge and high <= last
+    if extent + edge < 2:
+        return ZERO
     value = nest.as_scalar(index)
-    value = nest.op(f"({{0}} < 0 ? -{{0}} - {edge} : {{0}})", [value], "int64")
-    return nest.op(f"({{0}} >= {extent} ? {2 * extent - 2 + edge} - {{0}} : {{0}})", [value], "int64")
+    if not once:
+        around = last + edge
+        value = nest.op(f"(({{0}} % {around} + {around}) % {around})", [value], "int64")
+    else:
+        value = nest.op(f"({{0}} < 0 ? -{{0}} - {edge} : {{0}})", [value], "int64")
+    return nest.op(f"({{0}} >= {extent} ? {last} - {{0}} : {{0}})", [value], "int64")
 
 
 def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:

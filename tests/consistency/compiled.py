@@ -1,0 +1,86 @@
+"""What compiled code makes of calls, beside the interpreter; many calls in one library, so that C is seldom compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends import compile_module
+from relaylang.backends.cpu import lower_module
+from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.isa import GENERIC
+from relaylang.backends.cpu.lower import gap
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.interpreter.kernels.tolerance import tolerance
+from relaylang.ir import Function, IRModule, Tuple, Var
+from tests.consistency.calls import Made, key
+from tests.consistency.outcome import Refused, function
+
+#: Diagnostics that say what the backend does not take: no code, an unknown extent, an element type.
+_REFUSALS = ("R0632", "R0633", "R0634", "R0635")
+
+
+def differences(calls: Iterable[Made]) -> dict[str, str]:
+    """By call, what is wrong with compiling it or with its compiled value."""
+    wrong: dict[str, str] = {}
+    good: list[tuple[Made, Function, list[np.ndarray], Any]] = []
+    for made in calls:
+        if gap(made[0]) is not None:
+            continue
+        try:
+            call, inputs = function(made)
+            value = evaluate(call, *inputs)
+        except (Refused, RelayError):
+            continue
+        if any(x.dtype.name not in CTYPES for x in inputs):
+            continue
+        try:
+            lower_module(IRModule.from_expr(call), "main", (), GENERIC)
+        except RelayError as problem:
+            first = problem.diagnostics[0]
+            if first.code not in _REFUSALS or first.span is None:
+                wrong[key(made)] = f"{first.code}: {first.title}"
+            continue
+        except Exception as problem:
+            wrong[key(made)] = f"raises {type(problem).__name__}: {problem}"
+            continue
+        good.append((made, call, inputs, value))
+    if good:
+        for (made, _, _, value), ours in zip(good, _run(good)):
+            said = difference(made[0], ours, value)
+            if said is not None:
+                wrong[key(made)] = said
+    return wrong
+
+
+def _run(good: Sequence[tuple[Made, Function, list[np.ndarray], Any]]) -> Sequence[Any]:
+    """The calls as one program, compiled and run."""
+    params: list[Var] = [p for _, call, _, _ in good for p in call.params]
+    whole = Function(params, Tuple([call.body for _, call, _, _ in good]))
+    inputs = [x for _, _, given, _ in good for x in given]
+    return compile_module(whole, "c -num-threads=1 -cflags=-O0").run(*inputs)
+
+
+def difference(name: str, ours: Any, theirs: Any) -> str | None:
+    """How a compiled value differs from an interpreted one; None where it does not."""
+    if isinstance(theirs, (tuple, list)):
+        if not isinstance(ours, (tuple, list)) or len(ours) != len(theirs):
+            return f"{type(ours).__name__} in place of {len(theirs)} fields"
+        return next((said for a, b in zip(ours, theirs) if (said := difference(name, a, b))), None)
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return f"{ours.dtype}{list(ours.shape)} in place of {theirs.dtype}{list(theirs.shape)}"
+    relative, absolute = tolerance(name, theirs.dtype)
+    with np.errstate(all="ignore"):
+        near = np.isclose(ours, theirs, rtol=relative, atol=absolute, equal_nan=True) if relative else ours == theirs
+    near |= (ours != ours) & (theirs != theirs)
+    if near.all():
+        return None
+    at = np.unravel_index(int(np.argmin(near)), near.shape)
+    return f"{ours[at]} in place of {theirs[at]} at {list(map(int, at))}, {int((~near).sum())} of {near.size}"
+
+
+__all__ = ["difference", "differences"]
