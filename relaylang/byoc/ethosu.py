@@ -136,12 +136,17 @@ class Partitioned:
 
 
 def partition_for_ethosu(
-    mod: IRModule, entry: str = "main", refuse: Callable[[Call], str | None] | None = None, prefix: str = ""
+    mod: IRModule,
+    entry: str = "main",
+    refuse: Callable[[Call], str | None] | None = None,
+    prefix: str = "",
+    judge: Callable[[Region], tuple[Call, str] | None] | None = None,
 ) -> Partitioned:
     """Partition a checked module, whose parameters are bound and whose constants are folded.
 
-    `refuse` may turn a composite call away for a further reason (the compiler behind tried it and failed). `prefix`
-    stands before the names of the regions' functions. The new module's types are to be found by the checker again.
+    `refuse` may turn a composite call away for a further reason (the compiler behind tried it and failed). `judge` looks
+    at whole regions, and names a call that has to leave one, and why. `prefix` stands before the names of the regions'
+    functions. The new module's types are to be found by the checker again.
     """
     func: Function = place_lets(mod[entry], effects_of(mod))
     refusals = Refusals()
@@ -158,13 +163,26 @@ def partition_for_ethosu(
             reasons[id(node)] = reason
         return reason is None
 
-    regions = []
-    for region in form_regions(merged, supported):
-        if any(composite_name(node) not in (None, *_HELPERS) for node in region.nodes):
-            regions.append(region)
-        else:
-            for node in region.nodes:
-                reasons[id(node)] = "a region that only moves or limits values is not worth its transfers"
+    regions: list[Region] = []
+    fine: set[tuple[int, ...]] = set()
+    while True:
+        formed, regions = form_regions(merged, supported), []
+        for region in formed:
+            if any(composite_name(node) not in (None, *_HELPERS) for node in region.nodes):
+                regions.append(region)
+            else:
+                for node in region.nodes:
+                    reasons[id(node)] = "a region that only moves or limits values is not worth its transfers"
+        leaves = False
+        for region in regions:
+            key = tuple(id(node) for node in region.nodes)
+            found = judge(region) if judge is not None and key not in fine else None
+            if found is None:
+                fine.add(key)
+            else:
+                reasons[id(found[0])], leaves = found[1], True
+        if not leaves:
+            break
     inside = {id(node) for region in regions for node in region.nodes}
     notes, offloaded, kept = _why_not(merged, inside, reasons, refusals)
     host = _unmerge(merged, regions)

@@ -6,7 +6,7 @@ comes back at a later stage, so regions never wait for each other in a circle, a
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaylang.byoc.scope import dependencies, is_closed, scope_nodes, user_map
@@ -74,6 +74,27 @@ def form_regions(func: Function, supported: Callable[[Expr], bool]) -> list[Regi
     for region in regions.values():
         _boundary(region, func.body, here, users)
     return list(regions.values())
+
+
+def part_of(region: Region, calls: Sequence[Call]) -> Region:
+    """Some calls of a region as one of their own, with the tuples that they take."""
+    wanted = {id(call) for call in calls}
+    wanted |= {id(a) for call in calls for a in call.args if isinstance(a, Tuple)} & {id(node) for node in region.nodes}
+    part = Region([node for node in region.nodes if id(node) in wanted])
+    inputs: dict[int, Expr] = {}
+    for node in part.nodes:
+        for child in _operands(node):
+            if id(child) not in wanted and not isinstance(child, Constant):
+                inputs[id(child)] = child
+    part.inputs = list(inputs.values())
+    outside = {id(c) for node in region.nodes if id(node) not in wanted for c in _operands(node)}
+    outside |= {id(node) for node in region.outputs}
+    part.outputs = [node for node in part.nodes if id(node) in outside]
+    return part
+
+
+def _operands(node: Expr) -> Sequence[Expr]:
+    return node.args if isinstance(node, Call) else node.fields if isinstance(node, Tuple) else ()
 
 
 def _boundary(region: Region, body: Expr, here: set[int], users: dict[int, list[Expr]]) -> None:

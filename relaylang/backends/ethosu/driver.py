@@ -15,7 +15,7 @@ from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_tosa, settings
 from relaylang.byoc.ethosu import COMPILER, Partitioned, partition_for_ethosu
 from relaylang.byoc.partition import region_function, regions_of
-from relaylang.byoc.regions import Region
+from relaylang.byoc.regions import Region, part_of
 from relaylang.byoc.schedule import Schedule, make_schedule
 from relaylang.byoc.scope import scope_nodes, with_type_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
@@ -173,7 +173,8 @@ def _with_entry(mod: IRModule, entry: str, func: Function) -> IRModule:
 def _partition_and_compile(
     mod: IRModule, entry: str, how: Settings
 ) -> tuple[Partitioned, dict[str, Compiled], dict[str, bytes]]:
-    """Partition, and compile every region. Composites on which the compiler fails alone stay on the host."""
+    """Partition, and compile every region. Composites on which the compiler fails stay on the host, be it that it fails
+    on them alone or together with what stands before them."""
     partitioned = partition_for_ethosu(mod, entry)
     check(partitioned.module)
     try:
@@ -184,10 +185,11 @@ def _partition_and_compile(
 
     def refuse(call: Call) -> str | None:
         if id(call) not in tried:
-            tried[id(call)] = _refusal(call, how)
+            inputs = [arg for arg in call.args if not isinstance(arg, Constant)]
+            tried[id(call)] = _refusal(Region([call], inputs, [call]), how)
         return tried[id(call)]
 
-    partitioned = partition_for_ethosu(mod, entry, refuse)
+    partitioned = partition_for_ethosu(mod, entry, refuse, judge=lambda region: _leaves(region, how))
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)
@@ -195,7 +197,7 @@ def _partition_and_compile(
         raise RelayError(
             error(
                 "R0612",
-                f"the Ethos-U compiler refuses a region that it takes piece by piece: {failure}",
+                f"the Ethos-U compiler refuses a region that it took before: {failure}",
                 mod[entry].span,
                 notes=[f"of the whole it said: {first}"],
             )
@@ -211,16 +213,35 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
     return compiled, tosa
 
 
-def _refusal(call: Call, how: Settings) -> str | None:
-    """Why the compiler refuses a composite on its own, or None where it takes it."""
-    inputs = [arg for arg in call.args if not isinstance(arg, Constant)]
-    func = region_function(Region([call], inputs, [call]), COMPILER, "trial")
+def _refusal(region: Region, how: Settings) -> str | None:
+    """Why the compiler refuses a region, or None where it takes it."""
+    func = region_function(region, COMPILER, "trial")
     check(IRModule.from_expr(func))
     try:
         compile_tosa(serialize(emit_region(func, "trial")), how)
     except CompileError as failure:
         return f"the Ethos-U compiler says: {failure}"
     return None
+
+
+def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
+    """The call that has to leave a region for the compiler to take it, and the compiler's words; None where it takes it.
+
+    That is a call up to which the compiler takes the region, but not with it.
+    """
+    reason = _refusal(region, how)
+    if reason is None:
+        return None
+    calls = [node for node in region.nodes if isinstance(node, Call)]
+    taken, refused = 0, len(calls)
+    while refused - taken > 1:
+        middle = (taken + refused) // 2
+        found = _refusal(part_of(region, calls[:middle]), how)
+        if found is None:
+            taken = middle
+        else:
+            refused, reason = middle, found
+    return calls[refused - 1], f"together with what stands before it, {reason}"
 
 
 def _host_modules(
