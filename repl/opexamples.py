@@ -110,7 +110,7 @@ WRITTEN: dict[str, tuple[str, str]] = {
         "nn.contrib_conv3d_winograd_without_weight_transform(%x, %w, tile_size=4, channels=4, kernel_size=[3, 3, 3])",
     ),
     "qnn.contrib_dense_pack": (
-        "%x: Tensor[(2, 8), uint8], %w: Tensor[(1, 8, 4, 4), int8]",
+        "%x: Tensor[(2, 8), uint8], %w: Tensor[(1, 2, 4, 4), int8]",
         'qnn.contrib_dense_pack(%x, %w, 0, 0, 0.5f, 0.5f, units=4, out_dtype="int32")',
     ),
     "nn.deformable_conv2d": (
@@ -128,6 +128,78 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "vision.proposal": (
         "%classes: Tensor[(1, 24, 8, 8), float32], %boxes: Tensor[(1, 48, 8, 8), float32], %info: Tensor[(1, 3), float32]",
         "vision.proposal(%classes, %boxes, %info, rpn_post_nms_top_n=10)",
+    ),
+    "fixed_point_multiply_per_axis": (
+        "%x: Tensor[(2, 3), int32], %m: Tensor[(3), int32], %l: Tensor[(3), int32], %r: Tensor[(3), int32]",
+        "fixed_point_multiply_per_axis(%x, %m, %l, %r, is_lshift_required=True, is_rshift_required=True, "
+        "axes=[1])",
+    ),
+    "matrix_set_diag": (
+        "%x: Tensor[(3, 3), float32], %diagonal: Tensor[(3), float32]",
+        "matrix_set_diag(%x, %diagonal, k1=0, k2=0)",
+    ),
+    "nn.max_pool2d_grad": (
+        "%grad: Tensor[(1, 3, 4, 4), float32], %x: Tensor[(1, 3, 8, 8), float32]",
+        "nn.max_pool2d_grad(%grad, %x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0])",
+    ),
+    "nn.avg_pool2d_grad": (
+        "%grad: Tensor[(1, 3, 4, 4), float32], %x: Tensor[(1, 3, 8, 8), float32]",
+        "nn.avg_pool2d_grad(%grad, %x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0])",
+    ),
+    "nn.sparse_add": (
+        "%x: Tensor[(3, 4), float32], %data: Tensor[(2), float32], %indices: Tensor[(2), int32], "
+        "%indptr: Tensor[(4), int32]",
+        "nn.sparse_add(%x, %data, %indices, %indptr)",
+    ),
+    "nn.contrib_dense_pack": (
+        "%x: Tensor[(2, 8), float32], %w: Tensor[(1, 8, 4), float32]",
+        'nn.contrib_dense_pack(%x, %w, units=4, weight_layout="NC4n")',
+    ),
+    "qnn.simulated_quantize": (
+        "%x: Tensor[(2, 3), float32]",
+        "qnn.simulated_quantize(%x, 1, 0.5f, 0)",
+    ),
+    "qnn.simulated_dequantize": (
+        "%x: Tensor[(2, 3), float32]",
+        'qnn.simulated_dequantize(%x, 1, 0.5f, 0, out_dtype="float32")',
+    ),
+    "image.dilation2d": (
+        "%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(3, 3, 3), float32]",
+        "image.dilation2d(%x, %w, strides=[1, 1], dilations=[1, 1])",
+    ),
+    "image.grid_sample": (
+        "%x: Tensor[(1, 3, 8, 8), float32], %grid: Tensor[(1, 2, 4, 4), float32]",
+        "image.grid_sample(%x, %grid)",
+    ),
+    "vision.all_class_non_max_suppression": (
+        "%boxes: Tensor[(1, 10, 4), float32], %scores: Tensor[(1, 2, 10), float32]",
+        "vision.all_class_non_max_suppression(%boxes, %scores, 5i64, 0.5f, 0.1f)",
+    ),
+    "vision.regular_non_max_suppression": (
+        "%boxes: Tensor[(1, 10, 4), float32], %scores: Tensor[(1, 10, 2), float32]",
+        "vision.regular_non_max_suppression(%boxes, %scores, max_detections_per_class=5, max_detections=5, "
+        "num_classes=2, iou_threshold=0.5f, score_threshold=0.1f)",
+    ),
+    "dyn.strided_slice": (
+        "%x: Tensor[(4, 6), float32], %begin: Tensor[(2), int64], %end: Tensor[(2), int64], "
+        "%strides: Tensor[(2), int64]",
+        "dyn.strided_slice(%x, %begin, %end, %strides, begin=None, end=None, strides=None, axes=None)",
+    ),
+    "dyn.nn.pad": (
+        "%x: Tensor[(2, 3), float32], %width: Tensor[(2, 2), int64]",
+        "dyn.nn.pad(%x, %width, 0f, pad_width=[])",
+    ),
+    "dyn.image.resize2d": (
+        "%x: Tensor[(1, 3, 8, 8), float32], %size: Tensor[(2), int64], %roi: Tensor[(4), float32]",
+        "dyn.image.resize2d(%x, %size, %roi)",
+    ),
+    "random.multinomial": (
+        "%key: Tensor[(10), uint64], %probabilities: Tensor[(4), float32], %indices: Tensor[(3), int32]",
+        "random.multinomial(%key, %probabilities, num_samples=3)",
+    ),
+    "sparse_fill_empty_rows": (
+        "%indices: Tensor[(2, 2), int64], %values: Tensor[(2), float32], %shape: Tensor[(2), int64]",
+        "sparse_fill_empty_rows(%indices, %values, %shape, 0f)",
     ),
     "sparse_reshape": (
         "%indices: Tensor[(5, 3), int64], %shape: Tensor[(3), int64], %new: Tensor[(2), int64]",

@@ -196,7 +196,8 @@ class Layout:
         now, before = piece.text, previous.text
         context = self.stack[-1]
         if piece.kind == "field":
-            return " " if piece.apart and previous.kind == "local" else ""
+            # `%x .5` and `1 .5` are projections, `%x.5` is a name and `1.5` a number
+            return " " if piece.apart and (previous.kind == "local" or before.isdigit()) else ""
         if piece.kind == "" and now in (",", ";", ")", "]", ":"):
             return ""
         if previous.kind == "":

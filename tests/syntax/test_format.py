@@ -163,6 +163,7 @@ def test_the_documented_dialect_becomes_the_canonical_one() -> None:
         ("add(\n%x,// one\n\n\n\n1)", "add(\n  %x, // one\n  1)\n"),
         ("/* a /* b */ c */ 1", "/* a /* b */ c */ 1\n"),
         ("(%t).0.1", "(%t).0.1\n"),
+        ("1 .5 .0", "1 .5.0\n"),
         ("fn[A,B](%x:A)->fn(B)->A{fn(%y:B){%x}}", "fn [A, B](%x: A) -> fn (B) -> A { fn (%y: B) { %x } }\n"),
         ("1;2", "1;\n2\n"),
         ("1\r\n  +2", "1\n  + 2\n"),

@@ -239,7 +239,7 @@ class Writer:
                 return ["var", self.bind(var)]
             case PatternConstructor(constructor, patterns):
                 inner = [self.pattern(q) for q in patterns]
-                return ["constructor", constructor.belong_to.name_hint, constructor.tag, inner]
+                return ["constructor", constructor.belong_to.name_hint, constructor.tag & 0xFFFFFF, inner]
             case PatternTuple(patterns):
                 return ["tuple", [self.pattern(q) for q in patterns]]
         return ["wildcard"]
@@ -258,7 +258,7 @@ class Writer:
             case Op():
                 return ["operator", n.name]
             case Constructor():
-                return ["constructor", n.belong_to.name_hint, n.tag]
+                return ["constructor", n.belong_to.name_hint, n.tag & 0xFFFFFF]
             case Call():
                 return ["call", *at(n.op), at(*n.args), self.attrs(n.attrs), [self.type(t) for t in n.type_args]]
             case Tuple(fields):
