@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,23 @@ GOLDEN = SHARED / "golden"
 FRAGMENTS = SHARED / "fragments"
 CORPUS = SHARED / "corpus"
 
+#: Networks that are run in a moment.
+SMALL = ("dqn", "lstm", "mlp", "mobilenet", "synthetic")
+
 needs_shared = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no shared data at {SHARED} (set RELAY_SHARED)")
 
 
 def golden(kind: str) -> list[Path]:
     """The golden files of one kind ("typed", "anf", "simplified", "fused"), or an empty list."""
     return sorted(GOLDEN.glob(f"*.{kind}.relay"))
+
+
+def few(cases: Iterable[Any], *kept: Any) -> list[Any]:
+    """Cases for `parametrize`: `make test` runs those of `kept`, `make sweeps` the others."""
+    return [case if case in kept else pytest.param(case, marks=pytest.mark.sweep) for case in cases]
+
+
+def networks() -> list[Any]:
+    """The typed golden networks for `parametrize`; those that take seconds are left to `make sweeps`."""
+    paths = golden("typed")
+    return few(paths, *[path for path in paths if path.name.split(".")[0] in SMALL])

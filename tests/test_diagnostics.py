@@ -135,6 +135,7 @@ def test_an_error_without_a_place_is_one_line() -> None:
     assert str(RelayError(Diagnostic("R0001", "cannot read x"))) == "error[R0001]: cannot read x"
 
 
+@pytest.mark.sweep
 def test_a_line_of_ten_megabytes_is_shown_at_once() -> None:
     def render_one(length: int) -> Callable[[], object]:
         source = SourceFile("f", "x" * length)
@@ -281,6 +282,7 @@ def test_edits() -> None:
     assert edits("kitten", "sitting", 2) == 3 and edits("same", "same", 0) == 0
 
 
+@pytest.mark.sweep
 def test_ten_thousand_names_are_quick() -> None:
     rng = random.Random(0)
     names = ["".join(rng.choice("abcdefghijklmnopqrstuvwxyz_") for _ in range(rng.randrange(4, 20))) for _ in range(10_000)]

@@ -70,6 +70,7 @@ def said(code: str, function: object, *args: object, **named: object) -> str:
 # ---- the whole way
 
 
+@pytest.mark.sweep
 def test_a_package_installed_by_pip(tmp_path: Path) -> None:
     """The one of docs/extending.md, with pip and in processes of their own."""
     source, target = tmp_path / "source", tmp_path / "site"

@@ -125,6 +125,7 @@ def test_merge_composite_is_a_pass() -> None:
     assert composite_name(mod["main"].body) == "toy.relu_tanh"
 
 
+@pytest.mark.sweep
 def test_long_chain_in_linear_time() -> None:
     """20 000 calls, the accelerator's and the host's in turns: no recursion, and a few seconds."""
     x = Var("x", TensorType((2, 3), "float32"))

@@ -92,12 +92,14 @@ def test_a_break_at_a_function_shows_the_arguments_and_the_callers(program: Path
     assert [line.split(" at ")[0] for line in said[4:]] == ["in @sum", "in @sum", "in @main"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("where", ["nn.relu", "3"])
 def test_operators_and_lines_are_places_too(program: Path, where: str) -> None:
     ran = stopped(program, ["c"], "--break", where)
     assert ran.err.splitlines() == [f"%x_0 : Tensor[(2, 3), float32] = 0 .. 5, mean 2.5   nn.relu at {program}:3:8"]
 
 
+@pytest.mark.sweep
 def test_steps(program: Path) -> None:
     ran = stopped(program, ["n", "n", "s", "s", "q"], "--break", "x_0")
     names = [line.split(" ")[0] for line in ran.err.splitlines()]
@@ -224,6 +226,7 @@ def test_a_limit_stops_recursion(program: Path, capsys: pytest.CaptureFixture[st
     assert "more calls" in ran.err and f"in @main at {program}:4:12" in ran.err
 
 
+@pytest.mark.sweep
 def test_a_session_goes_on_behind_what_does_not_fit(program: Path) -> None:
     ran = relay_process(
         "repl", program, "--memory-limit", "2MB", stdin="@sum(1000000)\n@sum(10)\nzeros(shape=[1000, 1000])\n"
@@ -251,6 +254,7 @@ def test_a_program_from_stdin_leaves_no_room_for_commands(capsys: pytest.Capture
     one_diagnostic(relay(capsys, "run", "-", "--break", "x"), 2, "R0700")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("options", [[], ["--profile"]])
 def test_ctrl_c_stops(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "p.relay"

@@ -93,6 +93,7 @@ def test_links_go_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.sweep
 def test_the_pages_are_built_and_need_no_network(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build

@@ -207,6 +207,7 @@ def test_long_lists_are_built_and_taken_apart() -> None:
     assert evaluate(module(LISTS), 50_000) == np.int32(50_000 * 50_001 // 2)
 
 
+@pytest.mark.sweep
 def test_a_long_chain_of_lets_is_linear() -> None:
     def program(n: int) -> IRModule:
         lets = [f"let %v{i} = add(%{'x' if i == 0 else f'v{i - 1}'}, 1);" for i in range(n)]

@@ -14,7 +14,7 @@ from relaylang.ir import Function, IRModule, TensorType
 from relaylang.syntax import parse
 from relaylang.typing import infer
 from tests.interpreter.test_kernels import assert_has_type
-from tests.shared import CORPUS, FRAGMENTS, golden, needs_shared
+from tests.shared import CORPUS, FRAGMENTS, golden, needs_shared, networks
 
 pytestmark = needs_shared
 
@@ -46,7 +46,7 @@ def flat(value: Any) -> list[np.ndarray]:
     return [part for v in value for part in flat(v)] if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("path", golden("typed"), ids=lambda p: p.name.split(".")[0])
+@pytest.mark.parametrize("path", networks(), ids=lambda p: p.name.split(".")[0])
 def test_the_four_forms_of_a_network_compute_the_same(path: Path) -> None:
     wanted: list[np.ndarray] = []
     for kind in ("typed", "anf", "simplified", "fused"):

@@ -58,6 +58,7 @@ def test_what_grows_without_end_is_stopped(name: str, monkeypatch: pytest.Monkey
     assert code_of(ENDLESS[name], None) == "R0408"
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is read as Linux shows it")
 def test_the_limit_is_what_the_process_takes() -> None:
     """The peak of the process's memory, above what it had before, is the limit to a fifth."""

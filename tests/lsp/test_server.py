@@ -234,6 +234,7 @@ def test_names_of_imported_models(server: Client) -> None:
         assert len(server.at("documentHighlight", line, column)) == 2
 
 
+@pytest.mark.sweep
 def test_positions_in_other_encodings(tmp_path: Path) -> None:
     client = Client(tmp_path, ["utf-8"])
     assert client.capabilities["positionEncoding"] == "utf-8"
@@ -298,6 +299,7 @@ def test_files_whose_address_is_quoted(server: Client) -> None:
     server.diagnostics()
 
 
+@pytest.mark.sweep
 def test_a_refused_request_writes_no_traceback(tmp_path: Path) -> None:
     client = Client(tmp_path)
     client.open(TEXT)

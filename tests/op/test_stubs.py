@@ -31,6 +31,7 @@ def test_stubs_are_current() -> None:
     assert run.returncode == 0, run.stdout + run.stderr + "run: python scripts/make_stubs.py"
 
 
+@pytest.mark.sweep
 def test_mypy_knows_the_functions(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "right.py").write_text(PROGRAM)

@@ -333,6 +333,7 @@ def long(n: int) -> IRModule:
     return IRModule.from_expr(Function([x, w], Tuple(branches)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("family", ["batch", "dense"])
 @pytest.mark.parametrize("shape", [wide, deep, long])
 def test_combining_is_linear(family: str, shape: Callable[[int], IRModule]) -> None:

@@ -23,6 +23,7 @@ from relaylang.transform import (
     parse_passes,
 )
 from tests.growth import assert_linear
+from tests.shared import few
 
 Steps = list[Callable[[Expr], Expr]]
 
@@ -185,7 +186,7 @@ def made(name: str) -> Pass:
 
 
 @pytest.mark.parametrize("name, kind", [(name, kind) for name, kinds in CASES for kind in kinds.split()])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", few(SHAPES, "lets"))
 def test_passes_are_linear(name: str, kind: str, shape: str) -> None:
     def prepare(n: int) -> Callable[[], object]:
         mod = SHAPES[shape](kind, n)
@@ -291,7 +292,7 @@ def nested(n: int) -> IRModule:
     return _main(node, x)
 
 
-@pytest.mark.parametrize("shape", [shared, doubled, fan, branches, closures, inner_lets, nested])
+@pytest.mark.parametrize("shape", few([shared, doubled, fan, branches, closures, inner_lets, nested], shared))
 def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> None:
     for name in dict.fromkeys([name for name, _ in CASES]):
         flow = shape in (shared, doubled, fan)
@@ -312,6 +313,7 @@ def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> No
         assert_linear(prepare, 200 if name == "PartialEvaluate" and shape is nested else 40)
 
 
+@pytest.mark.sweep
 def test_long_programs_are_no_depth() -> None:
     programs = [chain("elementwise", 2_000), lets("elementwise", 2_000), inner_lets(2_000), branches(2_000), closures(2_000)]
     for name in ("FuseOps", "FoldConstant", "SimplifyInference", "EliminateCommonSubexpr", "ToANormalForm"):

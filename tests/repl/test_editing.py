@@ -66,6 +66,7 @@ def test_history_is_searched(screen: Screen) -> None:
     assert screen.quit() == 0
 
 
+@pytest.mark.sweep
 def test_vi_keys(tmp_path: Path) -> None:
     folder = tmp_path / ".config/relaylang"
     folder.mkdir(parents=True)
@@ -87,6 +88,7 @@ def test_vi_keys(tmp_path: Path) -> None:
     screen.close()
 
 
+@pytest.mark.sweep
 def test_twenty_columns(tmp_path: Path) -> None:
     screen = Screen(tmp_path, columns=20, rows=12)
     screen.until(">")
@@ -98,6 +100,7 @@ def test_twenty_columns(tmp_path: Path) -> None:
     assert screen.quit() == 0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour(tmp_path: Path, env: dict[str, str]) -> None:
     screen = Screen(tmp_path, **env)
@@ -109,6 +112,7 @@ def test_no_colour(tmp_path: Path, env: dict[str, str]) -> None:
     screen.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -130,6 +134,7 @@ def test_a_broken_configuration_is_a_warning(tmp_path: Path, text: bytes, says: 
     screen.close()
 
 
+@pytest.mark.sweep
 def test_a_broken_history_is_a_warning(tmp_path: Path) -> None:
     folder = tmp_path / ".local/state/relaylang"
     folder.mkdir(parents=True)
@@ -141,6 +146,7 @@ def test_a_broken_history_is_a_warning(tmp_path: Path) -> None:
     assert (folder / "history").read_bytes() == b"\xff\0"
 
 
+@pytest.mark.sweep
 def test_names_beyond_ascii(screen: Screen) -> None:
     screen.ask('let %"größe" = 20', "20 : int32")
     screen.ask('%"größe" * 2 // 数', "40 : int32")
@@ -148,6 +154,7 @@ def test_names_beyond_ascii(screen: Screen) -> None:
     screen.until('%"größe" + (')
 
 
+@pytest.mark.sweep
 def test_pasting_a_megabyte(tmp_path: Path) -> None:
     screen = Screen(tmp_path, PROMPT_TOOLKIT_NO_CPR="1")
     screen.until("relay>")
@@ -163,6 +170,7 @@ def test_pasting_a_megabyte(tmp_path: Path) -> None:
     screen.close()
 
 
+@pytest.mark.sweep
 def test_a_completer_that_fails_does_not_end_the_session(tmp_path: Path) -> None:
     # a folder that cannot be listed, a name cut in the middle of a bracket, an attribute of nothing
     screen = Screen(tmp_path)

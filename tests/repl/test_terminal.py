@@ -91,6 +91,7 @@ def test_ctrl_c_stops_an_evaluation_and_keeps_the_session(terminal: Terminal) ->
     terminal.ask("1 + 2", "3 : int32")
 
 
+@pytest.mark.sweep
 def test_ctrl_c_drops_the_line_and_ctrl_d_leaves(terminal: Terminal) -> None:
     terminal.child.send("this is not finished (")
     terminal.wait("finished (")
@@ -123,6 +124,7 @@ def test_highlighting(terminal: Terminal) -> None:
     assert re.search(r"\x1b\[[0-9;]*m(\x1b\[[0-9;]*m)*d", seen), seen
 
 
+@pytest.mark.sweep
 def test_history_is_kept(tmp_path: Path) -> None:
     first = Terminal(tmp_path)
     first.wait("relay> ")
@@ -139,6 +141,7 @@ def test_history_is_kept(tmp_path: Path) -> None:
     second.child.close(force=True)
 
 
+@pytest.mark.sweep
 def test_a_history_that_cannot_be_read_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / ".local/state/relaylang"
     folder.mkdir(parents=True)
@@ -150,6 +153,7 @@ def test_a_history_that_cannot_be_read_is_no_obstacle(tmp_path: Path) -> None:
     assert (folder / "history").read_bytes() == b"\xff\xfe\0broken"
 
 
+@pytest.mark.sweep
 def test_a_file_to_begin_with(tmp_path: Path) -> None:
     made = Terminal(tmp_path, str(ROOT / "examples/numbers.relay"))
     made.wait("relay> ")

@@ -41,6 +41,7 @@ def test_what_the_printer_writes_is_canonical() -> None:
             formatted(text)
 
 
+@pytest.mark.sweep
 @needs_shared
 def test_programs_that_tvm_printed() -> None:
     with gzip.open(CORPUS / "tvm_passes.jsonl.gz", "rt") as lines:
@@ -198,6 +199,7 @@ def test_what_cannot_be_read_is_said() -> None:
         format_text("def @f( {")
 
 
+@pytest.mark.sweep
 def test_a_text_of_one_long_chain_and_a_deep_nest() -> None:
     chain = "".join(f"%{i + 1}=add(%{i},%{i})\n" for i in range(4_000))
     assert formatted("%0=1\n" + chain + "%4000").count("\n") == 4_002

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -18,39 +17,28 @@ from relaylang.syntax.format import format_text
 from relaylang.testing.hostile import SMALL, TEXTS, survive
 from relaylang.typing import infer
 from tests.cli.command import one_diagnostic, relay
+from tests.growth import Run, assert_linear
+from tests.shared import few
 
-#: Levels, items or letters. Python's own recursion limit is 1000.
-SIZE = 150
+#: Python's own recursion limit is 1000.
 DEEP = 1_500
-#: Those that say nothing about time: what is measured is lost in what a text costs anyway.
-LEAST = 0.01
-#: "Long" texts that are programs of many nodes.
-OF_MANY = ("a long list", "a long dashed variable", "a long dotted variable")
+#: Texts whose letters count, not their nodes.
+OF_LETTERS = [name for name in TEXTS if name.startswith("a long")]
 
 
-def cost(name: str, size: int) -> float:
-    """The least processor time of two runs."""
-    text = TEXTS[name](size)
-    best = 1e9
-    for _ in range(2):
-        gc.collect()
-        start = time.process_time()
-        survive(text)
-        best = min(best, time.process_time() - start)
-    return best
+@pytest.mark.parametrize("name", few(TEXTS, "parentheses", "calls", "lets in a row", "matches"))
+def test_work_grows_with_the_text(name: str) -> None:
+    def prepare(size: int) -> Run:
+        text = TEXTS[name](size)
+        return lambda: survive(text)
+
+    # the types of references to references grow up to a size
+    assert_linear(prepare, small=6_000 if name in OF_LETTERS else 800 if "references" in name else 200, times=4)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_time_grows_with_the_text(name: str) -> None:
-    size = SIZE * (200 if name.startswith("a long") and name not in OF_MANY else 1)
-    if name in ("tuples", "functions", "functions of one parameter"):
-        size = 4 * SIZE  # below, the types in the comments grow, too
-    few, many = cost(name, size), cost(name, 4 * size)
-    assert many < LEAST or many < 10 * max(few, LEAST / 10), (few, many)
-
-
-@pytest.mark.parametrize("name", ["parentheses", "calls", "lets in a row", "tuples", "matches", "tuple types", "each twice",
-                                  "a long comment", "brackets never closed", "unknown operators", "lists of lists"])  # fmt: skip
+@pytest.mark.parametrize("name", few(["parentheses", "calls", "lets in a row", "tuples", "matches", "tuple types", "each twice",
+                                      "a long comment", "brackets never closed", "unknown operators", "lists of lists"],
+                                     "calls", "a long comment"))  # fmt: skip
 def test_memory_grows_with_the_text(name: str) -> None:
     def peak(size: int) -> int:
         text = TEXTS[name](size)
@@ -99,6 +87,7 @@ def test_the_errors_are_few_and_short() -> None:
         assert len(str(result)) < 40_000, name
 
 
+@pytest.mark.sweep
 def test_deep_programs_made_by_hand() -> None:
     """Graphs that no text ever was: printed, checked, compared, hashed, normalised and freed."""
     def chain() -> Expr:

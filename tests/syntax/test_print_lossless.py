@@ -71,11 +71,13 @@ def test_random_programs(rng: random.Random, depth: int) -> None:
     check(Generator(rng).module(depth))
 
 
+@pytest.mark.sweep
 def test_many_random_programs() -> None:
     for seed in range(150):
         check(Generator(random.Random(seed)).module(2 + seed % 5))
 
 
+@pytest.mark.sweep
 @needs_shared
 def test_files() -> None:
     paths = [*GOLDEN.glob("*.relay"), *FRAGMENTS.glob("*.relay"), *CORPUS.glob("calyx*/*.relay")]
@@ -131,6 +133,7 @@ def test_scalars(value: object, dtype: str, shown: str) -> None:
     assert check(const(value, dtype)) == shown
 
 
+@pytest.mark.sweep
 def test_every_float16_and_bfloat16() -> None:
     for kind in (np.float16, ml_dtypes.bfloat16):
         bits = np.arange(65536, dtype=np.uint16).view(kind)
@@ -278,6 +281,7 @@ def test_missing_metadata_stays_missing() -> None:
     assert check(call("log", ref)) == "log(meta[relay.Constant][3] /* ty=Tensor[(2), float32] */)"
 
 
+@pytest.mark.sweep
 def test_large_programs() -> None:
     x = var("x", shape=(1,))
     n = 5_000

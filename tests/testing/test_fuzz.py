@@ -56,6 +56,7 @@ def test_blind_changes(seed: int) -> None:
         target.one_input(bytes(data))
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed (pip install '.[fuzz]')")
 def test_the_fuzzer_runs(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "fuzz" / "reader.py"), "-runs=300", "-max_len=400", str(tmp_path), str(SEEDS[0].parent)]

@@ -168,6 +168,7 @@ def test_another_folder_and_an_inserted_line(project: pytest.Pytester) -> None:
     failed.stdout.fnmatch_lines(["*+ *let %n*exp(%y)*"])
 
 
+@pytest.mark.sweep
 def test_with_xdist(project: pytest.Pytester) -> None:
     project.makepyfile(test_it="from programs import program\n" + CHECK.format("program()"))
     ran = project.runpytest_subprocess("-n", "1", "--golden-update", "-p", "no:cacheprovider")

@@ -10,6 +10,7 @@ from relaylang.ir import Call, Expr, Function, If, IRModule, Let, Tuple, Var, va
 from relaylang.ops import get
 from relaylang.typing import infer
 from tests.growth import assert_linear
+from tests.shared import few
 
 N = 100_000
 X = var("x", shape=(10,))
@@ -82,7 +83,7 @@ def local_functions(n: int) -> Expr:
 
 
 @pytest.mark.parametrize(
-    "program", [chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions]
+    "program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain, many_lets)
 )
 def test_depth(program: Callable[[int], Expr]) -> None:
     module = main(program(N))
@@ -105,6 +106,7 @@ def test_wide_tuple() -> None:
     assert repr(module["main"].checked_type).endswith("-> Tensor[(100000), float32]")
 
 
+@pytest.mark.sweep
 def test_unknown_all_the_way_down() -> None:
     """A fragment whose type is open at every level."""
     body: Expr = X

@@ -74,6 +74,7 @@ def code_of(call: Callable[[], Any]) -> str:
 # Large programs
 
 
+@pytest.mark.sweep
 def test_a_long_chain_compiles_in_linear_time() -> None:
     took = []
     for count in (5_000, 20_000):
@@ -90,6 +91,7 @@ def test_a_long_chain_compiles_in_linear_time() -> None:
     assert took[1] < 12 * took[0] + 1
 
 
+@pytest.mark.sweep
 def test_long_lets_branches_and_tuples_compile() -> None:
     x, flag = vector("x"), Var("flag", TensorType((), "bool"))
     names = [Var(f"v{n}") for n in range(3_000)]

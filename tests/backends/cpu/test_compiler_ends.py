@@ -79,6 +79,7 @@ def cut_off(place: Path, number: int, before: str = "") -> int:
         process.kill()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked for as Linux shows them")
 @pytest.mark.parametrize(
     ("number", "before", "status"),

@@ -16,7 +16,7 @@ from relaylang.syntax import parse
 from relaylang.typing import check
 from tests.backends.ethosu import networks as quantised
 from tests.cli.command import relay
-from tests.shared import FRAGMENTS, ROOT, golden, needs_shared
+from tests.shared import FRAGMENTS, ROOT, golden, needs_shared, networks
 
 Capture = pytest.CaptureFixture[str]
 #: Less work for the C compiler; the results are those of a better optimised program.
@@ -47,7 +47,7 @@ def compare(ours: Any, wanted: Any) -> None:
 
 
 @needs_shared
-@pytest.mark.parametrize("path", golden("typed"), ids=lambda p: p.name.split(".")[0])
+@pytest.mark.parametrize("path", networks(), ids=lambda p: p.name.split(".")[0])
 def test_a_network_computes_what_the_interpreter_computes(path: Path) -> None:
     mod = module(path)
     values = random_params(7, mod["main"].params)
@@ -64,6 +64,7 @@ def test_a_network_computes_what_the_interpreter_computes(path: Path) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sweep
 @needs_shared
 @pytest.mark.parametrize("kind", ["anf", "simplified", "fused"])
 @pytest.mark.parametrize("name", ["mlp", "lstm", "dqn", "synthetic"])
@@ -118,6 +119,7 @@ def random_network(seed: int) -> quantised.Builder:
     return made
 
 
+@pytest.mark.sweep
 def test_random_quantised_networks_give_the_same_integers() -> None:
     """All as one program with one result each, so that the C compiler runs once."""
     networks = [random_network(seed) for seed in range(24)]
