@@ -38,6 +38,8 @@ from relaylang.passes.convert_layout import convert_layout
 from relaylang.passes.convolutions import flatten_atrous_conv, fold_explicit_padding
 from relaylang.passes.dead_code import eliminate_dead_code, remove_unused_functions
 from relaylang.passes.defunctionalization import defunctionalize, defunctionalize_function
+from relaylang.passes.devices.plan import plan_devices
+from relaylang.passes.devices.virtual_device import CompilationConfig, VirtualDevice, make_compilation_config
 from relaylang.passes.dynamic_to_static import dynamic_to_static
 from relaylang.passes.fake_quantization import fake_quantization_to_integer
 from relaylang.passes.fake_quantization_own import (
@@ -254,6 +256,19 @@ def FlattenAtrousConv() -> Pass:
 def DynamicToStatic() -> Pass:
     """Operators that take shapes as operands become those that have them as attributes, where they are known."""
     return BuiltinPass("DynamicToStatic", lambda mod: dynamic_to_static(mod, compute), 2, typed=False)
+
+
+def PlanDevices(config: Any) -> Pass:
+    """A device for every value: `virtual_device` of parameters and functions, and copies where values change their device.
+
+    `config` is what `make_compilation_config` gives, or targets as it takes them: `PlanDevices(["llvm", "cuda"])`.
+    """
+
+    def run(mod: IRModule) -> IRModule:
+        known = isinstance(config, CompilationConfig)
+        return plan_devices(mod, config if known else make_compilation_config(PassContext.current(), config))
+
+    return BuiltinPass("PlanDevices", run, 0)
 
 
 def SplitArgs(max_function_args: int) -> Pass:
@@ -495,6 +510,7 @@ PASSES: dict[str, Callable[..., Pass]] = {
     "FlattenAtrousConv": FlattenAtrousConv,
     "DynamicToStatic": DynamicToStatic,
     "SplitArgs": SplitArgs,
+    "PlanDevices": PlanDevices,
     "AnnotateSpans": AnnotateSpans,
     "FoldScaleAxis": FoldScaleAxis,
     "BackwardFoldScaleAxis": BackwardFoldScaleAxis,
@@ -538,6 +554,6 @@ __all__ = [
     "InferCorrectLayoutOutput", "LayoutConfig", "TempOpAttr", "function_pass", "module_pass", "parse_passes",
     "pass_instrument", "register_alter_op_layout", "register_convert_op_layout", "register_infer_correct_layout",
     "register_fake_quantization_to_integer", "register_legalize", "register_optional_fake_quantization_to_integer",
-    "TensorAffineType", "TupleAffineType", "to_cps",
+    "TensorAffineType", "TupleAffineType", "CompilationConfig", "VirtualDevice", "make_compilation_config", "to_cps",
     "un_cps", *PASSES,
 ]  # fmt: skip

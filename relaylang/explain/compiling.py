@@ -297,6 +297,32 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0528",
+        "a value is wanted on two devices",
+        """All operands of an operator lie where its result does, and a function's parameters and result have one device each. A
+        value goes from one device to another by `device_copy`, or where `on_device` stands around it and says where it comes from.""",
+        _R + 'text = """def @main(%x: float32) {\n'
+        '  %0 = device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda");\n'
+        '  device_copy(%0, src_virtual_device="cpu", dst_virtual_device="cuda")\n}"""\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(relay.parse(text))',
+        _R + 'text = """def @main(%x: float32) {\n'
+        '  %0 = device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda");\n'
+        '  device_copy(%0, src_virtual_device="cuda", dst_virtual_device="cpu")\n}"""\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(relay.parse(text))',
+        "python",
+    ),
+    Page(
+        "R0529",
+        "there is no such device, or no target for it",
+        """PlanDevices takes the targets that a program is compiled for: one for each kind of device that the program names. A device
+        is a name such as `cpu`, `cuda`, `cuda(1)`, or a target's.""",
+        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        'relay.transform.PlanDevices(["llvm"])(mod)',
+        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(mod)',
+        "python",
+    ),
+    Page(
         "R0601",
         "unknown target",
         """There is no backend of this name. `relay compile --help` lists the targets.""",

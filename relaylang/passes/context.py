@@ -27,11 +27,12 @@ CONFIG: dict[str, type] = {
     "relay.FuseOps.max_depth": int,
     "relay.FuseOps.link_params": bool,
     "relay.ToMixedPrecision.keep_orig_output_dtype": bool,
+    "relay.fallback_device_type": int,
 }
 #: Beginnings of keys that configure parts of TVM that are not here; they are accepted and say nothing.
 _FOREIGN = ("tir.", "relay.ext.", "relay.backend.", "relay.collage.", "testing.", "ir.", "te.")
 _FOREIGN_KEYS = frozenset(
-    {"relay.fallback_device_type", "relay.frontend.fill_span", "relay.remove_standalone_reshapes.enable"}
+    {"relay.frontend.fill_span", "relay.remove_standalone_reshapes.enable"}
 )
 
 
