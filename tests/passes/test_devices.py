@@ -14,7 +14,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Var, post_order, structural_equal
 from relaylang.passes.build import op_call
-from relaylang.passes.devices.virtual_device import UNKNOWN, DEVICE_TYPES, VirtualDevice
+from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
 from relaylang.transform import InferType, PassContext, PlanDevices, make_compilation_config
 from tests.growth import assert_linear
 
@@ -87,8 +87,8 @@ def shown(mod: IRModule) -> list[str]:
     # parameters of functions have devices of their own, which all calls keep to
     (
         "let %f = fn(%a) { on_device(exp(%a), virtual_device=\"cpu\") }; add(on_device(%f(%x), virtual_device=\"cpu\"), %y)",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "let %f = fn (%a {cpu}, cpu) {", "exp(%a)", "%0 = %f(%x)", "%1 = on_device(%0, cpu!)",
-         "%2 = device_copy(%1, cpu, cuda)", "add(%2, %y)"],
+        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "let %f = fn (%a {cpu}, cpu) {", "exp(%a)", "%0 = %f(%x)",
+         "%1 = on_device(%0, cpu!)", "%2 = device_copy(%1, cpu, cuda)", "add(%2, %y)"],
     ),
     # the same value for operators on two devices
     (
@@ -134,7 +134,9 @@ def test_functions_of_functions_and_of_the_module() -> None:
     text = f"""
         def @twice(%f: fn(Tensor[(2), float32]) -> Tensor[(2), float32], %v: Tensor[(2), float32]) {{ %f(%f(%v)) }}
         {HEAD} {{
-          let %g = fn(%a: Tensor[(2), float32]) -> Tensor[(2), float32] {{ exp(on_device(%a, virtual_device="cpu", constrain_result=True)) }};
+          let %g = fn(%a: Tensor[(2), float32]) -> Tensor[(2), float32] {{
+            exp(on_device(%a, virtual_device="cpu", constrain_result=True))
+          }};
           @twice(%g, %x)
         }}"""
     made = planned(text)
