@@ -302,7 +302,10 @@ def _top(func: Function, reverse: _Reverse) -> tuple[Function, dict[GlobalVar, F
     result = lets.push(walk(reverse.block(normal.body)))
     value = _plain(result, ty.ret_type, lets)
     for cell, t in list(_cells(result, ty.ret_type, lets)):
-        read = lets.push(RefRead(cell), t)
+        if value.checked_type is t:  # nothing has been added to its gradient
+            lets.push(RefWrite(cell, op_call("ones_like", [value])))
+            continue
+        read = lets.push(RefRead(cell), t)  # parts of a tuple may be one value
         lets.push(RefWrite(cell, op_call("add", [read, op_call("ones_like", [read])])))
     lets.push(Call(lets.push(RefRead(bp)), []))
     found = [_gradients(reverse.new[p], type_of(p), lets) for p in normal.params]

@@ -162,8 +162,9 @@ class _Evaluator:
         self.left = _LEAST_BOUND + _BOUND * total
         #: The functions that are being unfolded, or whose bodies are being made, with what they were called with.
         self.active: dict[int, list[list[Value]]] = {}
-        #: What references hold, as far as is known.
+        #: What references hold, as far as is known, and what each write replaced: a block's writes are undone behind it.
         self.store: dict[Cell, Value] = {}
+        self.replaced: list[tuple[dict[Cell, Value], Cell, Value | None]] = []
         self.forgotten = 0
         self.type_params: set[TypeVar] = set()
 
@@ -255,6 +256,20 @@ class _Evaluator:
         """Something unknown may have written any reference."""
         self.store = {}
         self.forgotten += 1
+
+    def write(self, cell: Cell, value: Value) -> None:
+        """What a reference holds from here on."""
+        self.replaced.append((self.store, cell, self.store.get(cell)))
+        self.store[cell] = value
+
+    def undo(self, length: int) -> None:
+        """The references hold what they did when there were so many writes."""
+        while len(self.replaced) > length:
+            store, cell, value = self.replaced.pop()
+            if value is None:
+                del store[cell]
+            else:
+                store[cell] = value
 
     def block(self, expr: Expr, env: Env, scope: Scope) -> Walk:
         while isinstance(expr, Let):
@@ -361,14 +376,15 @@ class _Evaluator:
         return Value(atom=scope.push(If(atom, yes, no, node.span)))
 
     def blocks(self, parts: list[tuple[Expr, Env]]) -> Walk:
-        """Blocks of which one will run: none sees what another one writes."""
+        """Blocks of which one will run: each knows what is known in front of them, none sees what another one writes."""
         held, before, made = self.store, self.forgotten, []
         for part, env in parts:
-            self.store = {}
+            length = len(self.replaced)
             inside = Scope()
             result = yield self.block(part, env, inside)
             made.append(inside.around((yield self.atom(result))))
-        self.store = held
+            self.undo(length)
+            self.store = held
         if self.forgotten != before:
             self.forget()
         return made
@@ -399,7 +415,7 @@ class _Evaluator:
         if isinstance(node, RefCreate):
             held = yield self.value(node.value, env, scope)
             cell = Cell()
-            self.store[cell] = held
+            self.write(cell, held)
             return Value(cell, scope.push(RefCreate((yield self.atom(held)), node.span)))
         ref = yield self.value(node.ref, env, scope)
         if isinstance(node, RefRead):
@@ -409,7 +425,7 @@ class _Evaluator:
         scope.push(RefWrite((yield self.atom(ref)), (yield self.atom(held)), node.span))
         self.forgotten += 1
         if isinstance(ref.static, Cell):
-            self.store[ref.static] = held
+            self.write(ref.static, held)
         else:
             self.forget()
         return Value((), None, scope.place())

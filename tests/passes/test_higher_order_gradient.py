@@ -10,7 +10,8 @@ import pytest
 import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Function, IRModule, TensorType, Var
+from relaylang.ir import Call, Function, IRModule, TensorType, Var, post_order
+from relaylang.ops import get
 from relaylang.passes.analysis import well_formed_problems
 from relaylang.passes.build import op_call
 from relaylang.transform import InferType, gradient
@@ -169,3 +170,11 @@ def test_work_is_linear() -> None:
         return lambda: gradient(mod["main"], mod)
 
     assert_linear(prepare)
+
+
+def test_a_tensors_own_gradient_is_written_and_parts_of_tuples_add_theirs() -> None:
+    """A value that is two parts of a tuple counts twice, and in TVM once."""
+    alone = differentiated(InferType()(relay.parse("def @main(%x: float32) { exp(%x) }")))
+    assert sum(isinstance(n, Call) and n.op is get("add") for n in post_order(alone["main"])) == 1  # to the parameter's
+    pair = differentiated(InferType()(relay.parse("def @main(%x: float32) { %0 = add(%x, %x); (add(%0, %0), %0) }")))
+    assert evaluate(pair, np.float32(3))[1] == (6,)

@@ -37,6 +37,16 @@ PROGRAMS = {
           if (%c) {{ ref_write(%r, 2f) }} else {{ () }};
           multiply(%x, ref_read(%r))
         }}""", 1, (If, RefRead)),
+    "branches that know what was there before": (f"""def @main(%x: {T}, %c: bool) {{
+          let %r = ref(fn (%y: {T}) {{ exp(%y) }});
+          let %s = ref(%x);
+          if (%c) {{ ref_write(%s, tanh(%x)); ref_read(%r)(ref_read(%s)) }} else {{ ref_read(%r)(ref_read(%s)) }}
+        }}""", 3, (If,)),
+    "branches do not see each other": (f"""def @main(%x: {T}, %c: bool) {{
+          let %r = ref(1f);
+          %0 = if (%c) {{ ref_write(%r, 2f); ref_read(%r) }} else {{ ref_read(%r) }};
+          (multiply(%x, %0), ref_read(%r))
+        }}""", 1, (If, RefRead)),
     "unknown functions": (f"""def @main(%x: {T}, %f: fn () -> ()) {{
           let %r = ref(%x);
           let %g = fn () {{ ref_write(%r, exp(%x)) }};
@@ -78,7 +88,7 @@ def test_what_remains(name: str) -> None:
     x, y = np.array([0.25, 0.5], "float32"), np.array([1.5, 2], "float32")
     for given in ([x], [y]) if len(mod["main"].params) == 1 else ():
         np.testing.assert_allclose(evaluate(new, *given), evaluate(mod, *given), rtol=1e-6)
-    if name in ("unknown branches", "captured"):
+    if name in ("unknown branches", "captured") or name.startswith("branches"):
         for c in (True, False):
             assert str(evaluate(new, x, np.array(c))) == str(evaluate(mod, x, np.array(c)))
     if name == "loops":

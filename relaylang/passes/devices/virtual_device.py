@@ -174,6 +174,9 @@ class VirtualDevice(MetaNode):
 
     def filled(self, other: VirtualDevice) -> VirtualDevice:
         """This device, with what is unknown of it as `other` has it. Its target is taken where it compiles for the device."""
+        whole = self.device_type >= 0 and self.virtual_device_id >= 0 and self.target is not None
+        if whole and (self.memory_scope or not other.memory_scope):
+            return self
         kind = self.device_type if self.device_type >= 0 else other.device_type
         target = self.target
         if target is None and other.target is not None and (kind == other.device_type or other.device_type < 0):
