@@ -14,6 +14,7 @@ from collections.abc import Callable
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
 from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
+from relaylang.syntax.spellings import has_old_header
 from relaylang.typing import Checker
 from relaylang.typing.rest import declares_its_type, known_by_header, reached, stand_ins
 
@@ -29,7 +30,7 @@ class Document:
 
     `Document(text, name)` reads everything; `changed(text)` what another text has that this one has not, and leaves this
     document with its text and its parts, no more. Both raise `NotByParts` for texts that are no modules, that have a metadata
-    section or imports, or in whose type definitions something is wrong.
+    section, imports or an old header, or in whose type definitions something is wrong.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -242,7 +243,7 @@ def _misses(part: Part) -> bool:
 def _refuse(text: str) -> None:
     if not begins_definitions(text):
         raise NotByParts
-    if "#[metadata]" in text or ("import" in text and _IMPORT.search(text)):
+    if "#[metadata]" in text or ("import" in text and _IMPORT.search(text)) or has_old_header(text):
         raise NotByParts
 
 

@@ -145,14 +145,16 @@ def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: b
     return (room + stride - 1 if ceil else room) // stride + 1
 
 
-def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContext) -> TensorType:
-    check_window(attrs, rank, ("pool_size", "strides", "dilation"), ctx)
+def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContext, dense: bool = False) -> TensorType:
+    """The type of a pool's result; where `dense`, no dilation at all stands for 1 along each axis."""
+    dilation = (1,) * rank if dense and not attrs.dilation else attrs.dilation
+    check_window(attrs, rank, ("pool_size", "strides", "dilation")[: 2 if dilation is not attrs.dilation else 3], ctx)
     axes = spatial_axes(data, attrs.layout, rank, ctx)
     pads = total_padding(attrs.padding, rank, ctx)
     shape = list(data.shape)
     for i, axis in enumerate(axes):
         shape[axis] = pooled(
-            shape[axis], pads[i], attrs.pool_size[i], attrs.dilation[i], attrs.strides[i], attrs.ceil_mode
+            shape[axis], pads[i], attrs.pool_size[i], dilation[i], attrs.strides[i], attrs.ceil_mode
         )
     return TensorType(shape, data.dtype)
 
@@ -198,11 +200,11 @@ def adaptive_pool(rank: int) -> Relation:
 
 def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes the gradient of a pool's result and its data (n, c, h, w) in the attribute layout; the result has the
-    data's type.
+    data's type. TVM's own builder gives no dilation.
     """
     data = types[1]
     if isinstance(data, TensorType) and isinstance(types[0], TensorType):
-        ctx.unify(0, pool_shape(2, data, attrs, ctx))
+        ctx.unify(0, pool_shape(2, data, attrs, ctx, dense=True))
     return second_argument(types, attrs, ctx)
 
 

@@ -29,6 +29,7 @@ from relaylang.source import Span
 from relaylang.syntax.build_match import MatchActions
 from relaylang.syntax.nodes import MetaNode, kind_of_meta
 from relaylang.syntax.scope import Pending, local_key, name_of, shown
+from relaylang.syntax.spellings import BY_NAME, OldOp
 from relaylang.syntax.values import LiteralError, scalar, string
 
 #: Literals by text: the array (which nobody can write to) and its element type.
@@ -210,9 +211,7 @@ class Builder(MatchActions):
 
     def on_call_end(self, v: list[AnyValue], first: int, last: int) -> Expr:
         opened = v[0]
-        callee = opened[0]
-        attrs = self.no_attrs(callee, opened[1]) if callee.__class__ is Op else None
-        return Call(callee, opened[2:], attrs, (), Span(self.source, opened[1], last))
+        return self.plain_call(opened[0], opened[2:], opened[1], last)
 
     def on_call_last(self, v: list[AnyValue], first: int, last: int) -> Expr:
         opened, value = v[0], v[1]
@@ -221,8 +220,18 @@ class Builder(MatchActions):
             self.loose.pop(last - 1, None)
             return self.meta_call(callee, opened[2:], value, opened[1], last)
         opened.append(value)
-        attrs = self.no_attrs(callee, opened[1]) if callee.__class__ is Op else None
-        return Call(callee, opened[2:], attrs, (), Span(self.source, opened[1], last))
+        return self.plain_call(callee, opened[2:], opened[1], last)
+
+    def plain_call(self, callee: Expr, args: list[Expr], at: int, last: int) -> Expr:
+        """A call without attributes."""
+        attrs = None
+        if callee.__class__ is Op:
+            if callee.name in BY_NAME:  # type: ignore[attr-defined]
+                return self.make_call(callee, args, [], at, last)
+            attrs = self.no_attrs(callee, at)  # type: ignore[arg-type]
+        elif callee.__class__ is OldOp:
+            return self.make_call(callee, args, [], at, last)
+        return Call(callee, args, attrs, (), Span(self.source, at, last))
 
     def on_call_attrs(self, v: list[AnyValue], first: int, last: int) -> Expr:
         opened = v[0]

@@ -9,11 +9,13 @@ from typing import Any as AnyValue
 from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.ir.expr import Call, Constant, Expr, MetaRef, RawAttrs
 from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ops import OPS
 from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.build_types import TypeActions
 from relaylang.syntax.choices import not_a_choice
 from relaylang.syntax.metadata import DEEPEST_VALUE
 from relaylang.syntax.scope import shown
+from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, spelling_of
 from relaylang.syntax.values import LiteralError, attribute_number, string
 
 #: Attribute objects by operator and text. They are never changed, so all calls that say the same share one.
@@ -175,19 +177,28 @@ class AttrActions(TypeActions):
         """A call with attributes or type arguments. `at` is the token of its callee."""
         attrs: AnyValue = None
         types: list[Type] = []
+        pairs: list[Pair] | None = None
+        if isinstance(callee, (Op, OldOp)) and callee.name in BY_NAME:
+            pairs, types = self.flatten(items)
+            respelled = self.respell(callee, args, pairs, types, at, last)
+            if respelled is not None:
+                return respelled
         if isinstance(callee, Op):
             if len(items) == 1 and items[0].__class__ is tuple and not getattr(callee.attrs, "in_metadata", False):
                 key = (callee, items[0][0])
                 attrs = ATTRS.get(key)
                 if attrs is None:
                     before = self.said.errors
-                    attrs = self.op_attrs(callee, self.flatten(items)[0], at)
+                    attrs = self.op_attrs(callee, self.flatten(items)[0] if pairs is None else pairs, at)
                     if before == self.said.errors and len(key[1]) < 1000:
                         if len(ATTRS) > _KEPT:
                             ATTRS.clear()
                         ATTRS[key] = attrs
+            elif not items:
+                attrs = self.no_attrs(callee, at)
             else:
-                pairs, types = self.flatten(items)
+                if pairs is None:
+                    pairs, types = self.flatten(items)
                 attrs = self.op_attrs(callee, pairs, at)
         else:
             pairs, types = self.flatten(items)
@@ -197,6 +208,57 @@ class AttrActions(TypeActions):
                 attrs = RawAttrs(str(type_key), values)
         return Call(callee, args, attrs, types, self.span(at, last))
 
+    def respell(
+        self, callee: Op | OldOp, args: list[Expr], pairs: list[Pair], types: list[Type], at: int, last: int
+    ) -> Call | None:
+        """Today's call for one that TVM once wrote otherwise; None where it is written as today."""
+        values = {p.name: p.value for p in pairs}
+        row = spelling_of(callee.name, len(args), values, self.version)
+        if row is None:
+            if isinstance(callee, Op):
+                return None
+            row = BY_NAME[callee.name][0]
+        op = OPS[row.now]
+        wrong = any(p.value is _WRONG for p in pairs)
+        made, new = args, values
+        try:
+            made, new = row.read(args, values)
+        except KeyError as e:
+            if isinstance(callee, Op) and values.keys() <= callee.schema.keys():
+                return None
+            wrong = True
+            self.report(error("R0208", f"`{row.name}` wants the attribute `{e.args[0]}`", self.place(at)))
+        except ValueError as e:
+            pair = next(p for p in pairs if p.name == e.args[0])
+            if not wrong:
+                what = "a list of whole numbers" if pair.name == "out_shape" else "a number"
+                title = f"attribute `{pair.name}` of `{row.name}` must be {what}"
+                self.report(error("R0109", title, self.value_place(pair)))
+            wrong = True
+        if wrong:
+            return Call(op, made, None, types, self.span(at, last))
+        origin = {row.renamed.get(p.name, p.name): p for p in pairs}
+        schema = op.schema
+        today = []
+        for name, value in new.items():
+            was = origin.get(name)
+            if was is None:
+                today.append(Pair(name, value, at, at))
+            else:
+                today.append(Pair(name, value, was.first, was.last, was.start, was.value_start, was.end))
+        attrs = self.op_attrs(op, today, at)
+        told = {k: v for k, v in new.items() if k not in schema or schema[k].required or v != schema[k].default}
+        before = {k: v for k, v in values.items() if k not in schema or schema[k].required or v != schema[k].default}
+        call = Call(op, made, attrs, types, self.span(at, last))
+        if row.now == row.name and len(made) == len(args) and told == before:
+            return call
+        self.respelled.setdefault(row, []).append(at)
+        self.old_call(row, call, len(args), [p.first for p in pairs], at, last)
+        return call
+
+    def old_call(self, row: Spelling, call: Call, args: int, attrs: list[int], at: int, last: int) -> None:
+        """Where an old spelling has been read: `args` arguments, attributes that begin at these tokens."""
+
     def meta_call(self, callee: Expr, args: list[Expr], value: AnyValue, at: int, last: int) -> Call:
         """A call whose attributes stand as one object in the metadata section."""
         if isinstance(value, MetaRef):
@@ -204,6 +266,12 @@ class AttrActions(TypeActions):
             what = "the attributes of this call are in the metadata section, which is missing"
             self.report(error("R0208", what, self.place(last - 1)))
             return Call(callee, args, None, (), self.span(at, last))
+        if isinstance(callee, (Op, OldOp)) and callee.name in BY_NAME:
+            said = value.values(callee.schema if isinstance(callee, Op) else OPS[BY_NAME[callee.name][0].now].schema)
+            pairs = [Pair(k, v, last - 1, last - 1) for k, v in said.items() if v is not None]
+            respelled = self.respell(callee, args, pairs, [], at, last)
+            if respelled is not None:
+                return respelled
         known = self.meta_attrs.get((callee, id(value)))
         if known is None:
             schema = callee.schema if isinstance(callee, Op) else {}

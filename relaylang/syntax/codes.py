@@ -21,6 +21,7 @@ define_codes(
         "R0114": "a name without its sign",
         "R0150": "the text has no version header",
         "R0151": "values are missing from the text",
+        "R0152": "a call as an older TVM wrote it",
         "R0201": "unknown variable",
         "R0202": "unknown operator or constructor",
         "R0203": "unknown attribute",

@@ -13,8 +13,10 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.module import IRModule
 from relaylang.ir.structural import structural_diff
 from relaylang.syntax.layout import PARTS, Comment, Layout, Piece
+from relaylang.syntax.metadata_writer import VERSION
 from relaylang.syntax.reader import parse
 from relaylang.syntax.rewriting import Rewritings, rewritings
+from relaylang.syntax.spellings import dated
 from relaylang.syntax.tokens import TokenSource
 
 HEADER = '#[version = "0.0.5"]'
@@ -127,6 +129,10 @@ class _Pieces:
             for sign in told:
                 self.open(sign, -1, comments, lines, apart)
                 comments, lines = [], 0
+        fresh = notes.fresh.get(i)
+        if fresh:
+            self.parts(fresh, comments, lines, apart, i)
+            comments, lines, apart = [], 0, False
         first = len(self.made)
         replaced = notes.texts.get(i)
         if replaced == "":
@@ -241,6 +247,8 @@ def format_text(text: str, name: str = "<string>", module: IRModule | None = Non
             pieces.insert(0, head)
         made = Layout(pieces).text()
     section = first.source.text[first.source.end :]  # type: ignore[attr-defined]
+    if any(n.code == "R0152" for n in first.notes):
+        section = dated(section, VERSION)  # what follows it is written as today
     if section:
         made += "\n" + section.lstrip(" \t")
     again: AnyValue = parse(made, name, module)

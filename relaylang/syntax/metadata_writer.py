@@ -18,7 +18,8 @@ from relaylang.syntax.metadata import MODULE_KEY
 from relaylang.syntax.nodes import MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
-_VERSION = "0.16.dev0"
+#: The version that a section names as its writer: TVM's last one that changed what a text means.
+VERSION = "0.16.dev0"
 
 
 class _Writer:
@@ -260,5 +261,5 @@ def save_metadata(meta: Mapping[str, list[AnyValue]], typed: bool = False) -> st
         data = [write(value) for value in values]
         if data:
             array["data"] = data
-    attrs = {"tvm_version": _VERSION}
+    attrs = {"tvm_version": VERSION}
     return _json({"root": root, "nodes": writer.nodes, "b64ndarrays": writer.blobs, "attrs": attrs})

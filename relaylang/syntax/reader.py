@@ -356,6 +356,11 @@ def notes_of(builder: Builder, defines: bool) -> list[Diagnostic]:
         span = builder.place(what[0].span.first) if what[0].span is not None else None
         title = f"the text refers to {count} and {lacks if len(what) > 1 else lacks.replace('them', 'it')}"
         notes.append(error("R0151", title, span, says, severity="note"))
+    for row, places in builder.respelled.items():
+        count = f" ({len(places)} calls)" if len(places) > 1 else ""
+        title = f"`{row.name}` is read as {row.versions} wrote it{count}: {row.says}"
+        hint = f"`relay fmt` writes `{row.now}`" if row.now != row.name else "`relay fmt` writes it as today"
+        notes.append(error("R0152", title, builder.place(places[0]), notes=[hint], severity="note"))
     if defines and not builder.versioned:
         notes.append(
             error(

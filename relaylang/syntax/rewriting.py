@@ -10,11 +10,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any as AnyValue
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir.bulk import gc_paused
-from relaylang.ir.expr import Var
+from relaylang.ir.expr import Call, Constant, Expr, Tuple, Var
 from relaylang.ir.module import IRModule
+from relaylang.ops.record import Op
+from relaylang.syntax.attributes import AttributeText
 from relaylang.syntax.build import Builder
+from relaylang.syntax.literals import scalar_text
 from relaylang.syntax.reader import Reader, _Again, _run
+from relaylang.syntax.spellings import Spelling
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
@@ -41,17 +46,44 @@ class Rewritings(Reader):
         self.closing: dict[int, int] = {}  # braces around a block that is an expression
         self.grouped: dict[int, int] = {}  # parentheses around an expression, and those of a tuple
         self.binds: set[int] = set()  # the `=` of lets
+        self.fresh: dict[int, str] = {}  # what is put in front of a token
 
     def statement_ends(self, last: int) -> None:
         if self.tokens[last] != ";":
             self.behind[last] = ";"
 
+    def old_call(self, row: Spelling, call: Call, args: int, attrs: list[int], at: int, last: int) -> None:
+        """Give the call today's name, and today's further arguments and attributes for its attributes."""
+        if row.makes is not None:
+            title = f"`{row.name}` as {row.versions} wrote it has no short form today"
+            raise RelayError(error("R0152", title, self.place(at), notes=["`relay print` writes what it means"]))
+        token = self.tokens[at]
+        self.texts[at] = row.now + token[len(token.rstrip("(")) :]
+        end = last
+        while self.tokens[end - 1] == "," or self.is_comment(end - 1):
+            end -= 1
+        begin = min(attrs, default=end)
+        write = AttributeText("lossless", lambda key, value: f"meta[{key}][0]")
+        said = [_argument(arg) for arg in call.args[args:]] + (write.call(call.attrs, True) if call.attrs is not None else [])
+        comma = begin - 1 if begin < end else None
+        if comma is None and args and said:
+            said[0] = ", " + said[0]
+        if comma is not None and not said and self.tokens[comma] == ",":
+            self.texts[comma] = ""
+        for i in range(begin, end):
+            self.texts[i] = ""
+        self.fresh[end] = ", ".join(said)
+
     def behind_comments(self, at: int) -> int:
         """The number of a token, or, where that is a comment, of the next one that is none."""
-        tables = self.source.tables  # type: ignore[attr-defined]
-        while tables.kind_of(self.tokens[at]) == tables.numbers["COMMENT"]:
+        while self.is_comment(at):
             at += 1
         return at
+
+    def is_comment(self, at: int) -> bool:
+        """Whether a token is a comment that says a type or a place."""
+        tables = self.source.tables  # type: ignore[attr-defined]
+        return bool(tables.kind_of(self.tokens[at]) == tables.numbers["COMMENT"])
 
     def following(self, at: int) -> str:
         """The token behind one, comments left out."""
@@ -60,6 +92,17 @@ class Rewritings(Reader):
     def definition(self, first: int, last: int) -> None:
         self.tops.add(first)
         self.ends.add(last)
+
+
+def _argument(arg: Expr) -> str:
+    """A further argument of a call that was written otherwise: a number, a tuple of such, a call that makes a tensor."""
+    if isinstance(arg, Constant):
+        return scalar_text(arg.data, arg.dtype) or ""
+    if isinstance(arg, Tuple):
+        return "(" + ", ".join(map(_argument, arg.fields)) + ("," if len(arg.fields) == 1 else "") + ")"
+    assert isinstance(arg, Call) and isinstance(arg.op, Op)
+    write = AttributeText("lossless", lambda key, value: "")
+    return f"{arg.op.name}({', '.join([*map(_argument, arg.args), *write.call(arg.attrs, True)])})"
 
 
 def _noted(name: str, note: AnyValue) -> AnyValue:
@@ -178,7 +221,7 @@ def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
 def _match_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     """What is matched stands in parentheses."""
     begin = first + 1
-    while self.source.tables.kind_of(self.tokens[begin]) == self.source.tables.numbers["COMMENT"]:
+    while self.is_comment(begin):
         begin += 1
     if self.grouped.get(last) != begin:
         self.before[begin] = self.before.get(begin, "") + "("

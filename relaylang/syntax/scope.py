@@ -18,6 +18,7 @@ from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
 from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
 from relaylang.syntax.placement import out_of_scope
+from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, version_of
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import bad_escapes, string
 
@@ -83,6 +84,9 @@ class Scope:
         self.outer = dict(self.names)
         self.bindings: dict[str, Expr] = {}
         self.versioned = False
+        #: The version of TVM that wrote the text, where it says so; calls of old spellings, by their row: the first's token.
+        self.version = version_of(source.text, source.end)
+        self.respelled: dict[Spelling, list[int]] = {}
         self.deferred: dict[int, Diagnostic] = {}
         #: Graph bindings whose block has ended: where they begin, where it ends, what they stand for.
         self.gone: dict[str, tuple[int, int, AnyValue]] = {}
@@ -387,6 +391,8 @@ class Scope:
         op = find(name)
         if op is not None:
             return op
+        if name in BY_NAME and self.opens(at):
+            return OldOp(name)
         upper = name[:1].isupper()
         kind = "operator or constructor" if upper else "operator"
         known: Iterable[str] = chain(self.ctors, self._definitions_ahead())
@@ -406,6 +412,10 @@ class Scope:
             notes.append("an attribute is given with one `=`")
         self.unknown("R0202", kind, name, self.within(at, 0, end), known, "", notes, near)
         return Var(name, IncompleteType(), self.span(at, at))
+
+    def opens(self, at: int) -> bool:
+        """Whether the name at a token is called."""
+        return self.tokens[at][-1] == "(" or self.tokens[at + 1 : at + 2] == ["("]
 
     # -- values of the metadata section
 

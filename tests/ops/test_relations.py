@@ -223,3 +223,15 @@ def test_weight_is_inferred() -> None:
     assert not infer(module)
     main = module["main"]
     assert [repr(p.checked_type) for p in main.params[1:]] == [t(8, 4, 3, 3), t(8)]
+
+
+def test_gradients_of_pools_take_calls_without_a_dilation() -> None:
+    """TVM's own builder gives none."""
+    for name in ("max", "avg"):
+        types = "%g: Tensor[(1, 2, 3, 4), float32], %x: Tensor[(1, 2, 6, 8), float32]"
+        call = f"nn.{name}_pool2d_grad(%g, %x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0], dilation=[])"
+        mod = parse(f'#[version = "0.0.5"]\ndef @main({types}) {{ {call} }}').module
+        assert mod is not None and infer(mod) == []
+        call = f"nn.{name}_pool2d(%x, pool_size=[2, 2], dilation=[])"
+        forward = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 2, 6, 8), float32]) {{ {call} }}')
+        assert forward.module is not None and [d.code for d in infer(forward.module)] == ["R0301"]
