@@ -476,6 +476,10 @@ def places() -> Iterator[Case]:
         yield "image.grid_sample", {}, [real(1, 3, 6, 7, dtype=dtype), grid], set()
         yield "vision.multibox_prior", {"sizes": [0.5, 0.2], "ratios": [1.0, 2.0]}, [real(1, 3, 4, 5, dtype=dtype)], set()
         yield "dft", {"inverse": dtype == "float16"}, [real(2, 3, 12, dtype=dtype), real(2, 3, 12, dtype=dtype)], set()
+    numbers = f32([3, -0.0, np.nan, 3, 0, 7, np.nan, -1])
+    for ordered in (True, False):
+        yield "unique", {"sorted": ordered, "return_counts": True}, [numbers], set()
+        yield "unique", {"sorted": ordered}, [i32([])], set()
     for length in (1, 2, 7, 30, 64):
         yield "dft", {"inverse": length == 7}, [real(2, length), real(2, length, low=-2)], set()
     yield "stft", {"n_fft": 6, "hop_length": 2, "win_length": 4, "onesided": False, "normalized": True}, [real(13), real(4)], set()

@@ -51,6 +51,27 @@ static inline long r_taps(long at, long step, long size, long extent) {
   } \
   s_; })
 
+//@ r_overlap
+// The intersection of two boxes, given by any two opposite corners, over their union.
+#define r_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
+  for (int d_ = 0; d_ < 2; d_++) { \
+    const __typeof__(i_) x_ = (a)[d_], y_ = (a)[d_ + 2], v_ = (b)[d_], w_ = (b)[d_ + 2]; \
+    const __typeof__(i_) l_ = x_ < y_ ? x_ : y_, h_ = x_ < y_ ? y_ : x_, m_ = v_ < w_ ? v_ : w_, n_ = v_ < w_ ? w_ : v_; \
+    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
+    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
+  } \
+  p_ + q_ - i_ <= 0 ? 0 : i_ / (p_ + q_ - i_); })
+
+//@ r_plain_overlap
+// The same of boxes whose first corner is the lower one; those without an area overlap nothing.
+#define r_plain_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
+  for (int d_ = 0; d_ < 2; d_++) { \
+    const __typeof__(i_) l_ = (a)[d_], h_ = (a)[d_ + 2], m_ = (b)[d_], n_ = (b)[d_ + 2]; \
+    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
+    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
+  } \
+  p_ > 0 && q_ > 0 ? i_ / (p_ + q_ - i_) : 0; })
+
 //@ r_fold
 // A place folded back at both ends, which are `size` apart and begin at `corner`.
 #define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p), away_ = fabs((corner) - p_); \

@@ -12,6 +12,7 @@ from relaylang.backends.cpu.kernel import AnchorLowering, Kernel, Value
 from relaylang.backends.cpu.legalise import REWRITES
 from relaylang.backends.cpu.lower import (
     algorithm,
+    boxes,
     image,
     nn_conv,
     nn_dense,
@@ -35,7 +36,14 @@ SIMPLIFIED = frozenset({"nn.layer_norm", "nn.group_norm", "nn.instance_norm", "n
 Lowering = Callable[[Kernel, Call, list[Any]], Value]
 
 #: Recipes that write stages of their own.
-APART: dict[str, Lowering] = {**algorithm.RECIPES, **random.RECIPES, **scatter.APART, **signal.RECIPES, **vision.APART}
+APART: dict[str, Lowering] = {
+    **algorithm.RECIPES,
+    **boxes.RECIPES,
+    **random.RECIPES,
+    **scatter.APART,
+    **signal.RECIPES,
+    **vision.APART,
+}
 RECIPES: dict[str, Lowering] = {
     **APART,
     **tensor.RECIPES,
@@ -66,9 +74,8 @@ ALONE = frozenset([*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHO
 #: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(
-        ["vision.proposal", "dyn.", "argwhere", "unique", "sparse_fill_empty_rows", "vm.", "vision.all_class_non_max_suppression",
-         "vision.non_max_suppression", "vision.regular_non_max_suppression"],
-        "the result's shape, or how much of it holds, is known only when the program runs",
+        ["dyn.", "argwhere", "sparse_fill_empty_rows", "vm."],
+        "the result's shape is known only when the program runs",
     ),
     "memory.kill": "memory is planned when the program is compiled",
     **dict.fromkeys(

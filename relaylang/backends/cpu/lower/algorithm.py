@@ -10,7 +10,7 @@ from typing import Any
 from relaylang.backends.cpu.dtypes import CTYPES, is_float
 from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value
-from relaylang.backends.cpu.lower.common import axis_of, convert
+from relaylang.backends.cpu.lower.common import axis_of, convert, result_types
 from relaylang.backends.cpu.lower.scatter import around, pass_on, target_of
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TupleType
@@ -95,6 +95,35 @@ def _topk(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return out if isinstance(ty, TupleType) else out[0]
 
 
+def _unique(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """The different values, where each stands first, which one each element is, how many there are, how often each is."""
+    data = kernel.in_memory(args[0])
+    n = data.size
+    order = places(kernel, data, 0, True)
+    values, first, which, number, *counts = out = [kernel.buffer(shape, dtype) for shape, dtype in result_types(call)]
+    named = kernel.buffer((n,), "int32")
+    same = f"{data.name}[p[k]] == {data.name}[p[k - 1]]"
+    if is_float(data.dtype):
+        same += f" || ({data.name}[p[k]] != {data.name}[p[k]] && {data.name}[p[k - 1]] != {data.name}[p[k - 1]])"
+    stage = kernel.stage()
+    stage.put(f"const int32_t* p = {order.name};\nlong n = -1;\nfor (long k = 0; k < {n}; k++) {{\n"
+              f"  if (!k || !({same})) {named.name}[++n] = p[k];\n  {which.name}[p[k]] = n;\n}}")  # fmt: skip
+    if not call.attrs.sorted:
+        # Numbers in the order in which the values come: each element's is that of its value's first place.
+        stage.put(f"n = -1;\nfor (long i = 0; i < {n}; i++) {{\n  const long at = {named.name}[{which.name}[i]];\n"
+                  f"  if (at == i) {first.name}[++n] = i;\n"
+                  f"  {which.name}[i] = at == i ? n : {which.name}[at];\n}}")  # fmt: skip
+    else:
+        stage.put(f"memcpy({first.name}, {named.name}, sizeof(int32_t) * (n + 1));")
+    stage.put(f"{number.name}[0] = n + 1;\nfor (long i = 0; i < {n}; i++) {{\n"
+              f"  {values.name}[i] = i <= n ? {data.name}[{first.name}[i]] : 0;\n"
+              f"  if (i > n) {first.name}[i] = {n};\n}}")  # fmt: skip
+    for buf in counts:
+        stage.put(f"memset({buf.name}, 0, sizeof(int32_t) * {max(1, n)});\n"
+                  f"for (long i = 0; i < {n}; i++) {buf.name}[{which.name}[i]]++;")  # fmt: skip
+    return [BufTensor(b) for b in out]
+
+
 def _searchsorted(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     line, values = (kernel.in_memory(a) for a in args)
     length = line.shape[-1]
@@ -119,5 +148,5 @@ def _searchsorted(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> No
 
 
 #: Written with stages of their own: never fused.
-RECIPES: dict[str, Any] = {"topk": _topk}
+RECIPES: dict[str, Any] = {"topk": _topk, "unique": _unique}
 ANCHORS: dict[str, Any] = {"sort": _sorted(True), "argsort": _sorted(False), "searchsorted": _searchsorted}
