@@ -114,6 +114,7 @@ def add_print_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--gnf", action="store_true", help="graph normal form: no lets but for recursion and effects")
     form.add_argument("--bbnf", action="store_true", help="basic block normal form: lets for what several blocks share")
     group.add_argument("--no-types", action="store_true", help="leave the /* ty=... */ comments out")
+    group.add_argument("--no-header", action="store_true", help='leave the #[version = "0.0.5"] line out')
     group.add_argument("--spans", action="store_true", help="with the places in the text that was read: /* span=... */")
     group.add_argument(
         "--constants",

@@ -53,7 +53,8 @@ def printed(node: IRModule | Expr, args: argparse.Namespace) -> str:
     elif args.bbnf:
         node = to_bbnf(node)  # type: ignore[type-var]
     meta: dict[str, list[Any]] | None = None if args.constants is None else {}
-    text = astext(node, style=args.style, show_types=not args.no_types, show_spans=args.spans, meta=meta)
+    header = False if args.no_header else None
+    text = astext(node, style=args.style, show_types=not args.no_types, show_spans=args.spans, meta=meta, header=header)
     if meta is not None:
         check_writable(args.constants)
         save_params(args.constants, constants_of(meta))

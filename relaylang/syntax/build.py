@@ -375,6 +375,20 @@ class Builder(MatchActions):
     def on_let_named(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return self._let(v[1], self.on_t_name(v[3][:-1], last, last), first, first + 1)
 
+    def on_let_extras(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = self._let(v[1], None, first, first + 1)
+        made[4].virtual_device = self.virtual_device(v[3], first + 1)
+        return made
+
+    def on_let_extras_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = self._let(v[1], v[6], first, first + 1)
+        made[4].virtual_device = self.virtual_device(v[3], first + 1)
+        return made
+
+    def on_let_extras_named(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        v[6] = self.on_t_name(v[6][:-1], last, last)
+        return self.on_let_extras_typed(v, first, last)
+
     def on_let_bound(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         key, hidden, _, at, var = v[0]
         self.names[key] = var
@@ -397,6 +411,16 @@ class Builder(MatchActions):
 
     def on_free_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return self._free(v[1], v[3], first + 1)
+
+    def on_free_extras(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = self._free(v[1], None, first + 1)
+        made[2].virtual_device = self.virtual_device(v[3], first + 1)
+        return made
+
+    def on_free_extras_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = self._free(v[1], v[6], first + 1)
+        made[2].virtual_device = self.virtual_device(v[3], first + 1)
+        return made
 
     def on_free_coarse(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         name, _, ty = v[1].partition(": ")
@@ -540,7 +564,7 @@ class Builder(MatchActions):
         return v[0], v[5], first, self.virtual_device(v[2], first)
 
     def virtual_device(self, items: list[AnyValue], at: int) -> AnyValue:
-        """What the braces behind a parameter say: its virtual device and nothing else."""
+        """What the braces behind a variable say where it is bound: its virtual device and nothing else."""
         values = self.attr_values([(item, at + 2) if item.__class__ is str else item for item in items])
         for name in values:
             if name != "virtual_device":

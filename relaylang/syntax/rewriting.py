@@ -236,6 +236,16 @@ def _let(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.binds.add(last)
 
 
+def _let_extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.maps.add(first + 2)
+    self.binds.add(last)
+
+
+def _free_extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    self.maps.add(first + 2)
+    self.statement_ends(last)
+
+
 def _braces(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.closing[last] = first
 
@@ -284,6 +294,8 @@ _NOTES: dict[str, AnyValue] = {
     "match_head": _match_head,
     **dict.fromkeys(("paren", "unit", "tuple_end", "tuple_last"), _grouped),
     **dict.fromkeys(("let_coarse", "let_plain", "let_typed", "let_named"), _let),
+    **dict.fromkeys(("let_extras", "let_extras_typed", "let_extras_named"), _let_extras),
+    **dict.fromkeys(("free_extras", "free_extras_typed"), _free_extras),
     "case": _case,
     "case_head": _case_head,
     "case_clause": _case_clause,

@@ -33,6 +33,16 @@ def test_every_verb_shows_an_example(capsys: Caps, verb: str) -> None:
     assert "examples:" in ran.out and f"relay {verb} " in ran.out.split("examples:")[1]
 
 
+def test_print_without_the_header(capsys: Caps, tmp_path: Path) -> None:
+    """The same text but for its first line, which reads back as the same."""
+    for style in ("lossless", "tvm"):
+        whole = relay(capsys, "print", EXAMPLES[0], "--style", style).out
+        bare = relay(capsys, "print", EXAMPLES[0], "--style", style, "--no-header")
+        assert bare.status == 0 and whole == '#[version = "0.0.5"]\n' + bare.out
+        (tmp_path / "bare.relay").write_text(bare.out)
+        assert relay(capsys, "print", tmp_path / "bare.relay", "--style", style).out == whole
+
+
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda p: p.stem)
 def test_examples_check_and_print_and_read_back(capsys: Caps, file: Path, tmp_path: Path) -> None:
     ran = relay(capsys, "check", file)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 
 import ml_dtypes
@@ -13,6 +14,7 @@ from relaylang.ir import ANY, Constant, Function, GlobalVar, Tuple, const
 from relaylang.ir.structural import structural_diff
 from relaylang.source import SourceFile
 from relaylang.syntax import astext, parse
+from relaylang.syntax.format import format_text
 from relaylang.syntax.metadata import MetaNode, load_metadata
 from relaylang.syntax.metadata_writer import save_metadata
 from relaylang.syntax.tensorblob import BlobError, read_blob, write_blob
@@ -230,3 +232,47 @@ def test_the_place_of_a_json_error() -> None:
     with pytest.raises(RelayError) as caught:
         load_metadata(source.text[begin:], source, begin)
     assert str(caught.value).startswith("f.relay:4:2: error[R0010]: the metadata section cannot be read: it is not JSON")
+
+
+def _devices() -> str:
+    """A section with three virtual devices, of which two share the name of their memory."""
+    devices: list[dict[str, object]] = [
+        {"type_key": "VirtualDevice",
+         "attrs": {"device_type_int": kind, "memory_scope": scope, "target": "0", "virtual_device_id": number}}
+        for kind, scope, number in (("1", "6", "0"), ("2", "7", "0"), ("2", "7", "1"))
+    ]  # fmt: skip
+    names = [{"type_key": "runtime.String", "repr_str": "global"}, {"type_key": "runtime.String", "repr_str": ""}]
+    head = [{"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice"], "data": [2]}, {"type_key": "Array", "data": [3, 4, 5]}]
+    return "\n#[metadata]\n" + json.dumps({"root": 1, "nodes": [*head, *devices, *names], "b64ndarrays": [], "attrs": {}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main(%x {virtual_device=D2}: int32, %y {virtual_device=D0}: int32, virtual_device=D1) {\n"
+        "  on_device(add(%x, %y), virtual_device=D0, constrain_result=True)\n}",
+        "def @main(%x {virtual_device=D1}: int32, virtual_device=D1) {\n"
+        "  %0 = device_copy(%x, src_virtual_device=D1, dst_virtual_device=D0);\n"
+        "  let %z {virtual_device=D2} = %0;\n  add(%z, on_device(%z, virtual_device=D2))\n}",
+        "free_var %x {virtual_device=D1};\nadd(%x, %x)",
+        "free_var %x {virtual_device=D2}: Tensor[(2), float32];\nlet %y {virtual_device=D0}: float32 = %x;\n"
+        "let %z {virtual_device=D2}: (float32, int32) = %x;\nadd(%y, %z)",
+    ],
+    ids=["parameters", "a let and a copy", "a free variable", "types"],
+)
+def test_several_virtual_devices(text: str) -> None:
+    """Printing numbers the devices anew, by where each is first met, and is a fixed point in both styles."""
+    whole = '#[version = "0.0.5"]\n' + re.sub(r"D(\d)", r"meta[VirtualDevice][\1]", text) + "\n" + _devices()
+    node = parse(whole).value
+    for style in ("lossless", "tvm"):
+        printed = astext(node, style=style)
+        again = parse(printed).value
+        assert structural_diff(node, again, map_free_vars=True) is None and astext(again, style=style) == printed
+    made = format_text(whole)
+    assert format_text(made) == made and made.split("#[metadata]")[1] == whole.split("#[metadata]")[1]
+
+
+def test_braces_behind_a_variable_hold_its_device_only() -> None:
+    for text in ("let %x {device=1} = 1; %x", "free_var %x {device=1}; %x"):
+        with pytest.raises(RelayError, match="unknown attribute `device`"):
+            parse(text)
