@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from relaylang.byoc.lets import Effects, find_scopes, is_closed, place_lets
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
-from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Var, children, post_order, rebuild, rebuilt
+from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, Var, children, post_order, rebuild, rebuilt
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.bindings import Scope
@@ -20,7 +20,7 @@ from relaylang.patterns.explain import describe
 
 define_codes({"R0518": "a region waits for its own result"})
 
-_LEAVES = (Var, Constant, Op, GlobalVar)
+_LEAVES = (Var, Constant, Op, GlobalVar, Constructor)
 #: The target around what no accelerator takes: the machine that runs the rest.
 HOST = "default"
 _MARKS = {f"annotation.{kind}": kind for kind in ("compiler_begin", "compiler_end")}

@@ -134,21 +134,18 @@ def check_basic_block_normal_form(expr: Expr) -> bool:
 
 
 def _types_of(node: Node) -> Iterator[Type]:
-    """Every type that stands in a program: annotations, type arguments, found types."""
+    """Every type that stands in a program: annotations, type arguments, found types. Binders come where TVM meets them."""
     for root in _roots(node):
-        for item in post_order(root):
+        for item in visit_order(root):
+            if isinstance(item, Var) and item.type_annotation is not None:
+                yield item.type_annotation
             if item.checked_type is not None and not isinstance(item, Op):
                 yield item.checked_type
-            if isinstance(item, Function):
-                for param in item.params:
-                    yield from [t for t in (param.type_annotation, param.checked_type) if t is not None]
-                if item.ret_type is not None:
-                    yield item.ret_type
-            elif isinstance(item, Var) and item.type_annotation is not None:
-                yield item.type_annotation
-            elif isinstance(item, (Let, Match)):
-                bound = [item.variable] if isinstance(item, Let) else [v for c in item.clauses for v in pattern_vars(c.lhs)]
-                yield from [v.type_annotation for v in bound if v.type_annotation is not None]
+            if isinstance(item, Function) and item.ret_type is not None:
+                yield item.ret_type
+            elif isinstance(item, Match):
+                for var in [v for c in item.clauses for v in pattern_vars(c.lhs)]:
+                    yield from [t for t in (var.type_annotation, var.checked_type) if t is not None]
             elif isinstance(item, Call):
                 yield from item.type_args
 

