@@ -11,7 +11,19 @@ from dataclasses import dataclass, field
 
 from relaylang.byoc.lets import Effects, find_scopes, is_closed, place_lets
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
-from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, Var, children, post_order, rebuild, rebuilt
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    Var,
+    children,
+    post_order,
+    rebuild,
+    rebuilt,
+)
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.bindings import Scope

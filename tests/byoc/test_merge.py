@@ -464,7 +464,8 @@ def test_outputs_come_in_the_order_of_their_uses() -> None:
     "match? (%0) { C(%a, _) => negative(%a) } }",
     "def @main(%x: Tensor[(2), float32]) { let %f = fn(%a: Tensor[(2), float32]) { negative(%a) }; (%f, %f(tanh(%x))) }",
     "def @main(%x: Tensor[(2), float32]) { %0 = if (any(cast(%x, dtype=\"bool\"))) { negative(%x) } else { %x }; tanh(%0) }",
-    "def @f(%x: Tensor[(2), float32]) { negative(%x) } def @main(%x: Tensor[(2), float32]) { @f(zeros(shape=[2], dtype=\"float32\")) }",
+    "def @f(%x: Tensor[(2), float32]) { negative(%x) } "
+    "def @main(%x: Tensor[(2), float32]) { @f(zeros(shape=[2], dtype=\"float32\")) }",
     "def @main(%x: Tensor[(2), float32]) { let %r = ref(negative(%x)); ref_write(%r, tanh(%x)); (ref_read(%r), ()) }",
 ])  # fmt: skip
 def test_annotated_programs_of_all_kinds_of_nodes(text: str) -> None:
