@@ -18,6 +18,7 @@ from relaylang.interpreter.kernels.common import (
     out_dtype,
     pad_space,
     paddings,
+    plus,
     round_away,
     spread,
     to_plain,
@@ -200,7 +201,7 @@ def dilation2d(attrs: Any, x: Any, weight: Any) -> Any:
     kernel = convert(to_plain(weight, attrs.kernel_layout, "IHW"), dtype)
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
     view = windows(padded, kernel.shape[1:], spread(attrs.strides[:2], 2), spread(attrs.dilations[:2], 2))
-    made = (view + kernel[..., None, None]).max(axis=(2, 3), initial=limits(dtype)[0])
+    made = plus(view, kernel[..., None, None]).max(axis=(2, 3), initial=limits(dtype)[0])
     return from_plain(made, "NCHW", attrs.data_layout)
 
 

@@ -24,11 +24,16 @@ _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def exact_matmul(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The product of two stacks of matrices in an element type. Integers come out exact modulo their width: through
-    float64 where no sum can reach 2**53 (numpy multiplies integer matrices without BLAS, a hundred times slower)."""
+    """The product of two stacks of matrices in an element type; the factors of integers are integers.
+
+    Integers come out exact modulo their width: through float64 where no sum can reach 2**53 (numpy multiplies integer
+    matrices without BLAS, a hundred times slower).
+    """
     if is_float(dtype):
         carrier = np.float32 if dtype.itemsize < 4 else dtype
         return np.matmul(a.astype(carrier, copy=False), b.astype(carrier, copy=False)).astype(dtype, copy=False)
+    if dtype.kind == "b" or is_float(a.dtype) or is_float(b.dtype):
+        a, b = convert(a, dtype), convert(b, dtype)
     bound = float(np.abs(a.astype(np.float64)).max(initial=0)) * float(np.abs(b.astype(np.float64)).max(initial=0))
     if bound * a.shape[-1] < 2.0**53:
         product = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
@@ -63,8 +68,6 @@ def conv(attrs: Any, data: Any, weight: Any) -> Any:
     plain = to_plain(data, attrs.data_layout, "NC" + space)
     kernel = to_plain(weight, attrs.kernel_layout, "OI" + space)
     dtype = out_dtype(attrs, data.dtype)
-    if not is_float(dtype):
-        plain, kernel = convert(plain, dtype), convert(kernel, dtype)
     result = convolve(plain, kernel, attrs.strides, paddings(attrs.padding, count), attrs.dilation, attrs.groups, dtype)
     return from_plain(result, "NC" + space, attrs.out_layout or attrs.data_layout)
 

@@ -224,7 +224,8 @@ def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
     if ((classes < 0) | (classes >= weights.shape[0])).any():
         raise KernelError(f"a target is none of the {weights.shape[0]} classes")
     weight = np.where(used, weights[classes], weights.dtype.type(0))
-    loss = -np.take_along_axis(predictions, classes[:, None], axis=1)[:, 0] * weight
+    found = np.take_along_axis(predictions, classes[:, None], axis=1)[:, 0]
+    loss = np.where(used, -found * weight, found.dtype.type(0))
     if attrs.reduction == "none":
         return loss
     return loss.sum(dtype=loss.dtype) / (

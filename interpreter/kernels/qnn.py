@@ -37,6 +37,8 @@ _AVG_POOL = nn_pool.avg_pool(2)
 
 def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
     """Real multipliers as `significand * 2**(shift - 31)` with a significand of 31 bits, both int64."""
+    if not np.isfinite(multiplier).all():
+        raise KernelError("a scale, or the quotient of two, is no finite number")
     fraction, shift = np.frexp(np.asarray(multiplier, np.float64))
     significand = round_away(fraction * np.float64(2.0**31)).astype(np.int64)
     over = significand == 2**31

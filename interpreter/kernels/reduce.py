@@ -21,9 +21,10 @@ def _count(x: np.ndarray, axes: tuple[int, ...]) -> int:
 
 
 def sum_(attrs: Any, x: Any) -> Any:
+    """Of truth values: whether any is true, as in TVM."""
     axes = reduced_axes(attrs, x.ndim)
     if x.dtype.kind == "b":
-        return np.bitwise_xor.reduce(x, axis=axes, keepdims=attrs.keepdims)
+        return np.any(x, axis=axes, keepdims=attrs.keepdims)
     carrier = np.float32 if is_float(x.dtype) and x.dtype.itemsize < 4 else x.dtype
     return np.sum(x, axis=axes, keepdims=attrs.keepdims, dtype=carrier).astype(x.dtype)
 

@@ -122,6 +122,8 @@ def collapse_sum(x: Any, shape: Sequence[int]) -> Any:
 def invert_permutation(attrs: Any, x: Any) -> Any:
     out = np.empty_like(x)
     check_range(x, x.shape[0])
+    if len(np.unique(x)) < x.size:
+        raise KernelError("is no permutation: a place is named twice")
     out[x] = np.arange(x.shape[0], dtype=x.dtype)
     return out
 

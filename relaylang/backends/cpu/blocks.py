@@ -121,18 +121,18 @@ def convolution(call: Call, args: list[Expr]) -> Expr | None:
 
 
 def pool(call: Call, args: list[Expr]) -> Expr | None:
-    """A pool of any layout; None where its layout is one that is compiled as it is."""
+    """A pool of any layout; None where its layout is one that is compiled as it is. Its result is in the data's layout,
+    whatever `out_layout` says, as its type is."""
     attrs = call.attrs
     try:
         layout = _plain(attrs.layout)
     except (ValueError, KeyError):
         return None
-    result = getattr(attrs, "out_layout", "") or attrs.layout
-    if attrs.layout == result == layout:
+    if attrs.layout == layout:
         return None
     changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
     given = [turned(args[0], attrs.layout, layout), *args[1:]]
-    return _again(call, named(call), given, layout, result, layout=layout, **changed)
+    return _again(call, named(call), given, layout, attrs.layout, layout=layout, **changed)
 
 
 def plain(call: Call, args: list[Expr]) -> Expr | None:

@@ -52,7 +52,7 @@ def literal(value: float | int | bool, dtype: str) -> str:
         elif dtype == "float64" and "builtin" in text:
             text = f"(double)({text})"
         return f"({text})" if text.startswith(("-", "(")) else text
-    number = int(value)
+    number = int(value != 0) if dtype == "bool" else int(value)
     if dtype == "int64":
         return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
     if dtype == "uint64":

@@ -94,6 +94,8 @@ def divide(form: Affine, size: int, extents: Sequence[int]) -> tuple[Affine, Aff
 
 def unravel(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> list[Affine] | None:
     """The index in an array of `shape` of the element at offset `form`, where every part is affine; else None."""
+    if 0 in shape:
+        return [ZERO] * len(shape)
     out: list[Affine] = []
     for size in reversed(shape[1:]):
         if size == 1:

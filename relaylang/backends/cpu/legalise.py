@@ -9,7 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
+from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
@@ -261,7 +264,11 @@ def _collapse_sum(call: Call, args: list[Expr]) -> Expr | None:
         return None
     behind = len(old) - len(ty.shape)
     axes = [d for d, n in enumerate(old) if d < behind or (ty.shape[d - behind] == 1 and n != 1)]
-    return reshape(total(args[0], axes), ty.shape)  # type: ignore[arg-type]
+    if ty.dtype != "bool":
+        return reshape(total(args[0], axes), ty.shape)  # type: ignore[arg-type]
+    # Of truth values, this sum is modulo 2.
+    rest = two("bitwise_and", total(cast(args[0], "int32"), axes), scalar(1, "int32"))
+    return reshape(cast(rest, "bool"), ty.shape)  # type: ignore[arg-type]
 
 
 # Losses
@@ -273,7 +280,7 @@ def _cross_entropy(logits: bool) -> Rewrite:
         dtype = dtype_of(x)
         powers = x if logits else _make("log", [x], _known(x))
         whole = total(two("multiply", powers, y), range(len(_known(x))))
-        return two("divide", _make("negative", [whole], []), scalar(_known(x)[0], dtype))
+        return two("divide", _make("negative", [whole], []), scalar(max(_known(x)[0], 1), dtype))
 
     return rewrite
 
@@ -317,6 +324,11 @@ def _qnn_hardswish(call: Call, args: list[Expr]) -> Expr | None:
     return _make("qnn.quantize", [real, scale, zero], shape, dtype_of(x), axis=-1, out_dtype=dtype_of(x))
 
 
+#: Sums of products of their first two operands.
+PRODUCTS = frozenset({
+    *CONVOLUTIONS, *[f"nn.conv{n}d_transpose" for n in (1, 2, 3)], "nn.dense", "nn.matmul", "nn.batch_matmul",
+    "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_matmul",
+})  # fmt: skip
 REWRITES: dict[str, Rewrite] = {
     **{f"nn.conv{n}d_transpose": _conv_transpose for n in (1, 2, 3)},
     "qnn.conv2d_transpose": _qnn_conv_transpose,
@@ -350,12 +362,35 @@ def legalise(expr: Expr) -> Expr:
             new.checked_type = old.checked_type
         if isinstance(new, Call) and isinstance(new.op, Op):
             rewrite = REWRITES.get(new.op.name)
-            if rewrite is not None and all(_static(a.checked_type) for a in (*new.args, new)):
+            if (nothing := _nothing(new)) is not None:
+                new = nothing
+            elif rewrite is not None and all(_static(a.checked_type) for a in (*new.args, new)):
                 found = rewrite(new, list(new.args))
                 if found is not None:
                     new = _placed(found, old)
         done[id(old)] = new
     return done[id(expr)]
+
+
+def _nothing(call: Call) -> Expr | None:
+    """The result of a call that has no elements, or whose elements are sums of no products; else None."""
+    ty = call.checked_type
+    fields = ty.fields if isinstance(ty, TupleType) else [ty]
+    if not all(_static(f) and f.dtype in CTYPES for f in fields):  # type: ignore[union-attr]
+        return None
+    empty = all(0 in f.shape for f in fields)  # type: ignore[union-attr]
+    named = isinstance(call.op, Op) and call.op.name
+    if not (empty and fields) and not (named in PRODUCTS and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
+        return None
+    made = []
+    for field in fields:
+        made.append(Constant(np.zeros(field.shape, np.dtype(field.dtype))))  # type: ignore[union-attr, arg-type]
+        made[-1].checked_type = field
+    if not isinstance(ty, TupleType):
+        return made[0]
+    both = Tuple(list(made))
+    both.checked_type = ty
+    return both
 
 
 def _placed(new: Expr, old: Expr) -> Expr:

@@ -270,6 +270,15 @@ static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, 
 #define r_floor_mod(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
   r_ != 0 && ((r_ < 0) != (y_ < 0)) ? r_ + y_ : r_; })
 
+//@ r_left_shift
+// By as many bits as there are or more, nothing is left; C leaves that open.
+#define r_left_shift(a, b) ({ __typeof__(a) x_ = (a); uint64_t n_ = (uint64_t)(b); \
+  n_ < 8 * sizeof(x_) ? (__typeof__(a))(x_ << n_) : (__typeof__(a))0; })
+
+//@ r_right_shift
+#define r_right_shift(a, b) ({ __typeof__(a) x_ = (a); uint64_t n_ = (uint64_t)(b); \
+  n_ < 8 * sizeof(x_) ? (__typeof__(a))(x_ >> n_) : (__typeof__(a))(x_ < 0 ? -1 : 0); })
+
 //@ r_round_f32
 // To the nearest whole number, halves away from zero; without branches.
 static inline float r_round_f32(float x) {
@@ -298,10 +307,10 @@ static inline int64_t r_fixed_shift(double m) {
 }
 
 //@ r_fixed_multiply
-static inline int32_t r_fixed_multiply(int32_t x, int64_t significand, int64_t shift) {
+static inline int32_t r_fixed_multiply(int64_t x, int64_t significand, int64_t shift) {
   int64_t left = shift > 0 ? (shift < 63 ? shift : 63) : 0;
   int64_t right = shift > 0 ? 31 : shift > -32 ? 31 - shift : 63;  // beyond that nothing is left
-  int64_t product = (int64_t)((uint64_t)(int64_t)x << left) * significand;
+  int64_t product = (int64_t)((uint64_t)x << left) * significand;
   return (int32_t)((product + (INT64_C(1) << (right - 1))) >> right);
 }
 

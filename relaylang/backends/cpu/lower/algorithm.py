@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.dtypes import CTYPES, is_float
 from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value
@@ -130,18 +132,17 @@ def _searchsorted(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> No
     own = 0 if len(line.shape) == 1 else length
     width = max(1, values.shape[-1] if values.shape else 1)
     out = target_of(kernel, sink)
-    if call.attrs.right:
-        test = f"!{_before('v', 's[m]', line.dtype, True)}"
-    else:
-        test = _before("s[m]", "v", line.dtype, True)
+    kind = np.promote_types(line.dtype, values.dtype).name
+    held = f"({CTYPES[kind]})s[m]"
+    test = f"!{_before('v', held, kind, True)}" if call.attrs.right else _before(held, "v", kind, True)
     stage = kernel.stage(math.prod(values.shape))
     stage.put(
         f"""for (long u = lo; u < hi; u++) {{
   const {CTYPES[line.dtype]}* s = {line.name} + u / {width} * {own};
-  const {CTYPES[line.dtype]} v = {values.name}[u];
+  const {CTYPES[kind]} v = {values.name}[u];
   long l = 0, r = {length};
   while (l < r) {{ const long m = (l + r) / 2; if ({test}) l = m + 1; else r = m; }}
-  {out.name}[u] = l;
+  {out.name}[u] = {"l != 0" if out.dtype == "bool" else "l"};
 }}"""
     )
     pass_on(kernel, sink, out)

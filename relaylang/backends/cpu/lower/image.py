@@ -22,7 +22,7 @@ from relaylang.ir import Call
 from relaylang.ops.shapes import split_layout
 
 
-def _weights(call: Call, number: int, size: int) -> np.ndarray:
+def _weights(call: Call, number: int, size: int, dtype: str) -> np.ndarray:
     """What each old pixel of an axis gives to each new one, [old, new]; nan where a new one lies outside."""
     attrs = call.attrs
     count = len(attrs.size)
@@ -34,7 +34,7 @@ def _weights(call: Call, number: int, size: int) -> np.ndarray:
         roi[number], roi[count + number] = float(attrs.roi[number]), float(attrs.roi[count + number])
     plain = "NC" + {1: "W", 2: "HW", 3: "DHW"}[count]
     shape = [size, 1, *[size if n == number else 1 for n in range(count)]]
-    ones = np.eye(size, dtype=np.float32).reshape(shape)
+    ones = np.eye(size, dtype=dtype).reshape(shape)
     own = replace(attrs, size=tuple(target), layout=plain, roi=roi, extrapolation_value=float("nan"), out_dtype="")
     kernel: Any = KERNELS[call.op.name]  # type: ignore[attr-defined]
     return np.asarray(kernel(own, ones)).reshape(size, target[number])
@@ -45,7 +45,7 @@ def _taps(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     used = [np.flatnonzero(column) for column in weights.T]
     most = max([1, *[len(u) for u in used]])
     places = np.zeros((most, len(used)), np.int32)
-    shares = np.zeros((most, len(used)), np.float32)
+    shares = np.zeros((most, len(used)), weights.dtype)
     for new, old in enumerate(used):
         places[:, new] = old[0] if len(old) else 0
         places[: len(old), new] = old
@@ -70,12 +70,12 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     outside: Scalar | None = None
     for number in reversed(range(len(axes))):
         d = axes[number]
-        weights = _weights(call, number, data.shape[d])
+        weights = _weights(call, number, data.shape[d], "float64" if acc == "float64" else "float32")
         beyond = np.isnan(weights).any(axis=0)
         if beyond.any():
             mark = nest.load(kernel.constant(beyond.astype(np.uint8), "bool"), index[d])
             outside = mark if outside is None else nest.op("({0} | {1})", [outside, mark], "bool")
-        taps = _taps(np.where(beyond, np.float32(0), weights))
+        taps = _taps(np.where(beyond, weights.dtype.type(0), weights))
         held = [nest.load(kernel.constant(places, "int32"), index[d]) for places, _ in taps]
         corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
         steps.append([

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float
+from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.gemm import block_kernel, turn_kernel, vector_types
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import ROW, Kernel, Sink, unsupported
-from relaylang.backends.cpu.lower.nn_dense import accumulator, converted, finish, through_buffer
+from relaylang.backends.cpu.lower.nn_dense import accumulator, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
@@ -430,10 +430,8 @@ def _depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, s
 
 def _conv(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     out = sink.anchor.dtype
-    if not is_float(out) and (out == "bool" or any(is_float(a.dtype) for a in args)):
-        args = [converted(kernel, a, out, None) for a in args]
-    data, weight = args
-    dtype = accumulator(call, args, out)
+    data, weight = factors(kernel, args, out)
+    dtype = accumulator(out)
     inner = sink if dtype == sink.anchor.dtype else through_buffer(kernel, sink, dtype)
     lower_conv(kernel, call, kernel.in_memory(data), weight, inner, dtype)
     finish(kernel, sink, inner)

@@ -186,18 +186,18 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
     put("}")
 
 
-def accumulator(call: Call, operands: Sequence[Tensor], dtype: str) -> str:
+def accumulator(dtype: str) -> str:
     """The type in which a product is summed: short floats in float32, short integers in int32, which wraps as they do."""
     if is_float(dtype):
         return "float64" if dtype == "float64" else "float32"
-    if not any(is_float(x.dtype) for x in operands):
-        if dtype == "bool":
-            return "int32" if all(x.dtype == "bool" for x in operands) else "int64"
-        return "int64" if dtype in ("int64", "uint64") else "int32"
-    if dtype != "bool":
-        return "float64"
-    given = " and ".join(dict.fromkeys(x.dtype for x in operands))
-    raise unsupported(f"{call.op.name} from {given} to {dtype} cannot be compiled", call)  # type: ignore[attr-defined]
+    return "int64" if dtype in ("int64", "uint64") else "int32"
+
+
+def factors(kernel: Kernel, args: Sequence[Tensor], dtype: str) -> list[Tensor]:
+    """The operands of a product of a type: integers are made of floats before they are multiplied, and so are bools."""
+    if is_float(dtype) or not any(dtype == "bool" or is_float(x.dtype) for x in args):
+        return list(args)
+    return [converted(kernel, x, dtype, None) for x in args]
 
 
 def dense_product(data: Tensor, columns: int) -> Product:
@@ -228,13 +228,15 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
     value = BufTensor(inner.out).at(nest, index)
+    if sink.anchor.dtype == "bool":  # a sum of truth values is modulo 2
+        value = nest.op("({0} & 1)", [value], value.dtype)
     sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
     kernel.loops(nest)
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    data, weight = args
-    dtype = accumulator(call, args, sink.anchor.dtype)
+    data, weight = factors(kernel, args, sink.anchor.dtype)
+    dtype = accumulator(sink.anchor.dtype)
     plain = fused_ready(sink, len(data.shape)) and dtype == sink.anchor.dtype
     inner = sink if plain else through_buffer(kernel, sink, dtype)
     lower_product(kernel, dense_product(data, weight.shape[0]), converted(kernel, data, dtype, None), weight, inner, dtype)
@@ -242,9 +244,9 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
 
 
 def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    left, right = args
+    left, right = factors(kernel, args, sink.anchor.dtype)
     attrs = call.attrs
-    dtype = accumulator(call, args, sink.anchor.dtype)
+    dtype = accumulator(sink.anchor.dtype)
     batched = len(left.shape) == 3
     if not batched and len(left.shape) != 2:
         raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]

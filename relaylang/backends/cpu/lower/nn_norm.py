@@ -8,8 +8,8 @@ from typing import Any
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, Value
-from relaylang.backends.cpu.lower.common import axis_of, result_type, typed
-from relaylang.backends.cpu.lower.tensor import elementwise
+from relaylang.backends.cpu.lower.common import axis_of, result_type
+from relaylang.backends.cpu.lower.tensor import binary, elementwise
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Call
 
@@ -25,7 +25,7 @@ def _bias_add(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     bias_at = _along(axis_of(call.attrs.axis, len(shape)), bias)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return nest.op(typed("{0} + {1}", dtype), [data.at(nest, index), bias_at(nest, index)], dtype)
+        return binary("add", nest, data.at(nest, index), bias_at(nest, index))
 
     return Recipe(shape, dtype, at)
 

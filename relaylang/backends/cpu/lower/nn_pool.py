@@ -15,14 +15,14 @@ from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.index import Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import ROW, Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.reduce import _COMBINE, _reduce, _start, close_loops, open_loops
+from relaylang.backends.cpu.lower.reduce import _reduce, _start, close_loops, combine, open_loops
 from relaylang.backends.cpu.scalar import Buf, Nest, Scalar
 from relaylang.ir import Call
 
 
 def spatial_axes(layout: str, call: Call) -> tuple[list[int], int]:
     """The spatial axes and the channel axis of a layout such as NCHW or NDHWC."""
-    if not layout.isalpha() or not layout.isupper():
+    if not layout.isalpha() or not layout.isupper() or "C" not in layout:
         raise unsupported(f"the layout {layout} cannot be compiled", call)
     return [d for d, letter in enumerate(layout) if letter in "DHW"], layout.index("C")
 
@@ -104,7 +104,7 @@ def _pool(kind: str) -> Any:
         first = [p for p, _ in window.pads]
         out_shape = sink.anchor.shape
         acc = wide_type(data.dtype, mean)
-        combine = "{0} + {1}" if mean else "{1} > {0} ? {1} : {0}"
+        update = combine("sum" if mean else "peak", acc)
         steps = strides_of(data.shape)
         row = channel if channel == rank - 1 else axes[-1]
         width = out_shape[row]
@@ -131,12 +131,12 @@ def _pool(kind: str) -> Any:
         where = " + ".join([base, *[f"y{n}*{steps[axes[n]]}" for n in looped]])
         lines.append(f"{pad}const {CTYPES[data.dtype]}* x = {data.name} + {where};")
         if row == channel:
-            lines += _tap(pad, 0, width, width, combine, "x[w]")
+            lines += _tap(pad, 0, width, width, update, "x[w]")
         else:
             for tap in range(size[-1]):
                 low, high = _reach(tap * dilation[-1], width, data.shape[row], stride[-1], first[-1])
                 at = f"w*{stride[-1]} + {tap * dilation[-1] - first[-1]}".replace("+ -", "- ")
-                lines += _tap(pad, low, high, width, combine, f"x[{at}]")
+                lines += _tap(pad, low, high, width, update, f"x[{at}]")
         for _ in looped:
             pad = pad[:-2]
             lines.append(pad + "}")
@@ -166,7 +166,7 @@ def _pool(kind: str) -> Any:
     return lower
 
 
-def _tap(pad: str, low: int, high: int, width: int, combine: str, value: str) -> list[str]:
+def _tap(pad: str, low: int, high: int, width: int, both: str, value: str) -> list[str]:
     """One tap's update of the accumulators of a row, or of its part `w0..w1` where the row is wide."""
     if high <= low:
         return []
@@ -174,13 +174,13 @@ def _tap(pad: str, low: int, high: int, width: int, combine: str, value: str) ->
     if width > ROW:
         first = f"w0 > {low} ? w0 : {low}" if low else "w0"
         end = f"(w1 < {high} ? w1 : {high})" if high < width else "w1"
-    update = combine.format("acc[w]", value)
+    update = both.format("acc[w]", value)
     return [f"{pad}R_IVDEP", f"{pad}for (long w = {first}; w < {end}; w++) acc[w] = {update};"]
 
 
 def _adaptive(kind: str, whole: bool) -> Any:
     mean = kind == "avg"
-    reducer = "sum" if mean else "max"
+    reducer = "sum" if mean else "peak"
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         data = args[0]
@@ -190,7 +190,7 @@ def _adaptive(kind: str, whole: bool) -> Any:
             total = 1
             for d in axes:
                 total *= data.shape[d]
-            _reduce(kernel, data, reducer, axes, True, sink, float(total) if mean else None)
+            _reduce(kernel, data, reducer, axes, True, sink, float(max(total, 1)) if mean else None)
             return
         _windows(kernel, kernel.in_memory(data), reducer, mean, axes, out_shape, sink)
 
@@ -204,15 +204,17 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
     acc = wide_type(data.dtype, mean)
     lines, pad, units = open_loops(out_shape)
     steps = strides_of(data.shape)
-    lines.append(f"{pad}{CTYPES[acc]} acc = {_start(reducer, acc)}; long n = 1;")
+    start = _start(reducer, acc) if mean else _lowest(data.dtype, acc)
+    lines.append(f"{pad}{CTYPES[acc]} acc = {start}; long n = 1;")
     for d in axes:
         size, out = data.shape[d], out_shape[d]
         lines.append(f"{pad}const long a{d} = i{d}*{size}/{out}, z{d} = ((i{d} + 1)*{size} + {out - 1})/{out};")
         lines.append(f"{pad}n *= z{d} - a{d};")
+    lines.append(f"{pad}n += !n;")
     for d in axes:
         lines.append(f"{pad}for (long y{d} = a{d}; y{d} < z{d}; y{d}++)")
     at = " + ".join(f"{'y' if d in axes else 'i'}{d}*{steps[d]}" for d in range(rank))
-    lines.append(f"{pad}  acc = {_COMBINE[reducer].format('acc', f'{data.name}[{at}]')};")
+    lines.append(f"{pad}  acc = {combine(reducer, acc).format('acc', f'{data.name}[{at}]')};")
     nest = Nest(out_shape)
     value = nest.variable("acc", acc, rank)
     if mean:

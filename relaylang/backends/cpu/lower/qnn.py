@@ -262,7 +262,7 @@ def _fixed_multiply(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     numbers = call.attrs.multiplier, call.attrs.shift
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = convert(nest, data.at(nest, index), "int32")
+        value = convert(nest, data.at(nest, index), "int64")
         parts = [nest.const(n, "int64") for n in numbers]
         return convert(nest, nest.op("r_fixed_multiply({0}, {1}, {2})", [value, *parts], "int32"), dtype)
 
@@ -281,8 +281,8 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
                else t.at(nest, []) for t in (multiplier, left, right)]  # fmt: skip
         significand, lefts, rights = (convert(nest, v, "int64") for v in own)
         shift = nest.op("({0} - {1})", [lefts, rights], "int64")
-        value = convert(nest, data.at(nest, index), "int32")
-        return nest.op("r_fixed_multiply({0}, {1}, {2})", [value, significand, shift], "int32")
+        value = convert(nest, data.at(nest, index), "int64")
+        return convert(nest, nest.op("r_fixed_multiply({0}, {1}, {2})", [value, significand, shift], "int32"), dtype)
 
     return Recipe(shape, dtype, at)
 

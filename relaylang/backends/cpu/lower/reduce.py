@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float, literal
 from relaylang.backends.cpu.index import ZERO, Affine, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TensorType
@@ -21,21 +23,31 @@ _COMBINE = {
     "prod": "({0} * {1})",
     "max": "({1} > {0} || {1} != {1} ? {1} : {0})",
     "min": "({1} < {0} || {1} != {1} ? {1} : {0})",
-    "all": "(uint8_t)({0} & ({1} != 0))",
-    "any": "(uint8_t)({0} | ({1} != 0))",
+    "peak": "({1} > {0} || {1} != {1} ? {1} : {0})",
+    "all": "({0} & {1})",
+    "any": "({0} | {1})",
 }
+#: Of truth values, which C holds as 0 and 1: a sum is modulo 2.
+_COMBINE_BOOL = {**_COMBINE, "sum": "({0} ^ {1})", "prod": "({0} & {1})"}
+
+
+def combine(kind: str, dtype: str) -> str:
+    """How two values of a type become one, as a C template."""
+    return (_COMBINE_BOOL if dtype == "bool" else _COMBINE)[kind]
 
 
 def _start(kind: str, dtype: str) -> str:
-    """The value that a reduction begins with."""
+    """The value that a reduction begins with; a peak is a maximum that begins with the least finite number, as in pools."""
     if kind in ("sum", "any"):
         return literal(0, dtype)
     if kind in ("prod", "all"):
         return literal(1, dtype)
+    if is_float(dtype) and kind == "peak":
+        return literal(float(np.finfo(dtype).min), dtype)
     if is_float(dtype):
         return literal(float("-inf") if kind == "max" else float("inf"), dtype)
     low, high = int_range(dtype)
-    return literal(low if kind == "max" else high, dtype)
+    return literal(high if kind == "min" else low, dtype)
 
 
 def reduce_axes(rank: int, attrs: Any) -> list[int]:
@@ -77,7 +89,7 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
     rows = len(kept)
     lines, pad, units = open_loops(kept)
-    ctype, combine = CTYPES[acc_dtype], _COMBINE[kind]
+    ctype, both = CTYPES[acc_dtype], combine(kind, acc_dtype)
     start = _start(kind, acc_dtype)
     whole, rest = divmod(length, LANES)
     lanes = Buf("acc", (LANES,), acc_dtype)
@@ -88,15 +100,15 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
         nest = Nest([*kept, whole, LANES])
         value = convert(nest, data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]), acc_dtype)
         lane = nest.load(lanes, variable(rows + 1))
-        nest.store(lanes, variable(rows + 1), nest.op(combine, [lane, value], acc_dtype))
+        nest.store(lanes, variable(rows + 1), nest.op(both, [lane, value], acc_dtype))
         lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
     if rest:
         nest = Nest([*kept, rest])
         value = convert(nest, data.at(nest, [*index, variable(rows) + whole * LANES]), acc_dtype)
-        nest.store(lanes, variable(rows), nest.op(combine, [nest.load(lanes, variable(rows)), value], acc_dtype))
+        nest.store(lanes, variable(rows), nest.op(both, [nest.load(lanes, variable(rows)), value], acc_dtype))
         lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
     lines.append(f"{pad}for (long n = {LANES // 2}; n > 0; n /= 2) for (long l = 0; l < n; l++)"
-                 f" acc[l] = {combine.format('acc[l]', 'acc[l + n]')};")  # fmt: skip
+                 f" acc[l] = {both.format('acc[l]', 'acc[l + n]')};")  # fmt: skip
     nest = Nest(kept)
     finish(nest, [variable(d) for d in range(rows)], nest.variable("acc[0]", acc_dtype, rows))
     lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
@@ -106,10 +118,20 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
 
 def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
             scale: float | None) -> None:  # fmt: skip
-    """Reduce `data` over `axes`; with `scale` (a mean), the sum is divided by it."""
+    """Reduce `data` over `axes`; with `scale` (a mean), the sum is divided by it. Nothing has the extreme of its type."""
     rank = len(data.shape)
-    dtype = data.dtype
-    acc = "float32" if dtype == "float16" else dtype
+    dtype = sink.anchor.dtype
+    if not _count(data, axes):
+        empty = np.finfo(dtype) if is_float(dtype) else None
+        ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
+        nest = Nest(sink.anchor.shape)
+        value = nest.const(ends[kind], dtype) if kind in ends else nest.op(_start(kind, dtype), [], dtype)
+        if scale is not None and scale <= 0 and is_float(dtype):
+            value = nest.op("({0} / {1})", [value, nest.const(scale, dtype)], dtype)
+        sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
+        kernel.loops(nest)
+        return
+    acc = "bool" if kind in ("all", "any") else "float32" if dtype == "float16" and kind != "peak" else dtype
     if scale is not None and not is_float(dtype):
         # The mean of whole numbers: summed exactly, divided towards zero.
         acc = "int64"
@@ -142,7 +164,7 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
     place = {d: variable(n) for n, d in enumerate(order)}
     where = nest.offset([place[d] for d in kept], shape)
     value = convert(nest, data.at(nest, [place[d] for d in range(rank)]), acc)
-    nest.store(total, where, nest.op(_COMBINE[kind], [nest.load(total, where), value], acc))
+    nest.store(total, where, nest.op(combine(kind, acc), [nest.load(total, where), value], acc))
     lines, _ = nest.emit(split=False)
     stage = kernel.stage()
     stage.lines = [line for line in lines if "R_IVDEP" not in line]
@@ -162,9 +184,19 @@ def _plain(kind: str, mean: bool = False) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         data = args[0]
         axes = reduce_axes(len(data.shape), call.attrs)
-        _reduce(kernel, data, kind, axes, call.attrs.keepdims, sink, float(_count(data, axes)) if mean else None)
+        own = "any" if data.dtype == "bool" and kind == "sum" and not mean else kind
+        if own in ("all", "any"):
+            data = _truths(data)
+        _reduce(kernel, data, own, axes, call.attrs.keepdims, sink, float(max(_count(data, axes), 1)) if mean else None)
 
     return lower
+
+
+def _truths(data: Tensor) -> Tensor:
+    """What is not zero."""
+    if data.dtype == "bool":
+        return data
+    return Recipe(data.shape, "bool", lambda nest, index: nest.op("({0} != 0)", [data.at(nest, index)], "bool"))
 
 
 def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -185,6 +217,8 @@ def _arg(kind: str) -> Any:
         dtype = call.checked_type.dtype if isinstance(call.checked_type, TensorType) else "int32"
         rank = len(data.shape)
         axes = reduce_axes(rank, call.attrs)
+        if not _count(data, axes):
+            raise unsupported("an axis of no elements has no extreme one", call)
         kept = [d for d in range(rank) if d not in axes]
         shape = [data.shape[d] for d in kept]
         source = BufTensor(kernel.in_memory(data))

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
+from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spread
-from relaylang.backends.cpu.lower.reduce import _COMBINE, _start
+from relaylang.backends.cpu.lower.reduce import _start, combine
 from relaylang.backends.cpu.lower.scatter import pass_on
 from relaylang.backends.cpu.scalar import Buf, Nest
 from relaylang.ir import Call
@@ -27,12 +27,12 @@ def wide(*bufs: Buf) -> str:
     return "float64" if any(b.dtype == "float64" for b in bufs) else "float32"
 
 
-def alone(write: Writes) -> Any:
-    """A lowering that writes the whole result in a wide type."""
+def alone(write: Writes, sums: bool = False) -> Any:
+    """A lowering that writes the whole result in a wide type; what `sums` products does so in integers, if it is of them."""
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         bufs = [kernel.in_memory(a) for a in args]
-        dtype = wide(*bufs)
+        dtype = wide(*bufs) if not sums or is_float(sink.anchor.dtype) else sink.anchor.dtype
         out = sink.direct if sink.direct is not None and sink.anchor.dtype == dtype else kernel.buffer(sink.anchor.shape, dtype)
         write(kernel, call, bufs, out)
         pass_on(kernel, sink, out)
@@ -146,7 +146,8 @@ def _roi_align(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
                   f"  const {f} {name}1 = (1 > {name}e ? 1 : {name}e) / {cells};\n"
                   f"  const long {name}n = {points};")  # fmt: skip
     value = f"inside ? r_bilinear(image, {h}, {w}, yc, xc) : 0"
-    update = f"s += ({value}) / ({f})(yn * xn);" if mean else f"const {t} v = {value}; s = {_COMBINE['max'].format('s', 'v')};"
+    greatest = f"const {t} v = {value}; s = {combine('max', out.dtype).format('s', 'v')};"
+    update = f"s += ({value}) / ({f})(yn * xn);" if mean else greatest
     stage.put(f"""  for (long c = 0; c < {channels}; c++) {{
     const {CTYPES[data.dtype]}* image = {data.name} + (n * {channels} + c) * {h * w};
     for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
@@ -190,7 +191,7 @@ def _roi_pool(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
       {t} s = ya < yb && xa < xb ? {_start("max", out.dtype)} : 0;
       for (long y = ya; y < yb; y++) for (long x = xa; x < xb; x++) {{
         const {t} v = image[y * {w} + x];
-        s = {_COMBINE["max"].format("s", "v")};
+        s = {combine("max", out.dtype).format("s", "v")};
       }}
       {out.name}[((u * {channels} + c) * {rows} + i) * {columns} + j] = s;
     }}
@@ -223,15 +224,21 @@ def _deformable_conv2d(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) ->
   }}
 }}""")
     each = max(outputs // attrs.groups, 1)
+    # Integers are made of the factors, not of their products.
+    truth, add, factor = "", "+", f"x[k * {places} + p]"
+    if out.dtype == "bool":
+        truth, add, factor = " != 0", "^", f"({factor} != 0)"
+    elif not is_float(out.dtype):
+        factor = f"({t}){factor}"
     kernel.stage(batch * outputs).put(f"""for (long u = lo; u < hi; u++) {{
   const long n = u / {max(outputs, 1)}, o = u % {max(outputs, 1)};
   {t}* sum = {out.name} + u * {places};
   const {f}* x = {taken.name} + (n * {channels} + o / {each} * {depth}) * {taps * places};
   for (long p = 0; p < {places}; p++) sum[p] = 0;
   for (long k = 0; k < {depth * taps}; k++) {{
-    const {t} by = {weight.name}[o * {depth * taps} + k];
+    const {t} by = {weight.name}[o * {depth * taps} + k]{truth};
     R_IVDEP
-    for (long p = 0; p < {places}; p++) sum[p] += by * x[k * {places} + p];
+    for (long p = 0; p < {places}; p++) sum[p] {add}= by * {factor};
   }}
 }}""")
 
@@ -281,13 +288,13 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     t = CTYPES[dtype]
     kernel.stage(out.shape[0] * channels).put(f"""for (long u = lo; u < hi; u++)
   for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
-    {t} s = {_start("max", dtype)};
+    {t} s = {_start("peak", dtype)};
     for (long a = 0; a < {height}; a++) for (long b = 0; b < {width}; b++) {{
       const long y = i * {strides[0]} + a * {dilation[0]} - {top}, x = j * {strides[1]} + b * {dilation[1]} - {left};
       const int inside = y >= 0 && y < {h} && x >= 0 && x < {w};
       const {t} v = (inside ? {data.name}[(u * {h} + y) * {w} + x] : 0)
-        + {weight.name}[(u % {channels} * {height} + a) * {width} + b];
-      s = {_COMBINE["max"].format("s", "v")};
+        {"^" if dtype == "bool" else "+"} {weight.name}[(u % {channels} * {height} + a) * {width} + b];
+      s = {combine("max", dtype).format("s", "v")};
     }}
     {out.name}[(u * {rows} + i) * {columns} + j] = s;
   }}""")
@@ -313,6 +320,6 @@ ANCHORS: dict[str, Any] = {
     "image.dilation2d": _dilation2d,
     "vision.roi_align": alone(_roi_align),
     "vision.roi_pool": alone(_roi_pool),
-    "nn.deformable_conv2d": alone(_deformable_conv2d),
+    "nn.deformable_conv2d": alone(_deformable_conv2d, sums=True),
     "nn.correlation": alone(_correlation),
 }

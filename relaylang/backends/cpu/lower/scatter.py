@@ -15,7 +15,7 @@ from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
-from relaylang.backends.cpu.lower.reduce import _COMBINE, _start
+from relaylang.backends.cpu.lower.reduce import _start, combine
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
@@ -50,7 +50,9 @@ def _running(kind: str) -> Any:
             outer, length, inner = around(data.shape, axis_of(attrs.axis, len(data.shape)))
         out = target_of(kernel, sink)
         ctype = CTYPES[out.dtype]
-        step = f"s = ({ctype})(s {'+' if kind == 'sum' else '*'} ({ctype}){data.name}[at]);"
+        value = f"{data.name}[at]"
+        value = f"({value} != 0)" if out.dtype == "bool" else f"({ctype}){value}"
+        step = f"s = ({ctype}){combine(kind, out.dtype).format('s', value)};"
         write = f"{out.name}[at] = s;"
         stage = kernel.stage(outer * inner)
         stage.put(
@@ -66,7 +68,8 @@ def _running(kind: str) -> Any:
 
 
 def _copied(kernel: Kernel, data: Buf, out: Buf) -> None:
-    kernel.stage().put(f"memcpy({out.name}, {data.name}, sizeof({CTYPES[out.dtype]}) * {max(1, data.size)});")
+    if data.size:
+        kernel.stage().put(f"memcpy({out.name}, {data.name}, sizeof({CTYPES[out.dtype]}) * {data.size});")
 
 
 def _update(how: str, out: Buf, at: str, value: str) -> str:
@@ -78,7 +81,7 @@ def _update(how: str, out: Buf, at: str, value: str) -> str:
     if how == "mean":
         return f"{place} = ({ctype})(({place} + {value}) / 2);"
     kind = {"add": "sum", "mul": "prod"}.get(how, how)
-    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){_COMBINE[kind].format(place, 'v')}; }}"
+    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){combine(kind, out.dtype).format(place, 'v')}; }}"
 
 
 def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -169,7 +172,7 @@ def _invert_permutation(kernel: Kernel, call: Call, args: list[Any], sink: Sink)
     data = kernel.in_memory(args[0])
     out = target_of(kernel, sink)
     stage = kernel.stage()
-    stage.put(f"memset({out.name}, 0, sizeof({CTYPES[out.dtype]}) * {max(1, out.size)});\n"
+    stage.put(f"memset({out.name}, 0, sizeof({CTYPES[out.dtype]}) * {out.size});\n"
               f"for (long i = 0; i < {data.size}; i++) {{ long k = {data.name}[i]; k += k < 0 ? {data.size} : 0;"
               f" if (k >= 0 && k < {data.size}) {out.name}[k] = i; }}")  # fmt: skip
     pass_on(kernel, sink, out)
@@ -304,11 +307,13 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     for term, part in zip(terms, parts):
         factor = part.at(nest, [ZERO if n == 1 else where[c] for c, n in zip(term, part.shape)])
         factor = convert(nest, factor, out.dtype)
-        value = factor if value is None else nest.op(f"({CTYPES[out.dtype]})({{0}} * {{1}})", [value, factor], out.dtype)
+        product = f"({CTYPES[out.dtype]})({{0}} * {{1}})"
+        value = factor if value is None else nest.op(product, [value, factor], out.dtype)
     assert value is not None
     place = nest.as_scalar(nest.offset([where[c] for c in result], out.shape))
     element = f"{out.name}[{{0}}]"
-    nest.statement(f"{element} = ({CTYPES[out.dtype]})({element} + {{1}});", [place, value])
+    total = combine("sum", out.dtype).format(element, "{1}")
+    nest.statement(f"{element} = ({CTYPES[out.dtype]}){total};", [place, value])
     lines, _ = nest.emit(split=False)
     kernel.stage().lines = [line for line in lines if "R_IVDEP" not in line]
     pass_on(kernel, sink, out)

@@ -58,8 +58,8 @@ BINARY: dict[str, tuple[str, str]] = {
     "power": ("POW({0}, {1})", "r_pow_int({0}, {1})"),
     "maximum": ("{0} > {1} ? {0} : {1}", "{0} > {1} ? {0} : {1}"),
     "minimum": ("{0} < {1} ? {0} : {1}", "{0} < {1} ? {0} : {1}"),
-    "left_shift": ("", "{0} << {1}"),
-    "right_shift": ("", "{0} >> {1}"),
+    "left_shift": ("", "r_left_shift({0}, {1})"),
+    "right_shift": ("", "r_right_shift({0}, {1})"),
     "bitwise_and": ("", "{0} & {1}"),
     "bitwise_or": ("", "{0} | {1}"),
     "bitwise_xor": ("", "{0} ^ {1}"),
@@ -132,6 +132,8 @@ def binary(name: str, nest: Nest, a: Scalar, b: Scalar) -> Scalar:
     dtype = a.dtype
     if dtype == "bool" and name in ("add", "subtract"):
         name = "bitwise_xor"
+    if dtype == "bool" and name in ("left_shift", "right_shift"):
+        return nest.op("({0} & !{1})", [a, b], dtype)
     if dtype == "float16":
         wide = binary(name, nest, convert(nest, a, "float32"), convert(nest, b, "float32"))
         return convert(nest, wide, "float16")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.dtypes import is_float
 from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
@@ -390,7 +391,8 @@ def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        length = convert(nest, lengths.at(nest, [index[1 - axis]]), "int64")
+        kind = "float64" if is_float(lengths.dtype) else "int64"
+        length = convert(nest, lengths.at(nest, [index[1 - axis]]), kind)
         test = nest.op("({0} < {1})", [nest.as_scalar(index[axis]), length], "bool")
         mask = nest.const(call.attrs.mask_value, dtype)
         return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), mask], dtype)
@@ -431,20 +433,22 @@ def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
     shape, dtype = result_type(call)
     strides = list(call.attrs.strides)
+    value = call.attrs.dilation_value
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        fill = nest.const(value, dtype)
         tests: list[Scalar] = []
         where: list[Index] = []
         for i, step in zip(index, strides):
             if step == 1:
                 where.append(i)
                 continue
-            value = nest.as_scalar(i)
-            tests.append(nest.op(f"({{0}} % {step} == 0)", [value], "bool"))
-            where.append(nest.op(f"({{0}} / {step})", [value], "int64"))
+            place = nest.as_scalar(i)
+            tests.append(nest.op(f"({{0}} % {step} == 0)", [place], "bool"))
+            where.append(nest.op(f"({{0}} / {step})", [place], "int64"))
         out = data.at(nest, where)
         for test in tests:
-            out = nest.op("({0} ? {1} : {2})", [test, out, nest.const(call.attrs.dilation_value, dtype)], dtype)
+            out = nest.op("({0} ? {1} : {2})", [test, out, fill], dtype)
         return out
 
     return Recipe(shape, dtype, at)
