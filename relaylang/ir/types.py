@@ -391,6 +391,12 @@ def type_parts(ty: Type, most: int = READABLE) -> int:
     return count
 
 
+def written(ty: Type | None) -> Type | None:
+    """A type as an annotation: one of more parts than anybody reads is left out, for the checker to find. A type whose
+    parts are shared can be larger than the program."""
+    return ty if ty is not None and type_parts(ty) <= READABLE else None
+
+
 def type_text(ty: Type, most: int = _MOST_PARTS) -> str:
     """The type as it stands in Relay text, for people: what is longer than any of them reads ends with `…`, so that a type
     whose parts are shared again and again has a text. No recursion on depth."""

@@ -31,7 +31,7 @@ from relaylang.ir import (
     pattern_vars,
     rebuild,
 )
-from relaylang.ir.types import READABLE, type_parts
+from relaylang.ir.types import written
 from relaylang.ops.record import Op
 
 ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
@@ -223,8 +223,7 @@ class Binder:
             if name not in self.names:
                 break
         ty = like.checked_type
-        # A type of shared parts can be larger than the program: what is bound says it.
-        new = Var(name, ty if ty is not None and type_parts(ty) <= READABLE else None, like.span)
+        new = Var(name, written(ty), like.span)
         new.checked_type = ty
         return new
 

@@ -1,24 +1,24 @@
 """What passes over blocks (chains of lets in A-normal form) share: walks written as recursions that need no stack of
-Python's, and types and patterns with parts replaced."""
+Python's, and patterns with parts replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from relaylang.ir import (
     Expr,
-    FuncType,
     PatternConstructor,
     PatternTuple,
     PatternVar,
-    RefType,
+    TensorType,
     TupleType,
     Type,
-    TypeCall,
     Var,
 )
 from relaylang.ir.expr import Pattern
+from relaylang.ir.typemaps import HasPart
+from relaylang.ir.types import type_parts
 
 #: A walk: it yields the walks that it waits for, is sent what they return, and returns its own result.
 Walk = Generator["Walk", Any, Any]
@@ -40,21 +40,19 @@ def walk(first: Walk) -> Any:
     return value
 
 
-def map_type(ty: Type, f: Callable[[Type], Type | None]) -> Type:
-    """A type with parts replaced, outermost first: `f` gives what stands for a part, or None to look into it."""
-    made = f(ty)
-    if made is not None:
-        return made
-    match ty:
-        case TupleType():
-            return TupleType([map_type(t, f) for t in ty.fields])
-        case RefType():
-            return RefType(map_type(ty.value, f))
-        case TypeCall():
-            return TypeCall(ty.func, [map_type(t, f) for t in ty.args])
-        case FuncType():
-            return FuncType([map_type(t, f) for t in ty.arg_types], map_type(ty.ret_type, f), ty.type_params)
-    return ty
+#: How many fields a value has at most that a pass takes apart field by field.
+MOST_FIELDS = 10_000
+
+
+def is_wide(ty: Type) -> bool:
+    """Whether a type has so many parts that no code is written for each of them."""
+    return type_parts(ty, MOST_FIELDS) > MOST_FIELDS
+
+
+def is_data(ty: Type) -> bool:
+    """Whether values are tensors, or tuples of so few that code for each of them can be written."""
+    beside = HasPart(lambda part: not isinstance(part, (TensorType, TupleType)))
+    return not is_wide(ty) and not beside(ty)
 
 
 def type_of(expr: Expr) -> Type:

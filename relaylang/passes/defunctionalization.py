@@ -26,8 +26,6 @@ from relaylang.ir import (
     Match,
     PatternConstructor,
     PatternVar,
-    RefType,
-    TupleType,
     Type,
     TypeCall,
     TypeData,
@@ -40,7 +38,9 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
-from relaylang.passes.blocks import free_name, map_pattern, map_type, type_of
+from relaylang.ir.typemaps import HasPart, parts, replacing
+from relaylang.ir.types import written
+from relaylang.passes.blocks import free_name, map_pattern, type_of
 from relaylang.passes.functions import eta_expand
 from relaylang.passes.rewriting import copy_with, is_opaque
 from relaylang.passes.to_anf import convert
@@ -53,36 +53,26 @@ def _refuse(what: str, node: Expr) -> RelayError:
     return RelayError(error("R0515", what, node.span))
 
 
-def has_function(ty: Type) -> bool:
+def _function_test() -> HasPart:
     """Whether values of a type are or hold functions."""
-    found: list[Type] = []
-
-    def look(part: Type) -> Type | None:
-        if isinstance(part, FuncType):
-            found.append(part)
-            return part
-        return None
-
-    map_type(ty, look)
-    return bool(found)
+    return HasPart(lambda part: isinstance(part, FuncType))
 
 
 def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
     """Which types stand for the type variables of `formal`."""
-    if isinstance(formal, TypeVar):
-        if formal in found and not (isinstance(actual, FuncType) and actual.type_params):
-            found[formal] = actual
-    elif isinstance(formal, TupleType) and isinstance(actual, TupleType):
-        for f, a in zip(formal.fields, actual.fields):
-            _match(f, a, found)
-    elif isinstance(formal, RefType) and isinstance(actual, RefType):
-        _match(formal.value, actual.value, found)
-    elif isinstance(formal, TypeCall) and isinstance(actual, TypeCall):
-        for f, a in zip(formal.args, actual.args):
-            _match(f, a, found)
-    elif isinstance(formal, FuncType) and isinstance(actual, FuncType) and not actual.type_params:
-        for f, a in zip((*formal.arg_types, formal.ret_type), (*actual.arg_types, actual.ret_type)):
-            _match(f, a, found)
+    stack = [(formal, actual)]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        f, a = stack.pop()
+        if (id(f), id(a)) in seen:
+            continue
+        seen.add((id(f), id(a)))
+        many = isinstance(a, FuncType) and bool(a.type_params)
+        if isinstance(f, TypeVar):
+            if f in found and not many:
+                found[f] = a
+        elif type(f) is type(a) and not many:
+            stack.extend(reversed(list(zip(parts(f), parts(a)))))
 
 
 class _Copies:
@@ -165,15 +155,12 @@ class _Copies:
         actual = FuncType([closed(type_of(a)) for a in call.args], closed(type_of(call)))
         _match(FuncType(formal.arg_types, formal.ret_type), actual, found)
         known = {p: t for p, t in found.items() if p is not t}
-        return tuple([
-            closed(map_type(t, lambda v: known.get(v) if isinstance(v, TypeVar) else None)) for t in formal.arg_types
-        ])  # fmt: skip
+        own = replacing(lambda v: known.get(v) if isinstance(v, TypeVar) else None)
+        return tuple([closed(own(t)) for t in formal.arg_types])
 
     def copy(self, func: Function, types: Mapping[TypeVar, Type], outer: Mapping[Var, Var] | None = None) -> Function:
-        def closed(ty: Type) -> Type:
-            return map_type(ty, lambda t: types.get(t) if isinstance(t, TypeVar) else None)
-
-        fresh = {**(outer or {}), **{v: Var(v.name_hint, closed(type_of(v)), v.span) for v in bound_vars(func)}}
+        closed = replacing(lambda t: types.get(t) if isinstance(t, TypeVar) else None)
+        fresh = {**(outer or {}), **{v: Var(v.name_hint, written(closed(type_of(v))), v.span) for v in bound_vars(func)}}
         done: dict[int, Expr] = {}
         own = self.own_nodes(func)
         for node in post_order(func):
@@ -202,7 +189,7 @@ class _Copies:
                 wanted = FuncType([closed(type_of(a)) for a in node.args], closed(type_of(node)))
                 made = Call(self.used(node.op, wanted), inner[:-1], node.attrs, (), node.span)
             elif isinstance(node, Function):
-                ret = closed(node.checked_type.ret_type) if isinstance(node.checked_type, FuncType) else None
+                ret = written(closed(node.checked_type.ret_type)) if isinstance(node.checked_type, FuncType) else None
                 made = Function([fresh[p] for p in node.params], inner[0], ret, (), node.attrs, node.span)
             elif isinstance(node, Let):
                 made = Let(fresh[node.variable], inner[0], inner[1], node.span)
@@ -229,6 +216,8 @@ class _FirstOrder:
         self.kinds: dict[Type, tuple[GlobalTypeVar, GlobalVar, list[Constructor], list[GlobalVar]]] = {}
         self.of_global: dict[GlobalVar, Constructor] = {}
         self.lifted: dict[GlobalVar, Function] = {}
+        self.encoded = replacing(lambda t: TypeCall(self.kind(t)[0], []) if isinstance(t, FuncType) else None)
+        self.has_function = _function_test()
 
     def kind(self, ty: Type) -> tuple[GlobalTypeVar, GlobalVar, list[Constructor], list[GlobalVar]]:
         if ty not in self.kinds:
@@ -236,9 +225,6 @@ class _FirstOrder:
             gtv = GlobalTypeVar(free_name(f"Defunc{number}", self.types_taken))
             self.kinds[ty] = (gtv, GlobalVar(free_name(f"apply{number}", self.taken)), [], [])
         return self.kinds[ty]
-
-    def encoded(self, ty: Type) -> Type:
-        return map_type(ty, lambda t: TypeCall(self.kind(t)[0], []) if isinstance(t, FuncType) else None)
 
     def constructor(self, ty: Type, inputs: list[Type], target: GlobalVar) -> Constructor:
         gtv, _, constructors, targets = self.kind(ty)
@@ -261,8 +247,8 @@ class _FirstOrder:
                     kernels.add(node.variable)
                     closed.update(map(id, post_order(node.value)))
         for var in all_vars(normal):
-            if var not in kernels and has_function(type_of(var)):
-                fresh[var] = Var(var.name_hint, self.encoded(type_of(var)), var.span)
+            if var not in kernels and self.has_function(type_of(var)):
+                fresh[var] = Var(var.name_hint, written(self.encoded(type_of(var))), var.span)
         done: dict[int, Expr] = {}
         for node in post_order(normal):
             if id(node) in closed:
@@ -279,7 +265,7 @@ class _FirstOrder:
                 params = [fresh.get(p, p) for p in node.params]
                 ty = node.checked_type
                 assert isinstance(ty, FuncType)
-                made = Function(params, self.value(node.body, done), self.encoded(ty.ret_type), (), node.attrs, node.span)
+                made = Function(params, self.value(node.body, done), written(self.encoded(ty.ret_type)), (), node.attrs, node.span)
                 done[id(node)] = made if node is normal else self.lift(made, ty, fresh.get(own[id(node)]))
             elif isinstance(node, Let):
                 done[id(node)] = Let(fresh.get(node.variable, node.variable), self.value(node.value, done),
@@ -340,12 +326,13 @@ class _FirstOrder:
 def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRModule:
     """A typed module without function values. Raises `RelayError` (R0515) where an entry takes or returns functions, a
     type definition holds them, or a function inside another one is polymorphic."""
+    has_function = _function_test()
     for name in entries:
         func = mod[name] if name in mod else None
         if func is not None and isinstance(func.checked_type, FuncType):
             if func.type_params or any(map(has_function, (*func.checked_type.arg_types, func.checked_type.ret_type))):
                 raise _refuse(f"@{name} takes or returns functions, or is polymorphic", func)
-    if not any(_uses_functions(f) for f in mod.functions.values()):
+    if not any(_uses_functions(f, has_function) for f in mod.functions.values()):
         return mod
     expanded = eta_expand(mod, True, polymorphic=False)
     check(expanded)
@@ -375,7 +362,7 @@ def defunctionalize_function(func: Function, mod: IRModule) -> Function:
     return result
 
 
-def _uses_functions(func: Function) -> bool:
+def _uses_functions(func: Function, has_function: HasPart) -> bool:
     return func.body is not None and any(
         (isinstance(n, Function) and n is not func and not n.attrs.get("Primitive"))
         or (isinstance(n, Var) and has_function(type_of(n)))
@@ -385,4 +372,4 @@ def _uses_functions(func: Function) -> bool:
     )
 
 
-__all__ = ["defunctionalize", "has_function"]
+__all__ = ["defunctionalize"]

@@ -22,6 +22,7 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.record import Op
+from relaylang.passes.blocks import MOST_FIELDS, is_wide, type_of
 from relaylang.passes.build import op_call
 from relaylang.passes.gradients import GRADIENTS, NoGradient
 from relaylang.passes.gradients_common import holds_float
@@ -41,6 +42,10 @@ def gradient(func: Function, mod: IRModule | None = None) -> Function:
     if not isinstance(flat, Function):
         flat = func
     check(flat, module=mod, fragment=True)
+    for of in (flat.body, *flat.params):
+        if is_wide(type_of(of)):
+            title = f"there is no gradient of a tuple of more than {MOST_FIELDS} parts"
+            raise RelayError(error("R0511", title, of.span))
     order = list(post_order(flat.body))
     grads: dict[int, object] = {}
     _add(grads, flat.body, _ones(flat.body))

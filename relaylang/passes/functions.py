@@ -23,8 +23,9 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typemaps import replacing
+from relaylang.ir.types import written
 from relaylang.passes.analysis import free_type_vars
-from relaylang.passes.blocks import map_type
 from relaylang.passes.rewriting import copy_with, is_opaque, retype
 
 
@@ -44,10 +45,7 @@ def eta_expand(
             names = [Var(f"eta{i}") for i in range(len(ty.arg_types))]
             return Function(names, Call(node, names), span=node.span)
         fresh = {v: TypeVar(v.name_hint, v.kind) for v in ty.type_params}
-
-        def own(part: Type) -> Type:
-            return map_type(part, lambda t: fresh.get(t) if isinstance(t, TypeVar) else None)
-
+        own = replacing(lambda t: fresh.get(t) if isinstance(t, TypeVar) else None)
         params = [Var(f"eta{i}", own(t)) for i, t in enumerate(ty.arg_types)]
         return Function(params, Call(node, params), own(ty.ret_type), list(fresh.values()), span=node.span)
 
@@ -169,7 +167,7 @@ def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function]
         lifted[gv] = Function(whole.params, whole.body, whole.ret_type or _result(func),
                               [*whole.type_params, *types], whole.attrs, whole.span)  # fmt: skip
         return gv
-    names = {v: Var(v.name_hint, v.checked_type or v.type_annotation, v.span) for v in captured}
+    names = {v: Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span) for v in captured}
     for old, new in names.items():
         new.checked_type = old.checked_type
     inside: dict[Var, Expr] = dict(names)
@@ -181,11 +179,11 @@ def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function]
     closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params,
                        inner.attrs, inner.span)  # fmt: skip
     closure.checked_type = func.checked_type
-    ret = func.checked_type
+    ret = written(func.checked_type)
     lifted[gv] = Function(list(names.values()), closure, ret, types, {"Closure": 1}, func.span)
     return Call(gv, captured, None, (), func.span)
 
 
 def _result(func: Function) -> Type | None:
     ty = func.checked_type
-    return ty.ret_type if isinstance(ty, FuncType) else None
+    return written(ty.ret_type) if isinstance(ty, FuncType) else None

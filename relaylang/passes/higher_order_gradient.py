@@ -48,8 +48,10 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typemaps import HasPart, TypeMap, replacing
+from relaylang.ir.types import written
 from relaylang.ops.record import Op
-from relaylang.passes.blocks import Walk, free_name, map_pattern, map_type, type_of, walk
+from relaylang.passes.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
 from relaylang.passes.build import op_call
 from relaylang.passes.gradients import GRADIENTS, NoGradient
 from relaylang.passes.gradients_common import holds_float
@@ -61,9 +63,9 @@ _UNIT = TupleType([])
 _BP = RefType(FuncType([], _UNIT))
 
 
-def reverse_type(ty: Type) -> Type:
-    """A type with each tensor as a pair of the tensor and a reference to its gradient."""
-    return map_type(ty, lambda t: TupleType([t, RefType(t)]) if isinstance(t, TensorType) else None)
+def reverse_type() -> TypeMap:
+    """Types with each tensor as a pair of the tensor and a reference to its gradient."""
+    return replacing(lambda t: TupleType([t, RefType(t)]) if isinstance(t, TensorType) else None)
 
 
 class _Lets:
@@ -127,10 +129,6 @@ def _refuse(what: str, node: Expr) -> RelayError:
     return RelayError(error("R0511", f"there is no gradient through {what}", node.span))
 
 
-def _is_data(ty: Type) -> bool:
-    return isinstance(ty, TensorType) or (isinstance(ty, TupleType) and all(map(_is_data, ty.fields)))
-
-
 class _Reverse:
     """Functions in reverse mode. Global functions take `bp` as their first parameter, local ones see it around them."""
 
@@ -141,6 +139,8 @@ class _Reverse:
         self.wanted: list[GlobalVar] = []
         self.new: dict[Var, Var] = {}
         self.bp = Var("bp", _BP)
+        self.reverse_type = reverse_type()
+        self.has_tensor = HasPart(lambda t: isinstance(t, TensorType))
 
     def named(self, gv: GlobalVar) -> GlobalVar:
         if gv not in self.names:
@@ -155,7 +155,7 @@ class _Reverse:
         made = convert(func, let_results=False)
         assert isinstance(made, Function)
         for var in bound_vars(made):
-            self.new[var] = Var(var.name_hint, reverse_type(type_of(var)), var.span)
+            self.new[var] = Var(var.name_hint, written(self.reverse_type(type_of(var))), var.span)
         return made
 
     def function(self, func: Function) -> Walk:
@@ -165,7 +165,7 @@ class _Reverse:
         ty = func.checked_type
         assert isinstance(ty, FuncType)
         params = [self.new[p] for p in func.params]
-        return Function(params, body, reverse_type(ty.ret_type), func.type_params, func.attrs, func.span)
+        return Function(params, body, written(self.reverse_type(ty.ret_type)), func.type_params, func.attrs, func.span)
 
     def whole(self, gv: GlobalVar) -> Function:
         """A global function in reverse mode."""
@@ -176,14 +176,14 @@ class _Reverse:
     def atom(self, expr: Expr) -> Expr:
         if isinstance(expr, Var):
             return self.new[expr]
-        if isinstance(expr, Constructor) and any(map(_has_tensor, expr.inputs)):
+        if isinstance(expr, Constructor) and any(map(self.has_tensor, expr.inputs)):
             raise _refuse(f"the constructor {expr.name_hint}, which fixes a tensor's type", expr)
         if isinstance(expr, GlobalVar):
             ty = expr.checked_type
             if not isinstance(ty, FuncType) or ty.type_params:
                 raise _refuse(f"@{expr.name_hint} as a value", expr)
-            params = [Var(f"p{i}", reverse_type(t)) for i, t in enumerate(ty.arg_types)]
-            return Function(params, Call(self.named(expr), [self.bp, *params]), reverse_type(ty.ret_type))
+            params = [Var(f"p{i}", self.reverse_type(t)) for i, t in enumerate(ty.arg_types)]
+            return Function(params, Call(self.named(expr), [self.bp, *params]), self.reverse_type(ty.ret_type))
         return expr
 
     def block(self, expr: Expr) -> Walk:
@@ -227,7 +227,7 @@ class _Reverse:
         assert isinstance(call.op, Op)
         args = [self.atom(a) for a in call.args]
         types = [type_of(a) for a in call.args]
-        if not all(map(_is_data, [ty, *types])):
+        if not all(map(is_data, [ty, *types])):
             raise _refuse(f"{call.op.name} of what is no tensor", call)
         operands = [_plain(a, t, lets) for a, t in zip(args, types)]
         plain = Call(call.op, operands, call.attrs, call.type_args, call.span)
@@ -263,12 +263,6 @@ def _rule(call: Call, plain: Call, grads: list[Var]) -> list:
         raise RelayError(error("R0511", f"there is no gradient of {problem}", call.span)) from None
 
 
-def _has_tensor(ty: Type) -> bool:
-    found: list[Type] = []
-    map_type(ty, lambda t: found.append(t) if isinstance(t, TensorType) else None)
-    return bool(found)
-
-
 def gradient(func: Function, mod: IRModule | None = None) -> Function:
     """A typed function of the same parameters, tensors and tuples of them, that returns `(result, (gradient, ...))`.
 
@@ -288,9 +282,9 @@ def _top(func: Function, reverse: _Reverse) -> tuple[Function, dict[GlobalVar, F
     ty = func.checked_type
     assert isinstance(ty, FuncType)
     for param in func.params:
-        if not _is_data(type_of(param)):
+        if not is_data(type_of(param)):
             raise _refuse(f"the parameter %{param.name_hint}, which is no tensor", func)
-    if not _is_data(ty.ret_type):
+    if not is_data(ty.ret_type):
         raise _refuse("a result that is no tensor", func)
     lets = _Lets()
     reverse.bp = bp = lets.push(RefCreate(Function([], Tuple([]), _UNIT)), name="bp")

@@ -34,8 +34,10 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.typemaps import HasPart, replacing
+from relaylang.ir.types import written
 from relaylang.ops.record import Op
-from relaylang.passes.blocks import map_pattern, map_type, type_of
+from relaylang.passes.blocks import is_data, map_pattern, type_of
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.to_anf import convert
 
@@ -63,30 +65,21 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     return made
 
 
-def _is_data(ty: Type) -> bool:
-    return isinstance(ty, TensorType) or (isinstance(ty, TupleType) and all(map(_is_data, ty.fields)))
-
-
-def _has_tensor(ty: Type) -> bool:
-    found: list[Type] = []
-    map_type(ty, lambda t: found.append(t) if isinstance(t, TensorType) else None)
-    return bool(found)
-
-
 def _takes_part(func: Function) -> bool:
     ty = func.checked_type
     if is_opaque(func) or func.attrs.get("Primitive") or func.type_params or not isinstance(ty, FuncType):
         return False
-    if not all(map(_is_data, (*ty.arg_types, ty.ret_type))):
+    if not all(map(is_data, (*ty.arg_types, ty.ret_type))):
         return False
     promises = False
+    has_tensor = HasPart(lambda t: isinstance(t, TensorType))
     for node in post_order(func):
-        if isinstance(node, Constructor) and any(map(_has_tensor, node.inputs)):
+        if isinstance(node, Constructor) and any(map(has_tensor, node.inputs)):
             return False
         if isinstance(node, Function) and (node.attrs.get("Primitive") or is_opaque(node) or node.type_params):
             return False
         if isinstance(node, Call) and isinstance(node.op, GlobalVar):
-            if not all(map(_is_data, (type_of(node), *map(type_of, node.args)))):
+            if not all(map(is_data, (type_of(node), *map(type_of, node.args)))):
                 return False
         elif any(isinstance(c, GlobalVar) for c in children(node)):
             return False
@@ -100,11 +93,9 @@ class _Lazy:
     def __init__(self, mod: IRModule) -> None:
         self.cell = mod.get_global_type_var("GradCell")
         self.constructors = {c.name_hint: c for c in mod.type_definitions[self.cell].constructors}
+        #: A type with each tensor in a cell.
+        self.lazy = replacing(lambda t: self.cell(t) if isinstance(t, TensorType) else None)
         self.names = {name: mod.get_global_var(name) for name in ("FromGradCell", *_SHORT.values())}
-
-    def lazy(self, ty: Type) -> Type:
-        """A type with each tensor in a cell."""
-        return map_type(ty, lambda t: self.cell(t) if isinstance(t, TensorType) else None)
 
     def wrap(self, value: Expr, ty: Type) -> Expr:
         """A plain value as cells."""
@@ -121,7 +112,7 @@ class _Lazy:
     def function(self, func: Function) -> Function:
         normal = convert(func, let_results=False)
         assert isinstance(normal, Function) and isinstance(func.checked_type, FuncType)
-        fresh = {v: Var(v.name_hint, self.lazy(type_of(v)), v.span) for v in bound_vars(normal)}
+        fresh = {v: Var(v.name_hint, written(self.lazy(type_of(v))), v.span) for v in bound_vars(normal)}
         done: dict[int, Expr] = {}
         for node in post_order(normal.body):
             new = tuple([done[id(c)] for c in children(node)])
@@ -142,7 +133,7 @@ class _Lazy:
             case Function():
                 ret = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else None
                 params = [fresh[p] for p in node.params]
-                return Function(params, new[0], self.lazy(ret) if ret else None, (), node.attrs, node.span)
+                return Function(params, new[0], written(self.lazy(ret)) if ret else None, (), node.attrs, node.span)
             case Let():
                 return Let(fresh[node.variable], new[0], new[1], node.span)
             case If():

@@ -52,8 +52,10 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
+from relaylang.ir.typemaps import HasPart
+from relaylang.ir.types import written
 from relaylang.ops.record import Op
-from relaylang.passes.blocks import Walk, map_pattern, map_type, walk
+from relaylang.passes.blocks import Walk, map_pattern, walk
 from relaylang.passes.dead_code import eliminate_dead_code
 from relaylang.passes.fold_constant import _KEPT, Compute
 from relaylang.passes.rewriting import is_opaque
@@ -212,13 +214,14 @@ class _Evaluator:
 
     def annotation(self, ty: Type | None) -> Type | None:
         """A type, if it means the same here: a function that was unfolded has left its type parameters behind."""
-        if ty is None:
+        if written(ty) is None or HasPart(self.left_behind)(ty):
             return None
-        open_: list[Type] = []
-        map_type(ty, lambda t: open_.append(t) if isinstance(t, TypeVar) and t not in self.type_params else None)
-        if isinstance(ty, TensorType) and any(isinstance(d, TypeVar) and d not in self.type_params for d in ty.shape):
-            return None
-        return None if open_ else ty
+        return ty
+
+    def left_behind(self, ty: Type) -> bool:
+        if isinstance(ty, TensorType):
+            return any(isinstance(d, TypeVar) and d.kind == "ShapeVar" and d not in self.type_params for d in ty.shape)
+        return isinstance(ty, TypeVar) and ty not in self.type_params
 
     def atom(self, value: Value) -> Walk:
         """What stands for a value in the residual program."""

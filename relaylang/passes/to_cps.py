@@ -10,7 +10,7 @@ first form around one of the second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir import (
@@ -36,8 +36,10 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.typemaps import HasPart, TypeMap, parts, with_parts
+from relaylang.ir.types import written
 from relaylang.ops.record import Op
-from relaylang.passes.blocks import Walk, free_name, map_pattern, map_type, type_of, walk
+from relaylang.passes.blocks import Walk, free_name, is_wide, map_pattern, type_of, walk
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.to_anf import convert
 from relaylang.typing import check
@@ -45,17 +47,15 @@ from relaylang.typing import check
 define_codes({"R0515": "a function has another form than the pass takes"})
 
 
-def cps_type(ty: Type, answer: TypeVar) -> Type:
-    """A type with its functions taking continuations that give `answer`."""
+def cps_types(answer: TypeVar) -> TypeMap:
+    """Types with their functions taking continuations that give `answer`."""
 
-    def change(part: Type) -> Type | None:
-        if not isinstance(part, FuncType):
-            return None
-        arguments = [cps_type(t, answer) for t in part.arg_types]
-        k = FuncType([cps_type(part.ret_type, answer)], answer)
-        return FuncType([*arguments, k], answer, part.type_params)
+    def make(ty: Type, new: Sequence[Type]) -> Type:
+        if isinstance(ty, FuncType):
+            return FuncType([*new[:-1], FuncType([new[-1]], answer)], answer, ty.type_params)
+        return with_parts(ty, new) if new else ty
 
-    return map_type(ty, change)
+    return TypeMap(make)
 
 
 class _Converter:
@@ -64,17 +64,18 @@ class _Converter:
     def __init__(self, func: Function, called: Callable[[GlobalVar], GlobalVar | None]) -> None:
         self.answer = TypeVar("answer")
         self.called = called
+        self.cps_type = cps_types(self.answer)
         self.new: dict[Var, Var] = {}
         self.plain: set[Var] = set()
         for var in bound_vars(func):
-            self.new[var] = Var(var.name_hint, cps_type(type_of(var), self.answer), var.span)
+            self.new[var] = Var(var.name_hint, written(self.cps_type(type_of(var))), var.span)
         for node in post_order(func):
             if isinstance(node, Let) and _is_kernel(node.value):
                 self.plain.add(node.variable)
-                self.new[node.variable] = Var(node.variable.name_hint, type_of(node.variable), node.variable.span)
+                self.new[node.variable] = Var(node.variable.name_hint, written(type_of(node.variable)), node.variable.span)
 
     def function(self, func: Function) -> Walk:
-        k = Var("k", FuncType([cps_type(_result(func), self.answer)], self.answer))
+        k = Var("k", written(FuncType([self.cps_type(_result(func))], self.answer)))
         body = yield self.block(func.body, k)
         params = [*(self.new[p] for p in func.params), k]
         return Function(params, body, self.answer, func.type_params, func.attrs, func.span)
@@ -92,7 +93,7 @@ class _Converter:
         name = self.called(gv)
         if name is None or not isinstance(ty, FuncType) or ty.type_params:
             return name or gv
-        changed = cps_type(ty, self.answer)
+        changed = self.cps_type(ty)
         assert isinstance(changed, FuncType)
         params = [Var(f"p{i}", t) for i, t in enumerate(changed.arg_types)]
         return Function(params, Call(name, params), self.answer)
@@ -252,27 +253,38 @@ def _beyond(does: str, func: Function) -> RelayError:
 
 def _names(ty: Type, answer: TypeVar) -> bool:
     """Whether a type holds a function in continuation passing style."""
-    found: list[Type] = []
-    map_type(ty, lambda t: found.append(t) if t is answer else None)
-    return bool(found)
+    return HasPart(lambda part: part is answer)(ty)
 
 
 def _plain(ty: Type, answer: TypeVar) -> Type:
     """The type that a type was before functions took continuations."""
 
-    def look(part: Type) -> Type | None:
-        if isinstance(part, FuncType) and part.ret_type is answer and isinstance(part.arg_types[-1], FuncType):
-            args = [_plain(t, answer) for t in part.arg_types[:-1]]
-            return FuncType(args, _plain(part.arg_types[-1].arg_types[0], answer), part.type_params)
-        return None
+    def continued(part: Type) -> FuncType | None:
+        if not isinstance(part, FuncType) or part.ret_type is not answer or not part.arg_types:
+            return None
+        k = part.arg_types[-1]
+        return k if isinstance(k, FuncType) and len(k.arg_types) == 1 else None
 
-    return map_type(ty, look)
+    def inside(part: Type) -> Sequence[Type]:
+        k = continued(part)
+        if k is None or not isinstance(part, FuncType):
+            return parts(part)
+        return (*part.arg_types[:-1], k.arg_types[0])
+
+    def make(part: Type, new: Sequence[Type]) -> Type:
+        if continued(part) is not None and isinstance(part, FuncType):
+            return FuncType(new[:-1], new[-1], part.type_params)
+        return with_parts(part, new) if new else part
+
+    return TypeMap(make, inside)(ty)
 
 
 def _continued(value: Expr, ty: Type, answer: TypeVar, result: Type, func: Function) -> Expr:
     """A plain value as one of the type `ty` with `result` for the answer: functions call their continuations."""
     if not _names(ty, answer):
         return value
+    if is_wide(ty):
+        raise _beyond("takes", func)
     if isinstance(ty, TupleType):
         return Tuple([_continued(TupleGetItem(value, i), t, answer, result, func) for i, t in enumerate(ty.fields)])
     last = ty.arg_types[-1] if isinstance(ty, FuncType) and ty.arg_types else None
@@ -297,4 +309,4 @@ def _is_cps(func: Function) -> bool:
     return bool(func.type_params) and isinstance(last, FuncType) and last.ret_type is func.type_params[-1]
 
 
-__all__ = ["cps_type", "function_to_cps", "to_cps", "un_cps", "un_cps_module"]
+__all__ = ["cps_types", "function_to_cps", "to_cps", "un_cps", "un_cps_module"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relaylang.ir.expr import Constructor, Expr, TypeData
 from relaylang.ir.module import IRModule
+from relaylang.ir.typemaps import parts
 from relaylang.ir.types import (
     ANY,
     FuncType,
@@ -18,7 +19,7 @@ from relaylang.ir.types import (
 from relaylang.source import Span
 from relaylang.typing.calls import Calls, unsound
 from relaylang.typing.report import name_of, show
-from relaylang.typing.solver import POISON, Unknown, parts
+from relaylang.typing.solver import POISON, Unknown
 
 
 class Annotations(Calls):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.module import IRModule
+from relaylang.ir.typemaps import parts
 from relaylang.ir.types import (
     ANY,
     Dim,
@@ -27,7 +28,7 @@ from relaylang.ops.takes import TENSOR, refused_elements, refused_shape
 from relaylang.source import Span
 from relaylang.typing.repairs import literal_of_type, surplus_arguments
 from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
-from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim, parts
+from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim
 
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from relaylang.diagnostics import error
 from relaylang.ir.expr import Function, GlobalVar, MetaRef, Var
+from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import IncompleteType, TensorType, Type
 from relaylang.typing.branches import Branches
 from relaylang.typing.report import name_of, plain
-from relaylang.typing.solver import Unknown, find, parts, with_parts
+from relaylang.typing.solver import Unknown, find
 from relaylang.typing.steps import Stale
 
 

@@ -6,9 +6,10 @@ type's depth, and a type that is known as a whole is looked at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from relaylang.ir.expr import Expr
+from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import (
     ANY,
     Dim,
@@ -92,31 +93,6 @@ def find_dim(dim: Dim) -> Dim:
     while type(dim) is DimUnknown and dim.link is not None:
         dim = dim.link
     return dim
-
-
-def parts(ty: Type) -> tuple[Type, ...]:
-    """The types that a composite type is made of."""
-    if isinstance(ty, TupleType):
-        return ty.fields
-    if isinstance(ty, FuncType):
-        return (*ty.arg_types, ty.ret_type)
-    if isinstance(ty, RefType):
-        return (ty.value,)
-    if isinstance(ty, TypeCall):
-        return ty.args
-    return ()
-
-
-def with_parts(ty: Type, new: Sequence[Type]) -> Type:
-    """The composite type with other parts."""
-    if isinstance(ty, TupleType):
-        return TupleType(new, ty.span)
-    if isinstance(ty, FuncType):
-        return FuncType(new[:-1], new[-1], ty.type_params, ty.type_constraints, ty.span)
-    if isinstance(ty, RefType):
-        return RefType(new[0], ty.span)
-    assert isinstance(ty, TypeCall)
-    return TypeCall(ty.func, new, ty.span)
 
 
 class Solver:
