@@ -258,10 +258,10 @@ def DynamicToStatic() -> Pass:
     return BuiltinPass("DynamicToStatic", lambda mod: dynamic_to_static(mod, compute), 2, typed=False)
 
 
-def PlanDevices(config: Any) -> Pass:
+def PlanDevices(config: Any = "llvm") -> Pass:
     """A device for every value: `virtual_device` of parameters and functions, and copies where values change their device.
 
-    `config` is what `make_compilation_config` gives, or targets as it takes them: `PlanDevices(["llvm", "cuda"])`.
+    `config` is what `make_compilation_config` gives, or targets as it takes them: `PlanDevices(["llvm", "cuda"])`; by default one CPU.
     """
 
     def run(mod: IRModule) -> IRModule:

@@ -33,6 +33,8 @@ from relaylang.ir import (
 )
 from relaylang.ir.types import written
 from relaylang.ops.record import Op
+from relaylang.passes.devices.calls import OnDevice, fixed, on_device_of
+from relaylang.passes.devices.virtual_device import VirtualDevice
 
 ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
 
@@ -107,22 +109,48 @@ def typed(new: Any, old: Expr) -> Any:
     return new
 
 
+def placed_by(node: Expr) -> OnDevice | None:
+    """What an `on_device` says that holds for what it takes and for what it gives."""
+    said = on_device_of(node)
+    return said if said is not None and said.constrains_body and said.constrains_result else None
+
+
+def _devices_around(order: list[Expr]) -> dict[int, VirtualDevice]:
+    """The device that the lines around each node say it is on. `order` has users before what they use; the first counts."""
+    around: dict[int, VirtualDevice] = {}
+    for node in order:
+        here = around.get(id(node))
+        said = placed_by(node)
+        if said is not None:
+            here = said.device
+        elif isinstance(node, Function) and node.attrs.get("virtual_device") is not None:
+            here = VirtualDevice.of(node.attrs["virtual_device"])
+        if here is not None:
+            for child in children(node):
+                around.setdefault(id(child), here)
+    return around
+
+
 class Binder:
     """Brings one expression into a normal form.
 
     `flat` lets open no scopes: their bindings go, in order, to the list around them, and every compound node is bound.
     Otherwise a let keeps its place, and only what stands in `chosen` (by id) is bound beside the lets' own values.
     `let_results` gives the result of each let of the input a name of its own. `enter_primitive` looks into primitive
-    functions.
+    functions. `devices` says of each binding where its value lies, where a function or an `on_device` around it says so; such
+    calls are then not bound themselves.
     """
 
     def __init__(
-        self, root: Expr, *, flat: bool = True, let_results: bool = True, enter_primitive: bool = False
+        self, root: Expr, *, flat: bool = True, let_results: bool = True, enter_primitive: bool = False, devices: bool = False
     ) -> None:
         self.root = root
         self.flat = flat
         self.let_results = let_results
         self.enter_primitive = enter_primitive
+        self.devices = devices
+        #: the devices that the lines around nodes say they are on
+        self.around: dict[int, VirtualDevice] = {}
         self.chosen: set[int] | None = None
         #: nodes that are used in more than one scope
         self.spread: set[int] = set()
@@ -132,7 +160,7 @@ class Binder:
         self.inner: dict[int, list[Scope]] = {}
         #: what stands for a node that has been visited: the variable that it is bound to, or its copy
         self.done: dict[int, Expr] = {}
-        self.work: list[tuple[Callable[..., None], Expr, Var | None]] = []
+        self.work: list[tuple[Callable[..., None], Expr, Expr | None]] = []
 
     # First walk: where each node belongs.
 
@@ -163,6 +191,8 @@ class Binder:
         first_scopes: dict[int, Scope] = {}
         scopes[id(self.root)] = Scope(None)
         order = self.users_first(first_users)
+        if self.devices:
+            self.around = _devices_around(order)
         for node in order:
             here = scopes[id(node)]
             if self.flat and type(node) in _PLAIN:
@@ -234,6 +264,8 @@ class Binder:
             return
         if variable is None:
             variable = self.fresh(node)
+        if id(node) in self.around:
+            value = fixed(value, self.around[id(node)])
         self.scopes[id(node)].bindings.append((variable, value))
         self.done[id(node)] = variable
 
@@ -257,7 +289,15 @@ class Binder:
                 self.scopes[id(node)].bindings.append((variable, known))
             return
         work = self.work
-        if type(node) is Call:
+        if self.devices and (said := placed_by(node)) is not None:
+            if type(said.body) in ATOMS:
+                self.done[id(node)] = said.body
+                if variable is not None:
+                    self.scopes[id(node)].bindings.append((variable, said.body))
+                return
+            work.append((self.leave_placed, node, said.body))
+            work.append((self.visit, said.body, variable))
+        elif type(node) is Call:
             work.append((self.leave_plain, node, variable))
             work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
         elif isinstance(node, Let):
@@ -282,6 +322,9 @@ class Binder:
     def bind_atom(self, node: Expr, _: Var | None) -> None:
         assert isinstance(node, Let)
         self.inner[id(node)][0].bindings.append((node.variable, node.value))
+
+    def leave_placed(self, node: Expr, body: Expr) -> None:
+        self.done[id(node)] = self.copy(body)
 
     def leave_let(self, node: Expr, variable: Var | None) -> None:
         assert isinstance(node, Let)

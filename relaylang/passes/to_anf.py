@@ -12,19 +12,22 @@ from typing import TypeVar
 
 from relaylang.ir import Expr, Function, If, IRModule, Let, Match, Var, children
 from relaylang.ir.bulk import gc_paused
-from relaylang.passes.bindings import ATOMS, Binder, inner_scopes, is_primitive
+from relaylang.passes.bindings import ATOMS, Binder, inner_scopes, is_primitive, placed_by
 
 _P = TypeVar("_P", IRModule, Expr)
 
 
-def is_anf(expr: Expr, enter_primitive: bool = False) -> bool:
-    """Whether an expression (or a function's body) is in A-normal form, with no node shared."""
+def is_anf(expr: Expr, enter_primitive: bool = False, devices: bool = False) -> bool:
+    """Whether an expression (or a function's body) is in A-normal form, with no node shared. `devices`: what `on_device`
+    places counts for what it places."""
     seen: set[int] = set()
     work = [expr.body if isinstance(expr, Function) and expr.body is not None else expr]
     while work:
         scope = work.pop()
         while isinstance(scope, Let):
             value = scope.value
+            if devices and (said := placed_by(value)) is not None:
+                value = said.body
             if type(value) not in ATOMS:
                 if id(value) in seen or id(scope) in seen or isinstance(value, Let):
                     return False
@@ -50,32 +53,34 @@ def is_anf(expr: Expr, enter_primitive: bool = False) -> bool:
     return True
 
 
-def convert(expr: Expr, *, let_results: bool = True, enter_primitive: bool = False) -> Expr:
+def convert(expr: Expr, *, let_results: bool = True, enter_primitive: bool = False, devices: bool = False) -> Expr:
     """One expression in A-normal form; a function stays one, with its body converted.
 
     `let_results` gives the result of each let of the input a name of its own, as TVM does (`let %x_1 = %x;` behind the
     let's own bindings). `enter_primitive` also converts the bodies of primitive functions.
+    `devices` says of each binding where its value lies, where a function's `virtual_device` or an `on_device` around it does.
     What is in A-normal form already is returned as it is.
     """
-    if type(expr) in ATOMS or is_anf(expr, enter_primitive):
+    if type(expr) in ATOMS or is_anf(expr, enter_primitive, devices):
         return expr
     if isinstance(expr, Function) and (expr.body is None or (is_primitive(expr) and not enter_primitive)):
         return expr
     with gc_paused():
-        binder = Binder(expr, let_results=let_results, enter_primitive=enter_primitive)
+        binder = Binder(expr, let_results=let_results, enter_primitive=enter_primitive, devices=devices)
         binder.find_scopes()
         return binder.run()
 
 
-def to_anf(program: _P, *, let_results: bool = True) -> _P:
+def to_anf(program: _P, *, let_results: bool = True, devices: bool = True) -> _P:
     """A-normal form of an expression, or of every function of a module; functions of other compilers stay as they are.
 
-    The same program comes back where nothing changes. Types that the checker has filled are kept.
+    The same program comes back where nothing changes. Types that the checker has filled are kept. With `devices` a value
+    that an `on_device` holds is bound with its own (PlanDevices writes such).
     """
     if not isinstance(program, IRModule):
-        return convert(program, let_results=let_results)
+        return convert(program, let_results=let_results, devices=devices)
     functions = {
-        name: f if "Compiler" in f.attrs else convert(f, let_results=let_results)
+        name: f if "Compiler" in f.attrs else convert(f, let_results=let_results, devices=devices)
         for name, f in program.functions.items()
     }
     if all(functions[name] is f for name, f in program.functions.items()):

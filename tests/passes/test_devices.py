@@ -15,7 +15,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Var, post_order, structural_equal
 from relaylang.passes.build import op_call
 from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
-from relaylang.transform import InferType, PassContext, PlanDevices, make_compilation_config
+from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, make_compilation_config
 from tests.growth import assert_linear
 
 HEAD = "def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32])"
@@ -169,6 +169,21 @@ def test_kernels_are_not_looked_into() -> None:
     body = "%0 = fn(%a: Tensor[(2), float32], Primitive=1) { add(on_device(%a, virtual_device=\"cpu\"), %a) }; %0(%x)"
     made = planned(f"{HEAD} {{ {body} }}")
     assert str(made["main"].attrs["virtual_device"]) == "cuda" and "virtual_device=\"cpu\"" in relay.astext(made)
+
+
+def test_bindings_say_where_they_are() -> None:
+    """A-normal form binds what an `on_device` holds on its device, and not the `on_device` itself."""
+    body = "%0 = multiply(exp(%x), %x); add(on_device(%0, virtual_device=\"cpu\"), tanh(%y))"
+    mod = planned(f"{HEAD} {{ {body} }}")
+    made = InferType()(ToANormalForm()(mod))
+    assert [re.sub(r"^let %\w+ = ", "", line) for line in shown(made) if line.startswith("let")] == [
+        "on_device(%0, cpu!)", "on_device(%1, cpu!)", "on_device(%2, cuda!)", "on_device(%3, cuda!)", "on_device(%4, cuda!)"
+    ]  # fmt: skip
+    assert structural_equal(InferType()(ToANormalForm()(made)), made)
+    x, y = np.array([1, 2], "float32"), np.array([3, 4], "float32")
+    assert (evaluate(made, x, y) == evaluate(mod, x, y)).all()
+    free = "def @main(%x: Tensor[(2), float32]) { add(on_device(exp(%x), virtual_device=\"cpu\"), %x) }"
+    assert relay.astext(ToANormalForm()(InferType()(relay.parse(free)))).count("on_device") == 1
 
 
 # ---- what cannot be
