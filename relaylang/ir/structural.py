@@ -44,6 +44,7 @@ from relaylang.ir.expr import (
 )
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import (
+    ComputedDim,
     Dim,
     Extent,
     FuncType,
@@ -189,6 +190,14 @@ class _Stream:
         return (dim.dtype, int(dim)) if isinstance(dim, Extent) else dim
 
     def type_var(self, var: TypeVar) -> _Token:
+        if isinstance(var, ComputedDim):
+            said = self.digests.get(id(var))
+            if said is None:
+                parts = [self.extent(o) for o in var.operands]
+                said = hashlib.blake2b(repr((var.type_key, parts)).encode(), digest_size=16).hexdigest()
+                self.digests[id(var)] = said
+                self.kept.append(var)
+            return ("computed extent", said)
         number = self.types.get(id(var))
         if number is None:
             if not self.free:
@@ -428,6 +437,8 @@ def _dim_of(token: AnyValue) -> Dim:
     if not isinstance(token, tuple):
         return token
     kind, number, *_ = token
+    if kind == "computed extent":
+        return TypeVar("a computed extent", "ShapeVar")
     return TypeVar(f"n{number}", "ShapeVar") if kind == "type variable" else Extent(number, kind)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any as AnyValue
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from relaylang.source import Span
 
@@ -238,6 +240,36 @@ class SymbolicDim(TypeVar):
         super().__init__(name_hint, "ShapeVar", span)
         self.dtype = dtype
         self.type_key = type_key
+
+
+#: How TVM's operators on extents are shown.
+_SIGNS = {"tir.Add": "+", "tir.Sub": "-", "tir.Mul": "*", "tir.Div": "/", "tir.Mod": "%", "tir.FloorDiv": "//"}
+
+
+class ComputedDim(SymbolicDim):
+    """An extent that is computed from others: `n + 1`, TVM's `tir.Add`. Made by `computed_dim`, once for equal operands."""
+
+    __slots__ = ("__weakref__", "operands")
+
+    def __init__(self, type_key: str, operands: Sequence[Dim], dtype: str) -> None:
+        texts = [f"({o.name_hint})" if isinstance(o, ComputedDim) else dim_text(o) for o in operands]
+        sign = _SIGNS.get(type_key)
+        shown = f" {sign} ".join(texts) if sign else f"{type_key.removeprefix('tir.').lower()}({', '.join(texts)})"
+        super().__init__(shown if len(shown) < 60 else "...", dtype, type_key)
+        self.operands = tuple(operands)
+
+
+_COMPUTED: WeakValueDictionary[tuple[AnyValue, ...], ComputedDim] = WeakValueDictionary()
+
+
+def computed_dim(type_key: str, operands: Sequence[Dim], dtype: str = "int32") -> ComputedDim:
+    """The extent that TVM's operator of this type key makes of others; the same object for the same operands."""
+    parts = [(extent_dtype(o), int(o)) if isinstance(o, int) else id(o) for o in operands]
+    key = type_key, dtype, *parts
+    known = _COMPUTED.get(key)
+    if known is None:
+        known = _COMPUTED[key] = ComputedDim(type_key, operands, dtype)
+    return known
 
 
 class GlobalTypeVar(Type):

@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.ir.expr import Constant, GlobalVar, MetaRef, RawAttrs
-from relaylang.ir.types import ANY, Extent, Type, TypeVar, dim_text, type_text
+from relaylang.ir.types import ANY, Extent, SymbolicDim, Type, TypeVar, dim_text, type_text
 from relaylang.syntax.literals import (
     SUFFIXES,
     TVM_SCALARS,
@@ -81,6 +81,8 @@ class AttributeText:
             return self._meta("relay.Constant" if isinstance(value, Constant) else value.type_key, value)
         if isinstance(value, MetaRef):
             return value.name_hint
+        if isinstance(value, SymbolicDim):
+            return self._meta(value.type_key, value)
         if isinstance(value, TypeVar):
             return value.name_hint
         if isinstance(value, Type):

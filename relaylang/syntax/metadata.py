@@ -28,10 +28,11 @@ from relaylang.ir.types import (
     TensorType,
     TupleType,
     TypeVar,
+    computed_dim,
     extent,
 )
 from relaylang.source import SourceFile, Span
-from relaylang.syntax.nodes import Damaged, MetaNode, objects_of
+from relaylang.syntax.nodes import COMPUTED, OBJECTS, Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
 
 define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has no form in a metadata section"})
@@ -130,7 +131,7 @@ class Document:
         """Refuse what is small in the section and large as a value."""
         parts = [self._extents.get(n, (0, 1)) for n in self._needs(node)]
         depth = 1 + max([d for d, _ in parts], default=0)
-        count = 1 + sum([c for _, c in parts])
+        count = 1 if node.get("type_key") in COMPUTED else 1 + sum([c for _, c in parts])
         if depth > DEEPEST_VALUE:
             raise Damaged(f"the value of node {number} nests more than {DEEPEST_VALUE} deep")
         if count > max(_MOST_VALUES, 2 * len(self.nodes)):
@@ -189,6 +190,11 @@ class Document:
                 return GlobalVar(str(self._at(attrs, "name_hint")))
             case "tir.Var" | "tir.SizeVar":
                 return SymbolicDim(str(self._at(attrs, "name")), str(attrs.get("dtype", "int32")), key)
+            case _ if key in COMPUTED or key == "tir.Cast":
+                operands = [self._at(attrs, name) for name in OBJECTS[key]]
+                if not all(isinstance(o, (int, np.integer, TypeVar)) and not isinstance(o, bool) for o in operands):
+                    raise Damaged(f"node {number} computes an extent from what is none")
+                return computed_dim(key, [_extent(o) for o in operands], str(attrs.get("dtype", "int32")))
             case "relay.TypeVar" | "TypeVar":
                 return TypeVar(str(self._at(attrs, "name_hint")))
             case "relay.GlobalTypeVar" | "GlobalTypeVar":

@@ -12,10 +12,10 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import Constant, GlobalVar, RawAttrs
-from relaylang.ir.types import ANY, Extent, SymbolicDim, TensorType, Type, TypeVar
+from relaylang.ir.types import ANY, ComputedDim, Extent, SymbolicDim, TensorType, Type, TypeVar
 from relaylang.ops.record import Attributes
 from relaylang.syntax.metadata import MODULE_KEY
-from relaylang.syntax.nodes import MetaNode, objects_of
+from relaylang.syntax.nodes import OBJECTS, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
 #: The version that a section names as its writer: TVM's last one that changed what a text means.
@@ -134,6 +134,11 @@ class _Writer:
                 number = self.node(value.type_key, *_split_raw(value))
             case TensorType():
                 number = self.tensor_type(value)
+            case ComputedDim():
+                node: dict[str, AnyValue] = {"type_key": value.type_key}
+                number = self.add(node)
+                operands = {name: str(self.value(o)) for name, o in zip(OBJECTS[value.type_key], value.operands)}
+                node["attrs"] = dict(sorted({**operands, "dtype": value.dtype, "span": "0"}.items()))
             case TypeVar(name, "ShapeVar"):
                 dtype, key = (value.dtype, value.type_key) if isinstance(value, SymbolicDim) else ("int32", "tir.Var")
                 attrs = {"dtype": dtype, "name": "0", "span": "0", "type_annotation": "0"}
@@ -149,7 +154,7 @@ class _Writer:
             case bool() | int() | float() | np.generic():
                 return self.number(value)
             case list() | tuple():
-                node: dict[str, AnyValue] = {"type_key": "Array"}
+                node = {"type_key": "Array"}
                 number = self.add(node)
                 if value:
                     node["data"] = [self.value(v) for v in value]

@@ -24,6 +24,10 @@ class Damaged(Exception):
     """What is wrong with a section."""
 
 
+#: Operators of two extents.
+COMPUTED = frozenset(
+    f"tir.{name}" for name in ("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max")
+)
 _EXPR = ("virtual_device_", "span", "_checked_type_")
 
 #: Attributes that are objects, in TVM's order, by the types that no operator's attributes have.
@@ -62,6 +66,8 @@ OBJECTS: dict[str, tuple[str, ...]] = {
     "relay.TupleType": ("fields",),
     "relay.TypeVar": ("name_hint",),
     "relay.Var": ("vid", "type_annotation", *_EXPR),
+    **dict.fromkeys(sorted(COMPUTED), ("a", "b")),
+    "tir.Cast": ("value",),
     "tir.SizeVar": ("name",),
     "tir.Var": ("name",),
 }  # fmt: skip

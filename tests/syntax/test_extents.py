@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import shutil
 
 import numpy as np
@@ -29,7 +30,7 @@ from relaylang.ir import (
     structural_hash,
     type_text,
 )
-from relaylang.ir.types import TypeVar
+from relaylang.ir.types import TypeVar, computed_dim
 from relaylang.ops import OPS, make_attrs
 from relaylang.ops.record import AttrError
 from relaylang.syntax import astext, parse, parse_expr, parse_type
@@ -197,3 +198,85 @@ def test_every_operator_takes_wide_extents_or_says_why() -> None:
             if len(said) == 2 and said[0] != said[1]:
                 differ.append((name, shape, said))
     assert differ == []
+
+
+def computed(body: str, ret: str = "") -> str:
+    """A function over n × 4 numbers, with extents n (V), n + n (A), n + n again (B), n - 1 (S) and int64 n (C)."""
+    def of_two(key: str, a: str, b: str) -> dict[str, object]:
+        return {"type_key": key, "attrs": {"a": a, "b": b, "dtype": "int32", "span": "0"}}
+
+    keys = ["tir.Var", "tir.Add", "tir.Sub", "tir.Cast"]
+    nodes = [
+        {"type_key": ""}, {"type_key": "Map", "keys": keys, "data": [2, 3, 4, 12]},
+        {"type_key": "Array", "data": [5]}, {"type_key": "Array", "data": [7, 8]}, {"type_key": "Array", "data": [9]},
+        {"type_key": "tir.Var", "attrs": {"dtype": "int32", "name": "6", "span": "0", "type_annotation": "0"}},
+        {"type_key": "runtime.String", "repr_str": "n"},
+        of_two("tir.Add", "5", "5"), of_two("tir.Add", "5", "5"), of_two("tir.Sub", "5", "10"),
+        {"type_key": "IntImm", "attrs": {"dtype": "int32", "span": "0", "value": "1"}},
+        {"type_key": "tir.Cast", "attrs": {"dtype": "int64", "span": "0", "value": "5"}},
+        {"type_key": "Array", "data": [11]},
+    ]  # fmt: skip
+    section = json.dumps({"root": 1, "nodes": nodes, "b64ndarrays": [], "attrs": {}})
+    text = f"def @main(%x: Tensor[(V, 4), float32], %y: Tensor[(A, 4), float32]){ret} {{\n  {body}\n}}\n\n#[metadata]\n{section}"
+    for letter, place in (("V", "Var][0"), ("A", "Add][0"), ("B", "Add][1"), ("S", "Sub][0"), ("C", "Cast][0")):
+        text = re.sub(rf"\b{letter}\b", f"meta[tir.{place}]", text)
+    return HEADER + text
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (computed("concatenate((%x, %x))", " -> Tensor[(B, 4), float32]"), []),
+        (computed("add(%y, %y)", " -> Tensor[(B, 4), float32]"), []),
+        (computed("add(%y, %y)", " -> Tensor[(S, 4), float32]"), ["R0302"]),
+        (computed("add(%x, %y)"), ["R0301"]),
+        (computed('zeros(shape=[B, S, V, C, 2], dtype="int8")', " -> Tensor[(A, S, V, C, 2), int8]"), []),
+    ],
+    ids=["a sum", "the same sum", "another extent", "n is not 2 n", "attributes"],
+)
+def test_extents_that_are_computed(text: str, codes: list[str]) -> None:
+    mod = module(text)
+    assert [d.code for d in infer(mod)] == codes
+    for style in ("lossless", "tvm"):
+        printed = astext(mod, style=style, show_types=False)
+        again = module(printed)
+        assert structural_equal(mod, again, map_free_vars=True)
+        assert structural_hash(mod, map_free_vars=True) == structural_hash(again, map_free_vars=True)
+        assert astext(again, style=style, show_types=False) == printed
+    assert format_text(text).split("#[metadata]")[1] == text.split("#[metadata]")[1]
+
+
+def test_computed_extents_are_what_they_are_computed_from() -> None:
+    n, m = SymbolicDim("n"), SymbolicDim("m")
+    total = computed_dim("tir.Add", (n, 1))
+    assert total is computed_dim("tir.Add", (n, 1)) and total is not computed_dim("tir.Add", (m, 1))
+    assert total is not computed_dim("tir.Add", (n, extent(1, "int64"))) and total.name_hint == "n + 1"
+
+    def of(dim: object) -> Function:
+        x = Var("x", TensorType((n, dim)))  # type: ignore[arg-type]
+        return Function([x], x)
+
+    assert structural_equal(of(total), of(total)) and not structural_equal(of(total), of(n))
+    for other in (computed_dim("tir.Add", (m, 1)), computed_dim("tir.Sub", (n, 1)), computed_dim("tir.Add", (n, 2))):
+        assert not structural_equal(of(total), of(other), map_free_vars=True)
+    doubled = n
+    for _ in range(60):  # 2**60 paths
+        doubled = computed_dim("tir.Add", (doubled, doubled))
+    assert structural_equal(of(doubled), of(copy.deepcopy(doubled)), map_free_vars=False) is False
+    assert structural_equal(module(astext(IRModule.from_expr(of(doubled)))), IRModule.from_expr(of(doubled)), map_free_vars=True)
+
+
+def test_damaged_computed_extents() -> None:
+    text = computed("%y")
+    for old, new, said in (('"a": "5", "b": "10"', '"a": "6", "b": "10"', "computes an extent from what is none"),
+                           ('"a": "5", "b": "10"', '"a": "5", "b": "99"', "it refers to node 99 of 13"),
+                           ('"a": "5", "b": "10"', '"a": "9", "b": "10"', "node 9 contains itself")):  # fmt: skip
+        with pytest.raises(RelayError, match=said):
+            module(text.replace(old, new))
+    deep = [{"type_key": ""}, {"type_key": "Map", "keys": ["tir.Add"], "data": [2]}, {"type_key": "Array", "data": [204]},
+            {"type_key": "tir.Var", "attrs": {"dtype": "int32", "name": "4"}},
+            {"type_key": "runtime.String", "repr_str": "n"}]  # fmt: skip
+    deep += [{"type_key": "tir.Add", "attrs": {"a": str(i - 1 if i > 5 else 3), "b": "3"}} for i in range(5, 205)]
+    section = json.dumps({"root": 1, "nodes": deep, "b64ndarrays": [], "attrs": {}})
+    with pytest.raises(RelayError, match="nests more than 100 deep"):
+        module(f"{HEADER}def @main(%x: Tensor[(meta[tir.Add][0]), int8]) {{ %x }}\n#[metadata]\n{section}")
