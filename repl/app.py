@@ -26,9 +26,9 @@ from relaylang.repl.calls import Signature, function_signature, op_signature, op
 from relaylang.repl.commands import Quit
 from relaylang.repl.completer import suggestions
 from relaylang.repl.config import Settings, history, settings
+from relaylang.repl.inputs import inputs, ready
 from relaylang.repl.lexer import RelayLexer
 from relaylang.repl.session import Session
-from relaylang.syntax import is_complete
 
 _PROMPT = "relay> "
 _MORE = "  ...> "
@@ -49,12 +49,6 @@ class RelayCompleter(Completer):
             return
         for s in found:
             yield Completion(s.text, start_position=-s.length, display_meta=s.says[:80])
-
-
-def ready(text: str) -> bool:
-    """Whether Enter ends the input: a command, a complete text, or nothing at all."""
-    stripped = text.strip()
-    return not stripped or stripped.startswith(":") or is_complete(text)
 
 
 def _bindings() -> KeyBindings:
@@ -88,7 +82,10 @@ class Shell:
         self._color = color
 
     def handle(self, text: str) -> bool:
-        """Run one input. False where it was `:quit`."""
+        """Run what was entered at once, one input or several. False where it was `:quit`."""
+        return all(map(self._one, inputs(text)))
+
+    def _one(self, text: str) -> bool:
         try:
             shown = self.session.execute(text)
         except Quit:

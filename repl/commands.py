@@ -145,18 +145,29 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+def _fitting(name: str) -> list[str]:
+    """The commands that a name may be short for."""
+    return [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(name) and not known.endswith("!")]
+
+
+def is_command(line: str) -> bool:
+    """Whether a line begins with the name of a command, or with a beginning that one command alone has."""
+    word = line.split(maxsplit=1)[:1]
+    return bool(word) and len(word[0]) > 1 and word[0][0] == ":" and len(_fitting(word[0])) == 1
+
+
 def run_command(session: Session, line: str) -> str:
     """Run `:name argument`; a name may be cut short as long as it is unique. Raises `RelayError` and `Quit`."""
     name, _, argument = line.strip().partition(" ")
     name, newline, more = name.partition("\n")
     argument = (more + newline + argument if newline else argument).strip()
-    fits = [known for known in COMMANDS if known.startswith(name) and not known.endswith("!")]
-    if name not in COMMANDS and len(fits) != 1:
+    fits = _fitting(name)
+    if len(fits) != 1:
         near = did_you_mean(name, COMMANDS)
         note = f"did you mean {near}?" if near else ":help lists the commands"
         title = f"{name} could be {' or '.join(fits)}" if fits and name != ":" else f"unknown command {name}"
         raise RelayError(error("R0720", title, notes=[note]))
-    name = name if name in COMMANDS else fits[0]
+    name = fits[0]
     command = COMMANDS[name]
     if command.needed and not argument:
         raise RelayError(error("R0721", f"an argument is missing: {name} {command.argument}"))

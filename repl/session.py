@@ -34,7 +34,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.visit import free_vars
 from relaylang.passes.to_anf import to_anf
-from relaylang.prelude.library import import_from_std
+from relaylang.prelude.library import import_all, without_imports
 from relaylang.repl.calls import OpenCall, Signature
 from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text
@@ -50,7 +50,6 @@ _ENTRY = "(input)"
 _NO_HEADER = "R0150"
 #: How many changes can be taken back.
 _MOST_UNDO = 100
-_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 _COMMENTS = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -260,13 +259,10 @@ class Session:
 
     def _read(self, text: str, name: str) -> ParseResult:
         variables = {n: Var(n, value.type) for n, value in self._values.items()}
-        imports = list(_IMPORT.finditer(text))
-        if not imports:
-            return parse(text, name, module=self.module, variables=variables)
         module = IRModule(self.module.functions, self.module.type_definitions, self.module.attrs)
-        for found in imports:
-            import_from_std(module, found[1])
-        rest = _IMPORT.sub(lambda found: " " * len(found[0]), text)
+        if not import_all(module, text, name):
+            return parse(text, name, module=self.module, variables=variables)
+        rest = without_imports(text)
         if not _COMMENTS.sub("", rest).strip():
             return ParseResult(module, None, SourceFile(name, text))
         result = parse(rest, name, module=module, variables=variables)

@@ -7,6 +7,7 @@ Results go to stdout, diagnostics to stderr. Exit status: 0 all is well, 1 the p
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -133,13 +134,20 @@ def _status(arguments: list[str]) -> int:
         return _say(wrong)
     except OSError as e:
         close_stdout()
-        return _say(RelayError(error("R0704", f"the system says: {e}")))
+        return _say(RelayError(error("R0704", _system(e))))
     except MemoryError:
         return _say(RelayError(error("R0901", "there is not enough memory to go on")))
     except Exception as ours:
         if os.environ.get("RELAY_TRACEBACK"):
             raise
         return _say(RelayError(_internal(ours)))
+
+
+def _system(e: OSError) -> str:
+    """What the system refuses, and for which file."""
+    if e.errno == errno.EBADF and e.filename is None:
+        return "the standard input or output is closed"
+    return f"the system says: {reason(e)}" + (f": {e.filename}" if e.filename is not None else "")
 
 
 def _run(arguments: list[str]) -> int:

@@ -18,8 +18,7 @@ from relaylang.cli.common import exit_status, report, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import IRModule
-from relaylang.prelude.library import _IMPORT as IMPORT
-from relaylang.prelude.library import import_from_std
+from relaylang.prelude.library import IMPORT, import_all
 from relaylang.runtime.text import read_bytes, read_text
 from relaylang.syntax.format import format_text
 
@@ -86,12 +85,9 @@ def one_file(path: str, args: argparse.Namespace) -> bool:
 
 def formatted(text: str, name: str) -> str:
     """The canonical form of a text that may import libraries; to the formatter an import is a comment."""
-    imports = [found[1] for found in IMPORT.finditer(text)]
-    if not imports:
-        return format_text(text, name)
     known = IRModule()
-    for library in imports:
-        import_from_std(known, library)
+    if not import_all(known, text, name):
+        return format_text(text, name)
     marked = IMPORT.sub(lambda found: f'//{_MARK}import "{found[1]}";', text)
     return format_text(marked, name, known).replace(f"//{_MARK}", "")
 

@@ -17,6 +17,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.ir import GlobalTypeVar, GlobalVar, IRModule
 from relaylang.prelude.tensor_array import DTYPES, dynamic_text
+from relaylang.source import SourceFile, Span
 from relaylang.syntax import ParseResult, parse
 from relaylang.typing import check
 from relaylang.typing.uses import definition_uses, uses
@@ -31,7 +32,7 @@ define_codes(
 #: TVM's names of the files that a program may import, and ours.
 FILES = {"prelude.rly": "prelude", "nat.rly": "nat", "gradient.rly": "gradient", "core.rly": "core"}
 _TENSOR_ARRAY = re.compile(rf"(?:tensor|ta_split)\w*_({'|'.join(DTYPES)})(?:_t)?")
-_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
+IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 
 
 @cache
@@ -123,13 +124,30 @@ def _refuse_other(mod: IRModule, name: str, wanted: str, known: bool, sign: str)
     )
 
 
-def import_from_std(mod: IRModule, path: str) -> None:
-    """Put all definitions of a file into a module, as TVM's `mod.import_from_std("prelude.rly")` does."""
+def import_from_std(mod: IRModule, path: str, place: Span | None = None) -> None:
+    """Put all definitions of a file into a module, as TVM's `mod.import_from_std("prelude.rly")` does.
+
+    Raises `RelayError` (R0221) for a file that there is not, at `place`.
+    """
     if path not in FILES:
-        raise RelayError(error("R0221", f"there is no library `{path}`", notes=(f"there are {', '.join(FILES)}",)))
+        title = f"there is no library `{path}`"
+        raise RelayError(error("R0221", title, place, notes=(f"there are {', '.join(FILES)}",)))
     source = library(FILES[path])
     for name in [*source._types, *source._globals]:
         add(mod, name, source)
+
+
+def import_all(mod: IRModule, text: str, name: str) -> bool:
+    """Put the libraries that a text imports into a module. False where it imports none. Raises `RelayError` (R0221)."""
+    found = list(IMPORT.finditer(text))
+    for one in found:
+        import_from_std(mod, one[1], Span(SourceFile(name, text), *one.span(1)))
+    return bool(found)
+
+
+def without_imports(text: str) -> str:
+    """The text with blanks for its imports."""
+    return IMPORT.sub(lambda found: " " * len(found[0]), text)
 
 
 def read(
@@ -143,15 +161,12 @@ def read(
     `module` has definitions that the text may use, `constants` the values of constants that it leaves out, by what refers to
     them. Raises `RelayError`.
     """
-    imports = list(_IMPORT.finditer(text))
-    if not imports:
+    if IMPORT.search(text) is None:
         return parse(text, name, module, constants=constants)
-    blank = _IMPORT.sub(lambda found: " " * len(found[0]), text)
     known = IRModule(module.functions, module.type_definitions, module.attrs) if module is not None else IRModule()
     own = [*known.functions, *known.type_definitions]
-    for found in imports:
-        import_from_std(known, found[1])
-    result = parse(blank, name, known, constants=constants)
+    import_all(known, text, name)
+    result = parse(without_imports(text), name, known, constants=constants)
     if result.module is not None:
         given = {id(v): None for v in own}
         made = IRModule(attrs=result.module.attrs)
@@ -177,4 +192,4 @@ def read(
     return result
 
 
-__all__ = ["DTYPES", "FILES", "add", "find", "import_from_std", "library", "read"]
+__all__ = ["DTYPES", "FILES", "IMPORT", "add", "find", "import_all", "import_from_std", "library", "read", "without_imports"]

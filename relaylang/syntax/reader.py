@@ -398,6 +398,11 @@ def parse_type(text: str, name: str = "<string>", module: IRModule | None = None
     return builder.free_vars[0].type_annotation or IncompleteType()
 
 
+def leaves_comment(text: str) -> bool:
+    """Whether a comment that begins in a text is open at its end."""
+    return TokenSource("<input>", text, tables()).blank_comments() is not None
+
+
 def is_complete(text: str) -> bool:
     """Whether a text is worth reading as it stands, for prompts that take several lines.
 

@@ -24,6 +24,8 @@ from relaylang.testing.directives import Command, Found, Part, Run, TestFile, ch
 from relaylang.testing.expected import EXAMPLE, compare
 from relaylang.testing.update import updated
 
+#: Set for the calls of RUN lines: a test that runs tests could run itself without an end.
+_INSIDE = "RELAY_TEST_INSIDE"
 #: Folders whose files are inputs of tests, not tests.
 INPUTS = frozenset({"inputs", "Inputs"})
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -60,9 +62,14 @@ def collect(path: str) -> list[str]:
 
 
 class Runner:
-    """Runs test files. `timeout` is in seconds for each call; `update` rewrites what is expected where it is wrong."""
+    """Runs test files. `timeout` is in seconds for each call; `update` rewrites what is expected where it is wrong.
+
+    Raises `RelayError` in a call of a RUN line (R0762), and where filecheck is not installed (R0763).
+    """
 
     def __init__(self, timeout: float = 60.0, update: bool = False) -> None:
+        if _INSIDE in os.environ:
+            raise RelayError(error("R0762", "a RUN line runs no tests"))
         self.timeout = timeout
         self.update = update
         self._filecheck = _filecheck()
@@ -122,6 +129,8 @@ class Runner:
             parts = [(o.part, o.stdout, o.found) for o in outputs]
             if updated(test, run, parts):
                 result.updated = True
+                if not run.verify:
+                    result.wrong += self._check(read_test(test.source.name), run, "\n".join(o.stdout for o in outputs))
                 return
             if any(o.stdout.strip() for o in outputs):
                 wrong.append(error("R0761", "no line of the output is near to these checks: change them by hand", run.span))
@@ -174,7 +183,7 @@ class Runner:
     def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
         if self._stopped:
             raise RelayError(error("R0760", "the call was ended", run.span))
-        env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+        env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", _INSIDE: "1"}
         process = subprocess.Popen(
             [sys.executable, "-m", "relaylang", *words],
             stdin=subprocess.PIPE,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 
 from relaylang.runtime.files import atomic_write
 from relaylang.testing.directives import Found, Part, Run, TestFile, check_pattern
 
 _DIRECTIVE = re.compile(r"^\s*(?://|#)\s*(?:RUN:|expected-\w)")
 _EXPECTED = re.compile(r"\s*(?://|#)\s*expected-(?:error|warning|note)[^\n]*$")
+#: What may be anything. `{{\{\{}}` and the like, which an update writes, may not.
+_OPEN = re.compile(r"\{\{(?!\\[{\[]\\[{\[]\}\}).*?\}\}|\[\[.*?\]\]")
+#: How near a line must be to a check to be written for it.
+_LIKE = 0.5
 _SPECIAL = re.compile(r"\{\{|\[\[(?=\$?[#A-Za-z_])")
 
 
@@ -52,13 +56,17 @@ def _checks(test: TestFile, run: Run, parts: Sequence[tuple[Part, str, Sequence[
 
 
 def _selective(checks: Sequence[str], pattern: re.Pattern[str], block: Sequence[str]) -> bool:
-    """Whether checks choose some lines of the output, so that they must not become the whole of it."""
-    heads = [found.group() for line in checks if (found := pattern.search(line))]
+    """Whether checks choose some lines of the output, so that they must not become the whole of it.
+
+    What an update writes has a CHECK for each stretch of lines, and CHECK-NEXT behind it; nothing in it may be anything.
+    """
+    found = [f for line in checks if (f := pattern.search(line))]
+    heads = [f.group() for f in found]
     follows = sum(head.endswith("-NEXT:") for head in heads)
     plain = sum(re.search(r"-(?:DAG|COUNT-\d+|NOT|EMPTY|NEXT|SAME|LABEL)|\{", head) is None for head in heads)
-    if follows + plain < len(heads):
+    if follows + plain < len(heads) or any(_OPEN.search(f.string, f.end()) for f in found):
         return True
-    return bool(heads) and plain + follows < len(block) and follows < max(plain, 2) - 1 + (len(heads) == 1)
+    return bool(heads) and follows < max(plain, 2) - 1 + (len(heads) == 1) and (len(heads) > 1 or len(block) > 1)
 
 
 def _chosen(own: Sequence[str], places: Sequence[int], pattern: re.Pattern[str], output: str) -> list[str]:
@@ -71,10 +79,17 @@ def _chosen(own: Sequence[str], places: Sequence[int], pattern: re.Pattern[str],
         wanted = own[i][found.end() :].strip()
         if re.search(r"-(?:NOT|EMPTY)", found.group()) or any(_meets(line, wanted) for line in came):
             continue
-        near = get_close_matches(wanted, came, 1, 0.4)
-        if near:
-            lines[i] = f"{own[i][: found.end()]} {_shown(near[0])}"
+        near = max(came, key=lambda line: _likeness(wanted, line), default="")
+        if _likeness(wanted, near) >= _LIKE:
+            lines[i] = f"{own[i][: found.end()]} {_shown(near)}"
     return lines
+
+
+def _likeness(wanted: str, line: str) -> float:
+    """How near to what a check wants a line is where they have most in common: from 0 to 1."""
+    same = SequenceMatcher(None, wanted, line, autojunk=False).find_longest_match()
+    begin = max(0, same.b - same.a)
+    return SequenceMatcher(None, wanted, line[begin : begin + len(wanted)], autojunk=False).ratio()
 
 
 def _meets(line: str, wanted: str) -> bool:

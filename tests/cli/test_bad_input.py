@@ -224,6 +224,13 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert run.stderr == ""
 
 
+@pytest.mark.parametrize("verb", [["check", MLP], ["viz", MLP], ["doctor"]], ids=lambda c: c[0])
+def test_a_closed_stdout_is_said(verb: list[str]) -> None:
+    command = [sys.executable, "-m", "relaylang", *verb]
+    run = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=-1, cwd="/")
+    assert (run.returncode, run.stderr) == (2, b"error[R0704]: the standard input or output is closed\n")
+
+
 def test_a_full_disk_is_said() -> None:
     with open("/dev/full", "w") as nowhere:
         run = subprocess.run([sys.executable, "-m", "relaylang", "print", MLP], stdout=nowhere, stderr=-1, cwd="/")

@@ -205,6 +205,43 @@ def test_check_and_opt_verify_diagnostics_themselves(capsys: Caps, tmp_path: Pat
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize(
+    ("checks", "wanted"),
+    [
+        ("// CHECK: %0 = add\n// CHECK: multiply(%0, 7)\n", "// CHECK: %0 = add\n// CHECK: multiply(%0, 3)\n"),
+        (
+            "// CHECK: {{%[0-9]+}} = add\n// CHECK-NEXT: multiply(%0, 7)\n",
+            "// CHECK: {{%[0-9]+}} = add\n// CHECK-NEXT: multiply(%0, 3)\n",
+        ),
+    ],
+)
+def test_update_writes_the_nearest_line(capsys: Caps, tmp_path: Path, checks: str, wanted: str) -> None:
+    assert run(capsys, tmp_path, "--update", a=PRINT + checks + TWO).status == 0
+    assert (tmp_path / "a.relay").read_text() == PRINT + wanted + TWO
+
+
+def test_update_finds_a_part_of_a_long_line(capsys: Caps, tmp_path: Path) -> None:
+    text = "// RUN: relay print %s\n// CHECK: add(1, 7)\n// CHECK-NOT: divide\n" + TWO
+    assert run(capsys, tmp_path, "--update", a=text).status == 0
+    assert "// CHECK: %0 = add(1 /* ty=int32 */, 2 /* ty=int32 */) /* ty=int32 */;\n" in (tmp_path / "a.relay").read_text()
+
+
+def test_update_leaves_bad_checks(capsys: Caps, tmp_path: Path) -> None:
+    text = PRINT + "// CHECK: add(\n// CHECK: {{(}}\n" + TWO
+    assert run(capsys, tmp_path, "--update", a=text).status == 1
+    assert (tmp_path / "a.relay").read_text() == text
+
+
+def test_an_update_in_the_wrong_order_fails(capsys: Caps, tmp_path: Path) -> None:
+    ran = run(capsys, tmp_path, "--update", a=PRINT + "// CHECK: multiply(%0, 3)\n// CHECK: add(1, 7)\n// CHECK-NOT: x\n" + TWO)
+    assert ran.status == 1 and "error[R0760]" in ran.err
+
+
+def test_a_test_does_not_run_itself(capsys: Caps, tmp_path: Path) -> None:
+    ran = run(capsys, tmp_path, a="// RUN: relay test %s\n// CHECK: 1\n1\n")
+    assert ran.status == 1 and "a RUN line runs no tests" in ran.err
+
+
 def test_update_keeps_checks_that_choose_lines(capsys: Caps, tmp_path: Path) -> None:
     text = PRINT + "// CHECK: add(1, 7)\n// CHECK-NOT: divide\n" + TWO
     ran = run(capsys, tmp_path, "--update", a=text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from relaylang.api import parse
+from relaylang.cli.fmt import formatted
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import ConstructorValue, evaluate
 from relaylang.ir import ANY, Call, Function, GlobalTypeVar, IRModule, TypeCall, const, scalar_type, var
@@ -323,3 +325,11 @@ def test_every_element_type() -> None:
         p = Prelude()
         assert p.get_global_var(canonical, dtype) in p.mod.functions
         assert infer(p.mod) == []
+
+
+@pytest.mark.parametrize("read", [parse, formatted])
+def test_an_unknown_library_has_a_place(read: Callable[[str, str], object]) -> None:
+    with pytest.raises(RelayError) as wrong:
+        read('#[version = "0.0.5"]\nimport "no.rly"\n1', "net.relay")
+    (found,) = wrong.value.diagnostics
+    assert found.code == "R0221" and found.span is not None and found.span.text == "no.rly"

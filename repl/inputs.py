@@ -1,0 +1,39 @@
+"""What is one input: of lines that are typed, of a script, and of what is pasted at once."""
+
+from __future__ import annotations
+
+from relaylang.repl.commands import is_command
+from relaylang.syntax import is_complete, leaves_comment
+
+
+def ready(text: str) -> bool:
+    """Whether Enter ends the input: a command, a complete text, or nothing at all."""
+    stripped = text.strip()
+    return not stripped or stripped.startswith(":") or ends_with_command(text) or is_complete(text)
+
+
+def ends_with_command(text: str) -> bool:
+    """Whether the last line is a command: it ends what stands in front of it, complete or not."""
+    before, _, last = text.rstrip().rpartition("\n")
+    return is_command(last) and not leaves_comment(before)
+
+
+def inputs(text: str) -> list[str]:
+    """The inputs of a text: a line with a command is one, and what stands between two of them.
+
+    A command whose line ends in the middle of its argument goes on to the next one. In comments nothing is a command.
+    """
+    if "\n" not in text.strip():
+        return [text]
+    made: list[str] = []
+    gathered = ""
+    for line in text.splitlines(keepends=True):
+        begins = is_command(line) and not leaves_comment(gathered)
+        if begins and gathered.strip():
+            made.append(gathered)
+            gathered = ""
+        gathered += line
+        if begins and is_complete(line.strip().partition(" ")[2]):
+            made.append(gathered)
+            gathered = ""
+    return [part for part in [*made, gathered] if part.strip()]
