@@ -21,6 +21,7 @@ from relaylang.source import Span
 from relaylang.typing.bindings import Bindings
 from relaylang.typing.calls import Waiting
 from relaylang.typing.exhaustive import Undecided, missing_value
+from relaylang.typing.repairs import without_parentheses
 from relaylang.typing.report import last_value, name_of, note_of, place, show
 from relaylang.typing.solver import POISON, Unknown, find
 
@@ -87,7 +88,7 @@ class Branches(Bindings):
                     shown = show(self.resolve(made))
                     self.say(
                         "R0309", f"a pattern of {count} fields cannot take apart `{shown}`", span,
-                        also=self.origin_of_variable(match.data),
+                        also=self.origin_of_variable(match.data), fix=without_parentheses(pattern),
                     )  # fmt: skip
                     self.misfits.add(id(match))
                 stack.extend((p, POISON) for p in reversed(pattern.patterns))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from relaylang.diagnostics import Fix
-from relaylang.ir.expr import Call, Constant, Expr, Tuple
+from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Op
 from relaylang.source import Span
@@ -45,6 +45,15 @@ def _literal(digits: str, dtype: str) -> str | None:
     if len(digits) > 20 or not low <= int(digits) < high:
         return None
     return digits + ("" if dtype == "int32" else dtype.replace("int", "" if dtype[0] == "u" else "i"))
+
+
+def without_parentheses(pattern: PatternTuple) -> Fix | None:
+    """`(Nil)` is a tuple of one value; `Nil` is what is meant for a value that is no tuple."""
+    outer = pattern.span
+    inner = pattern.patterns[0].span if len(pattern.patterns) == 1 else None
+    if outer is None or inner is None:
+        return None
+    return Fix(_plain(outer), inner.text, "parentheses around one pattern are a tuple of one: leave them out")
 
 
 def surplus_arguments(call: Call, op: Op) -> Fix | None:

@@ -268,6 +268,20 @@ def test_a_pattern_in_parentheses_is_a_tuple_of_one() -> None:
     assert structural_equal(parse(astext(module, style="tvm")).value, module)
 
 
+def test_parentheses_around_a_pattern_of_a_value_that_is_no_tuple() -> None:
+    text = "type L { Nil, B(int32), } def @main(%x: L) { match (%x) { (Nil) => 1, (B(%y)) => %y } }"
+    module = parse(text).module
+    assert module is not None
+    said = infer(module)
+    assert [(d.code, d.fix.replacement) for d in said if d.fix] == [("R0309", "Nil"), ("R0309", "B(%y)")]
+    repaired = text
+    for d in reversed(said):
+        assert d.fix is not None
+        repaired = d.fix.apply(repaired)
+    again = parse(repaired).module
+    assert again is not None and infer(again) == []
+
+
 def test_a_sign_apart_from_its_number_in_a_list() -> None:
     assert parse_expr("reshape(%x, newshape=[1, - 1,-   2])").attrs.newshape == (1, -1, -2)
     assert parse_expr("reshape(%x, newshape=[1, - /* c */ 1])").attrs.newshape == (1, -1)
