@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.ir import Call, Constant, Function, IRModule, MetaRef, TensorType, node_count, scalar_type
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, MetaRef, TensorType, node_count, scalar_type
+from relaylang.ir.structural import structural_diff
 from relaylang.ops import OPS
-from relaylang.syntax import parse
+from relaylang.syntax import astext, parse
+from relaylang.syntax.format import format_text
+from relaylang.typing import infer
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, needs_shared
 
 pytestmark = needs_shared
@@ -126,3 +130,102 @@ def test_the_closure_without_semicolons() -> None:
     assert inner.body.args[0] is inner.params[0]
     assert inner.body.args[1].op is OPS["log"]
     assert inner.body.args[1].args == function.params
+
+
+def prints_as_it_reads(node: IRModule | Expr) -> None:
+    """Its text in both styles reads as the same program, and prints as the same text, types included."""
+    for style in ("lossless", "tvm"):
+        printed = astext(node, style=style)
+        again = parse(printed)
+        if again.module is not None:
+            infer(again.module)
+        assert structural_diff(node, again.value, map_free_vars=True) is None
+        assert astext(again.value, style=style) == printed
+
+
+#: What TVM took and is refused here: errors, and in how many of the corpus's texts.
+REFUSED = {
+    "`left_shift`: argument 1 (lhs) must be a tensor of whole numbers or bool, not of float32": 2,
+    "`dyn.image.resize2d`: argument 2 (size) must be a tensor of whole numbers, not of float32": 3,
+    "unknown operator `custom_broadcast_add`": 1,  # TVM does not have it either
+}
+
+
+def _types_and_prints(texts: list[str]) -> dict[str, int]:
+    """What is wrong in these texts, and how often; all others are typed and printed as they read."""
+    wrong: dict[str, int] = {}
+    for text in texts:
+        try:
+            result = parse(text)
+        except RelayError as e:
+            said = [d.title for d in e.diagnostics]
+        else:
+            said = [d.title for d in infer(result.module) if d.severity == "error"] if result.module is not None else []
+            if not said:
+                prints_as_it_reads(result.value)
+        for title in said:
+            wrong[title] = wrong.get(title, 0) + 1
+    return wrong
+
+
+def _corpus() -> list[str]:
+    path = CORPUS / "tvm_passes.jsonl.gz"
+    if not path.exists():
+        pytest.skip("no corpus of passes")
+    with gzip.open(path, "rt") as lines:
+        programs = [json.loads(line) for line in lines]
+    return list(dict.fromkeys(program[side] for program in programs for side in ("in", "out")))
+
+
+def test_some_programs_that_tvm_printed_have_types_and_print_as_they_read() -> None:
+    assert _types_and_prints(_corpus()[::150]) == {}
+
+
+@pytest.mark.sweep
+def test_every_program_that_tvm_printed_has_types_and_prints_as_it_reads() -> None:
+    texts = _corpus()
+    assert len(texts) > 2000 and _types_and_prints(texts) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, marks=[pytest.mark.sweep] if p.stat().st_size > 12_000 else []) for p in _files()], ids=lambda p: p.name
+)
+def test_every_file_prints_and_formats_as_it_reads(path: Path) -> None:
+    text = path.read_text()
+    node = parse(text).value
+    assert not isinstance(node, IRModule) or [d.title for d in infer(node) if d.severity == "error"] == []
+    prints_as_it_reads(node)
+    made = format_text(text)
+    assert format_text(made) == made
+
+
+#: Fragments that are wrong, and what is said of them.
+WRONG = {
+    "ck": ["R0103"],  # the metadata section has a string where an expression stands
+    "cs": ["R0301"],  # an axis of a tensor of two dimensions is 99
+    "esc": ["R0105"],  # a string's escape has no digits
+    "lrn": ["R0301"],  # a window of no numbers
+    "mi": ["R0304"],  # the metadata section lacks the value
+}
+
+
+@pytest.mark.parametrize("path", sorted(FRAGMENTS.rglob("*.relay")), ids=lambda p: p.stem)
+def test_every_fragment_is_read_checked_printed_and_formatted(path: Path) -> None:
+    text = path.read_text()
+    if path.stem in WRONG:
+        try:
+            module = parse(text).module
+        except RelayError as e:
+            said = e.diagnostics
+        else:
+            assert module is not None
+            said = [d for d in infer(module) if d.severity == "error"]
+        assert [d.code for d in said] == WRONG[path.stem] and all(d.span is not None for d in said)
+        return
+    result = parse(text)
+    if result.module is not None:
+        assert [d.title for d in infer(result.module) if d.severity == "error"] == []
+    prints_as_it_reads(result.value)
+    made = format_text(text)
+    assert format_text(made) == made
+    assert structural_diff(parse(made).value, result.value, map_free_vars=True) is None
