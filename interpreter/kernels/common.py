@@ -86,11 +86,11 @@ def plus(a: Any, b: Any) -> Any:
 
 
 def saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers held to the range of a narrower integer type. int32 is TVM's accumulator and wraps."""
+    """Integers held to the range of another integer type. int32 is TVM's accumulator and wraps."""
     if dtype == np.int32:
         return x.astype(dtype)
-    info = np.iinfo(dtype)
-    return np.clip(x, x.dtype.type(info.min), x.dtype.type(info.max)).astype(dtype)
+    info, own = np.iinfo(dtype), np.iinfo(x.dtype)
+    return np.clip(x, x.dtype.type(max(info.min, own.min)), x.dtype.type(min(info.max, own.max))).astype(dtype)
 
 
 def norm_axis(axis: int, rank: int) -> int:

@@ -169,7 +169,7 @@ def upsampling3d(attrs: Any, x: Any) -> Any:
 
 def crop_and_resize(attrs: Any, x: Any, boxes: Any, numbers: Any) -> Any:
     """Each box (top, left, bottom, right, from 0 to 1) of the image that its number names."""
-    plain = to_plain(x, attrs.layout, "NCHW").astype(_F)
+    plain, boxes = to_plain(x, attrs.layout, "NCHW").astype(_F), wide(boxes)
     method = METHODS.get(attrs.method, attrs.method)
     made = []
     check_range(numbers, len(plain))

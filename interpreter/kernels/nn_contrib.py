@@ -21,6 +21,7 @@ from relaylang.interpreter.kernels.common import (
     paddings,
     spread,
     to_plain,
+    wide,
     windows,
 )
 from relaylang.interpreter.kernels.image import bilinear
@@ -186,8 +187,8 @@ def correlation(attrs: Any, first: Any, second: Any) -> Any:
 
 def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
     """A convolution whose windows take their pixels from moved places, between the pixels of the data."""
-    data = to_plain(x, attrs.data_layout, "NCHW")
-    moves = to_plain(offset, attrs.data_layout, "NCHW")
+    data = wide(to_plain(x, attrs.data_layout, "NCHW"))
+    moves = wide(to_plain(offset, attrs.data_layout, "NCHW"))
     kernel = to_plain(weight, attrs.kernel_layout, "OIHW")
     height, width = kernel.shape[2:]
     strides, dilation = spread(attrs.strides, 2), spread(attrs.dilation, 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, KernelError, from_plain, round_away, to_plain
+from relaylang.interpreter.kernels.common import Kernel, KernelError, from_plain, round_away, to_plain, wide
 from relaylang.interpreter.kernels.image import bilinear
 from relaylang.interpreter.kernels.indexing import check_range
 
@@ -197,7 +197,7 @@ def _plain_overlap(box: Any, boxes: Any) -> Any:
 
 def _pooled(attrs: Any, data: Any, rois: Any, pool: Any) -> Any:
     """`pool(image, roi)` of each region, as (channels, height, width)."""
-    plain = to_plain(data, attrs.layout, "NCHW")
+    plain, rois = wide(to_plain(data, attrs.layout, "NCHW")), wide(rois)
     check_range(rois[:, 0].astype(np.int64), len(plain))
     size = (plain.shape[1], *attrs.pooled_size)
     made = [pool(plain[int(roi[0])], roi[1:]) for roi in rois]
@@ -207,6 +207,7 @@ def _pooled(attrs: Any, data: Any, rois: Any, pool: Any) -> Any:
 
 def roi_align(attrs: Any, data: Any, rois: Any) -> Any:
     """Each cell is the mean (or greatest) of points on a grid in it, interpolated between four pixels."""
+    rois = wide(rois)
     f = rois.dtype.type
     if attrs.mode not in ("avg", "max"):
         raise KernelError(f"mode={attrs.mode!r} is neither avg nor max")
@@ -236,6 +237,7 @@ def roi_align(attrs: Any, data: Any, rois: Any) -> Any:
 
 def roi_pool(attrs: Any, data: Any, rois: Any) -> Any:
     """Each cell is the greatest of the pixels that it touches, 0 where there are none."""
+    rois = wide(rois)
     f = rois.dtype.type
 
     def cuts(start: Any, end: Any, cells: int, extent: int) -> list[tuple[int, int]]:

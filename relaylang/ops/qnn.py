@@ -312,8 +312,8 @@ def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data a tuple of tensors as of `concatenate`; a tuple of scalar scales (float32) and one of zero points
-    (int32), the output's scalars. The result is that of `concatenate`.
+    """Takes data a tuple of tensors of whole numbers as of `concatenate`; a tuple of scalar scales (float32) and one of
+    zero points (int32), the output's scalars. The result is that of `concatenate`.
     """
     for arg, dtype in ((1, "float32"), (2, "int32")):
         ty = types[arg]
@@ -325,7 +325,10 @@ def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
                 ctx.fail(f"field {i} of the tuple must be a scalar of {dtype}, not `{field!r}`", arg)
     need_scalar(types, 3, "float32", ctx)
     need_scalar(types, 4, "int32", ctx)
-    return concatenate(types, attrs, ctx)
+    made = concatenate(types, attrs, ctx)
+    if isinstance(made, TensorType) and not made.dtype.startswith(("int", "uint")):
+        ctx.fail(f"must be tensors of whole numbers, not of {made.dtype}", 0)
+    return made
 
 
 def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

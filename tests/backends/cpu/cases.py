@@ -102,6 +102,10 @@ def casts() -> Iterator[Case]:
 
 
 def reductions() -> Iterator[Case]:
+    for dtype in ("float16", "float32", "float64", "int8", "uint64"):
+        for name in ("all", "any"):
+            for axis in ([0], [1]):
+                yield name, {"axis": axis}, [whole(3, 40, low=0, high=3).astype(dtype)], set()
     for extent in (1, 2, 15, 16, 17, 31, 33, 64, 100):
         for name in ("sum", "max", "argmax", "mean"):
             yield name, {"axis": [1]}, [real(3, extent)], set()

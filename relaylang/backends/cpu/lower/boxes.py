@@ -198,35 +198,40 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     each, wanted = len(table), attrs.rpn_post_nms_top_n
     n = h * w * each
     anchors = kernel.constant(table, "float32")
-    rows, best = kernel.buffer((batch, n, 4), "float32"), kernel.buffer((batch, n), "float32")
+    dtype = "float64" if any(b.dtype == "float64" for b in (scores, moves, info)) else "float32"
+    t = CTYPES[dtype]
+    rows, best = kernel.buffer((batch, n, 4), dtype), kernel.buffer((batch, n), dtype)
     stride, least = literal(float(attrs.feature_stride), "float32"), literal(float(attrs.rpn_min_size), "float32")
     if attrs.iou_loss:
-        ends = "const float a = low + m0, b = high + m1;"
+        ends = f"const {t} a = low + m0, b = high + m1;"
     else:
-        ends = """const float size = high - low + 1, centre = m0 * size + (low + 0.5f * (size - 1));
-        const float half = 0.5f * (expf(m1) * size - 1), a = centre - half, b = centre + half;"""
+        power = "expf" if dtype == "float32" else "exp"
+        ends = f"""const float size = high - low + 1;
+      const {t} centre = m0 * size + (low + 0.5f * (size - 1)), half = ({t})0.5 * ({power}(m1) * size - 1);
+      const {t} a = centre - half, b = centre + half;"""
     # Of a row, x goes first: a region that is too small in either direction is one that is wrong.
     kernel.stage(batch).put(f"""for (long u = lo; u < hi; u++) {{
-  const float rows = {info.name}[u * 3], columns = {info.name}[u * 3 + 1], least = {info.name}[u * 3 + 2] * {least};
+  const float rows = {info.name}[u * 3], columns = {info.name}[u * 3 + 1];
+  const {t} least = {info.name}[u * 3 + 2] * {least};
   const long end[2] = {{columns / {stride}, rows / {stride}}};
   for (long y = 0; y < {h}; y++) for (long x = 0; x < {w}; x++) for (long k = 0; k < {each}; k++) {{
     const long i = (y * {w} + x) * {each} + k;
-    float* r = {rows.name} + (u * {n} + i) * 4;
+    {t}* r = {rows.name} + (u * {n} + i) * 4;
     int small = 0;
     for (int d = 0; d < 2; d++) {{
       const float* a0 = {anchors.name} + k * 4 + d;
       const float shift = (d ? y : x) * {stride}, low = a0[0] + shift, high = a0[2] + shift;
-      const float m0 = {moves.name}[((u * {each} + k) * 4 + d) * {h * w} + y * {w} + x];
-      const float m1 = {moves.name}[((u * {each} + k) * 4 + d + 2) * {h * w} + y * {w} + x];
+      const {t} m0 = {moves.name}[((u * {each} + k) * 4 + d) * {h * w} + y * {w} + x];
+      const {t} m1 = {moves.name}[((u * {each} + k) * 4 + d + 2) * {h * w} + y * {w} + x];
       {ends}
       const float limit = (d ? rows : columns) - 1;
-      const float c = a < limit ? a : limit, e = b < limit ? b : limit;
+      const {t} c = a < limit ? a : limit, e = b < limit ? b : limit;
       r[d] = c > 0 ? c : 0;
       r[d + 2] = e > 0 ? e : 0;
       small |= r[d + 2] - r[d] + 1 < least;
     }}
     if (small) for (int d = 0; d < 2; d++) {{ r[d] -= least / 2; r[d + 2] += least / 2; }}
-    const float score = {scores.name}[((u * {2 * each} + {each} + k) * {h} + y) * {w} + x];
+    const {t} score = {scores.name}[((u * {2 * each} + {each} + k) * {h} + y) * {w} + x];
     {best.name}[u * {n} + i] = small || y >= end[1] || x >= end[0] ? -1 : score;
   }}
 }}""")
@@ -238,18 +243,18 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
   const int32_t* p = {order.name} + u * {n};
   uint8_t* gone = {gone.name} + u * {n};
   int32_t* picked = {picked.name} + u * {wanted};
-  const float* x = {rows.name} + u * {n * 4};
+  const {t}* x = {rows.name} + u * {n * 4};
   long found = 0;
   memset(gone, 0, {max(1, n)});
   for (long j = 0; j < {top} && found < {wanted}; j++) {{
     if (gone[j]) continue;
     picked[found++] = p[j];
-    const float* a = x + p[j] * 4;
-    const float own = (a[2] - a[0] + 1) * (a[3] - a[1] + 1);
+    const {t}* a = x + p[j] * 4;
+    const {t} own = (a[2] - a[0] + 1) * (a[3] - a[1] + 1);
     for (long k = j + 1; k < {top}; k++) {{
-      const float* b = x + p[k] * 4;
-      const float w = fminf(a[2], b[2]) - fmaxf(a[0], b[0]) + 1, h = fminf(a[3], b[3]) - fmaxf(a[1], b[1]) + 1;
-      const float common = (w > 0 ? w : 0) * (h > 0 ? h : 0);
+      const {t}* b = x + p[k] * 4;
+      const {t} w = fmin(a[2], b[2]) - fmax(a[0], b[0]) + 1, h = fmin(a[3], b[3]) - fmax(a[1], b[1]) + 1;
+      const {t} common = (w > 0 ? w : 0) * (h > 0 ? h : 0);
       if (common / (own + (b[2] - b[0] + 1) * (b[3] - b[1] + 1) - common) > {literal(attrs.threshold, "float32")}) gone[k] = 1;
     }}
   }}
