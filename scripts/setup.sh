@@ -53,22 +53,25 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
+# Python compiles modules when they are imported; most of what is installed never is
+install() { "$venv/bin/python" -m pip install --quiet --no-compile "$@"; }
+
 if [ "$want_deps" != "$have_deps" ]; then
   say "installing relaylang and what it needs (once, about a minute)"
   rm -rf build
-  if ! "$venv/bin/python" -m pip install --quiet '.[all]'; then
+  # pip leaves an equal version alone: out of the way with the old one
+  [ -z "$have_code" ] || "$venv/bin/python" -m pip uninstall --quiet --yes relaylang
+  if ! install '.[all]'; then
     # the NPU's compiler has no wheel for every Python; its build needs the headers (python3-dev)
     say "the extra ethosu cannot be installed here (see above): without it; its tests and examples say so and are left out"
-    "$venv/bin/python" -m pip install --quiet '.[docs,golden,lsp,safetensors,test]'
+    install '.[docs,golden,lsp,safetensors,test]'
   fi
   rm -rf build
   echo "$want_deps" >"$venv/.deps"
-  # pip leaves an equal version alone: install the code itself anew
-  have_code=
-fi
-if [ "$want_code" != "$have_code" ]; then
+  echo "$want_code" >"$venv/.code"
+elif [ "$want_code" != "$have_code" ]; then
   rm -rf build
-  "$venv/bin/python" -m pip install --quiet --no-deps --force-reinstall .
+  install --no-deps --force-reinstall .
   rm -rf build
   echo "$want_code" >"$venv/.code"
 fi
