@@ -91,6 +91,7 @@ def chain(length: int) -> Expr:
     return expr
 
 
+@pytest.mark.sweep
 def test_programs_of_any_depth_are_visited_in_the_contexts_of_the_caller() -> None:
     levels: set[int] = set()
 

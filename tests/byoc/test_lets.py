@@ -248,6 +248,7 @@ def deep(n: int, lets: bool) -> IRModule:
     return InferType()(IRModule.from_expr(Function([x], node)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("lets", [False, True])
 def test_every_step_is_linear(lets: bool) -> None:
     def prepare(n: int) -> Callable[[], object]:
@@ -258,6 +259,7 @@ def test_every_step_is_linear(lets: bool) -> None:
     assert len(regions(STEPS(deep(4_000, lets)))) == 1_000
 
 
+@pytest.mark.sweep
 def test_kept_lets_are_linear() -> None:
     """A list of writes: every let stays, and opens a scope."""
 

@@ -231,6 +231,7 @@ def test_checks_may_say_why() -> None:
     assert len(said) == 1 and not any(isinstance(n, Function) for n in post_order(mod["main"].body))
 
 
+@pytest.mark.sweep
 def test_partitioning_is_linear() -> None:
     def chain(n: int, make: Callable[[int], str]) -> IRModule:
         x = Var("x", TensorType((2, 3)))

@@ -22,7 +22,7 @@ def oracle() -> Iterator[Oracle]:
     made.close()
 
 
-@pytest.mark.parametrize("case", EVERY, ids=KEYS)
+@pytest.mark.parametrize("case", EVERY if ORACLE else EVERY[:1], ids=KEYS if ORACLE else KEYS[:1])
 def test_kernel(case: Case, oracle: Oracle) -> None:
     name, attrs, args, constant = case
     parts = recorded.flat(args)

@@ -113,6 +113,7 @@ def test_the_hash_is_the_same_in_every_run() -> None:
     assert structural_hash(const(1)) == structural_hash(const(1)) != structural_hash(const(2))
 
 
+@pytest.mark.sweep
 def test_depth_and_sharing_cost_no_more_than_size() -> None:
     def deep() -> Expr:
         x = var("x")

@@ -288,6 +288,7 @@ def test_lines_end_as_the_protocol_says(server: Client) -> None:
     assert data[:15] == [0, 0, 4, 9, 0, 1, 0, 2, 9, 0, 1, 0, 4, 9, 0]
 
 
+@pytest.mark.sweep
 def test_files_whose_address_is_quoted(server: Client) -> None:
     uri = "file:///tmp/my%20d%C3%AFr/net.relay"
     assert server.open("def @there() { 1 }\n", uri) == []

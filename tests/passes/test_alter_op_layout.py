@@ -418,6 +418,7 @@ def test_the_compiler_takes_blocks() -> None:
     np.testing.assert_allclose(np.asarray(compiled).reshape(1, 16, 1, 1), relay.evaluate(mod, value), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", [chain, lets])
 def test_long_programs(make: Any) -> None:
     def prepare(n: int) -> Any:

@@ -160,6 +160,7 @@ def test_what_has_no_gradient_is_told(text: str) -> None:
     assert wrong.value.diagnostics[0].code == "R0511"
 
 
+@pytest.mark.sweep
 def test_work_is_linear() -> None:
     def prepare(size: int):  # type: ignore[no-untyped-def]
         x = Var("x", TensorType((2,), "float64"))

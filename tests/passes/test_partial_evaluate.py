@@ -118,6 +118,7 @@ def test_a_countdown_that_is_long() -> None:
     assert not any(isinstance(n, If) for n in post_order(new["main"]))
 
 
+@pytest.mark.sweep
 def test_work_is_linear() -> None:
     def prepare(size: int):  # type: ignore[no-untyped-def]
         x = Var("x", TensorType((), "float32"))

@@ -387,6 +387,7 @@ def test_pytorchs_quantized_convolution_becomes_tflites() -> None:
 # ---- size
 
 
+@pytest.mark.sweep
 def test_rewriting_and_partitioning_are_linear() -> None:
     def prepare(n: int) -> Callable[[], None]:
         x = Var("x", TensorType((2, 3)))

@@ -54,6 +54,7 @@ def test_brackets_that_belong_together(screen: Screen) -> None:
     screen.until(marked)
 
 
+@pytest.mark.sweep
 def test_history_is_searched(screen: Screen) -> None:
     screen.ask("add(20, 22)", "42 : int32")
     screen.ask("1 + 1", "2 : int32")

@@ -75,6 +75,7 @@ def test_values_definitions_and_errors(terminal: Terminal) -> None:
     assert terminal.quit() == 0
 
 
+@pytest.mark.sweep
 def test_a_definition_over_several_lines(terminal: Terminal) -> None:
     terminal.ask("def @twice(%n: int32) -> int32 {", "...>")
     terminal.ask("%n * 2", "...>")
@@ -183,11 +184,13 @@ def test_a_script_goes_on_behind_an_error_and_says_so_at_its_end() -> None:
     assert "<input 1>:1:1: error[R0202]" in run.stderr and "error[R0720]" in run.stderr
 
 
+@pytest.mark.sweep
 def test_an_unfinished_script() -> None:
     run = script("add(1,\n")
     assert run.returncode == 1 and "error[R01" in run.stderr and "Traceback" not in run.stderr
 
 
+@pytest.mark.sweep
 def test_a_script_of_bytes_that_are_no_text() -> None:
     run = subprocess.run(COMMAND, input=b"1 + 1\n\xff\xfe\n", capture_output=True, timeout=60, cwd="/")
     assert run.returncode == 1 and b"Traceback" not in run.stderr and b"error[R0003]" in run.stderr

@@ -29,6 +29,7 @@ def formatted(text: str) -> str:
     return made
 
 
+@pytest.mark.sweep
 @needs_shared
 def test_what_the_printer_writes_is_canonical() -> None:
     paths = [*GOLDEN.glob("*.relay"), *FRAGMENTS.glob("*.relay"), *CORPUS.glob("calyx*/*.relay")]

@@ -89,6 +89,7 @@ def test_files() -> None:
         check(node)
 
 
+@pytest.mark.sweep
 @needs_shared
 def test_programs_that_tvm_printed() -> None:
     with gzip.open(CORPUS / "tvm_passes.jsonl.gz", "rt") as lines:

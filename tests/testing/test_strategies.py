@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ def errors(node: IRModule | Expr, **options: object) -> list[str]:
     return [str(d) for d in infer(node, **options) if d.severity == "error"]  # type: ignore[arg-type]
 
 
+@pytest.mark.sweep
 @QUICK
 @given(relay.modules())
 def test_they_are_well_typed_and_read_back(mod: IRModule) -> None:
@@ -36,6 +38,7 @@ def test_they_are_well_typed_and_read_back(mod: IRModule) -> None:
     assert astext(again) == typed
 
 
+@pytest.mark.sweep
 @QUICK
 @given(relay.modules())
 def test_the_formatter_leaves_the_print_alone(mod: IRModule) -> None:

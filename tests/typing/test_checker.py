@@ -139,6 +139,7 @@ def chain(n: int) -> IRModule:
     return module
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("n", [5_000])
 def test_many_functions(n: int) -> None:
     module = chain(n)

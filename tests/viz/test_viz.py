@@ -93,6 +93,7 @@ def @main(%n: int32) -> int32 {
     assert "match(%l, " in shown and "if(" in shown and "ref_read" in shown and "@sum(%t)" in shown
 
 
+@pytest.mark.sweep
 def test_large_programs_take_linear_time() -> None:
     def prepare(calls: int) -> Callable[[], None]:
         mod = relay.parse(chain(calls))

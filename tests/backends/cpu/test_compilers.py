@@ -20,6 +20,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
+from tests.shared import few
 
 #: Convolutions, products, a window, a softmax, quantised arithmetic and halves.
 NETWORK = """#[version = "0.0.5"]
@@ -68,7 +69,7 @@ def compiler(name: str) -> str:
     return name
 
 
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", few(["generic", "avx2", "avx512"], "generic"))
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_the_c_has_no_warnings(name: str, isa: str, tmp_path: Path) -> None:
     command = [compiler(name), "-O2", "-Wall", "-Wextra", "-c", "-o", str(tmp_path / "out.o")]
@@ -113,7 +114,7 @@ def test_several_flags_and_quotes() -> None:
     assert caught.value.diagnostics[0].code == "R0602"
 
 
-@pytest.mark.parametrize("folder", ["a b", 'a"b', "a'b", "a\\b", "a\\", "@a", "-a", "ä\tb"])
+@pytest.mark.parametrize("folder", few(["a b", 'a"b', "a'b", "a\\b", "a\\", "@a", "-a", "ä\tb"], "a b", 'a"b'))
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_folders_with_odd_names(name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = tmp_path / folder
@@ -186,7 +187,7 @@ def harness(given: dict[str, np.ndarray], wanted: Any) -> str:
     return "\n".join([*parts, main])
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", few(MACHINES, "aarch64"))
 def test_other_processors_print_the_same_values(machine: str, tmp_path: Path) -> None:
     command, runners = MACHINES[machine]
     compiler(command[0])
