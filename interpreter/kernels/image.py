@@ -304,8 +304,6 @@ KERNELS: dict[str, Kernel] = {
     "image.resize1d": resize,
     "image.resize2d": resize,
     "image.resize3d": resize,
-    "nn.upsampling": upsampling,
-    "nn.upsampling3d": upsampling3d,
     "image.crop_and_resize": crop_and_resize,
     "image.dilation2d": dilation2d,
     "image.affine_grid": affine_grid,

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from relaylang.interpreter.kernels import image
 from relaylang.interpreter.kernels.common import (
     Kernel,
     KernelError,
@@ -241,6 +242,8 @@ def fifo_buffer(attrs: Any, data: Any, buffer: Any) -> Any:
 
 
 KERNELS: dict[str, Kernel] = {
+    "nn.upsampling": image.upsampling,
+    "nn.upsampling3d": image.upsampling3d,
     "nn.space_to_batch_nd": space_to_batch_nd,
     "nn.batch_to_space_nd": batch_to_space_nd,
     "nn.cross_entropy": cross_entropy,
