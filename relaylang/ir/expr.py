@@ -7,6 +7,7 @@ but for `checked_type`, which the checker fills once.
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any as AnyValue
@@ -186,6 +187,15 @@ class Tuple(Expr):
         return True  # a tuple of no fields is an expression as any other
 
 
+def field_index(index: AnyValue) -> int:
+    """The number of a tuple's field: an int, or numpy's. Raises `TypeError`."""
+    if isinstance(index, int) and not isinstance(index, bool):
+        return index
+    if not hasattr(index, "__index__") or isinstance(index, bool):
+        raise TypeError(f"the number of a tuple's field is an int, not a value of type {type(index).__name__}")
+    return operator.index(index)
+
+
 class TupleGetItem(Expr):
     """`t.1`: field `index` of a tuple, counted from 0."""
 
@@ -193,8 +203,10 @@ class TupleGetItem(Expr):
     __match_args__ = ("tuple_value", "index")
 
     def __init__(self, tuple_value: Expr, index: int, span: Span | None = None) -> None:
+        if not isinstance(tuple_value, Expr):
+            raise _no_expression(tuple_value, "the tuple that a field is taken of")
         self.tuple_value = tuple_value
-        self.index = index
+        self.index = field_index(index)
         self.span = span
         self.checked_type = None
 
@@ -216,6 +228,10 @@ class Call(Expr):
         type_args: Sequence[Type] = (),
         span: Span | None = None,
     ) -> None:
+        if not isinstance(op, Expr):
+            raise _no_expression(op, "what a call calls")
+        if isinstance(args, Expr):
+            raise TypeError("a call's arguments are a list of expressions: [x]")
         self.op = op
         self.args = args = tuple(args)
         for argument in args:
@@ -295,6 +311,8 @@ class Function(Expr):
     ) -> None:
         if body is not None and not isinstance(body, Expr):
             raise _no_expression(body, "the body of a function")
+        if isinstance(params, Expr):
+            raise TypeError("a function's parameters are a list of Vars: [x]")
         self.params = tuple(params)
         for param in self.params:
             if not isinstance(param, Var):

@@ -12,11 +12,15 @@ from relaylang.ir.visit import free_vars
 
 
 def function_of(value: AnyValue) -> Function:
-    """What a module holds for a value: a function as it is; another expression as a function of its free variables."""
+    """What a module holds for a value: a function as it is; another expression as a function of its free variables.
+
+    Raises `TypeError` for what is no expression.
+    """
     if isinstance(value, Expr) and not isinstance(value, Function):
         return Function(free_vars(value), value, span=value.span)
-    function: Function = value
-    return function
+    if not isinstance(value, Function):
+        raise TypeError(f"a module's function is a Function or another expression, not a value of type {type(value).__name__}")
+    return value
 
 
 class IRModule:

@@ -29,6 +29,7 @@ from relaylang.source import Span
 from relaylang.typing.repairs import literal_of_type, surplus_arguments
 from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
 from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim
+from relaylang.typing.written import call_span
 
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63
@@ -150,7 +151,7 @@ class Calls(Solver):
         )  # fmt: skip
 
     def cannot_be(self, node: Expr, what: str, wanted: Type, found: Type) -> None:
-        self.mismatch(what, wanted, found, node.span)
+        self.mismatch(what, wanted, found, call_span(node) if isinstance(node, Call) else node.span)
 
     def definition_labels(self, left: Type, right: Type) -> list[tuple[Span | None, str]]:
         """The definitions of two types that are told apart by name."""
@@ -207,14 +208,14 @@ class Calls(Solver):
             names = ", ".join(op.args) or "none"
             self.say(
                 "R0303", f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
-                node.span, notes=(f"its arguments are: {names}",), fix=surplus_arguments(node, op),
+                call_span(node), notes=(f"its arguments are: {names}",), fix=surplus_arguments(node, op),
             )  # fmt: skip
             return POISON
         if op.attrs is not None and node.attrs is None and any(f.required for f in op.schema.values()):
             try:
                 make_attrs(op.attrs, {})
             except ValueError as problem:
-                self.say("R0301", f"{name_of(op)}: the attribute {problem.name} {problem}", node.span)  # type: ignore[attr-defined]
+                self.say("R0301", f"{name_of(op)}: the attribute {problem.name} {problem}", call_span(node))  # type: ignore[attr-defined]
                 return POISON
         made = self.try_relation(node, op, args)
         if made is not None:
@@ -323,7 +324,7 @@ class Calls(Solver):
         if id(made) not in self.sound:
             wrong = unsound(made)
             if wrong is not None:
-                self.say("R0301", f"{name_of(op)}: the result would be `{show(made)}`: {wrong}", node.span)
+                self.say("R0301", f"{name_of(op)}: the result would be `{show(made)}`: {wrong}", call_span(node))
                 return False
             self.sound.add(id(made))
         return True
@@ -368,7 +369,7 @@ class Calls(Solver):
             )  # fmt: skip
             return
         if arg is None or arg >= len(node.args):
-            self.say("R0301", f"{name_of(op)}: {problem.message}", written or node.span, notes=problem.notes)
+            self.say("R0301", f"{name_of(op)}: {problem.message}", written or call_span(node), notes=problem.notes)
             return
         word = f" ({op.args[arg]})" if arg < len(op.args) else ""
         what = f"argument {arg + 1}{word}{'' if problem.message.split(' ', 1)[0] in _VERBS else ':'} {problem.message}"
@@ -422,13 +423,13 @@ class Calls(Solver):
         if not isinstance(callee, FuncType):
             self.say(
                 "R0305", f"{name_of(node.op)} is called, but it is not a function: it is `{show(callee)}`",
-                node.span, also=[self.origin(node.op)],
+                call_span(node), also=[self.origin(node.op)],
             )  # fmt: skip
             return POISON
         if len(args) != len(callee.arg_types):
             count = len(callee.arg_types)
             self.say(
-                "R0303", f"{name_of(node.op)} takes {count} argument{'s' * (count != 1)}, not {len(args)}", node.span,
+                "R0303", f"{name_of(node.op)} takes {count} argument{'s' * (count != 1)}, not {len(args)}", call_span(node),
                 also=[(self.callee_span(node.op), "it is defined here")],
                 notes=(f"its type is `{show(self.resolve(callee))}`",),
             )  # fmt: skip
@@ -440,7 +441,7 @@ class Calls(Solver):
                 self.say(
                     "R0303",
                     f"{name_of(node.op)} has {len(callee.type_params)} type parameters, not {len(node.type_args)}",
-                    node.span, also=[(self.callee_span(node.op), "it is defined here")],
+                    call_span(node), also=[(self.callee_span(node.op), "it is defined here")],
                 )  # fmt: skip
             if node.type_args:
                 for param, given in zip(callee.type_params, node.type_args):

@@ -10,6 +10,7 @@ from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let,
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
 from relaylang.source import Span
+from relaylang.typing.written import call_span
 
 define_codes(
     {
@@ -173,9 +174,7 @@ def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def argument_span(call: Call, index: int) -> Span | None:
     """Where a call's argument is written, which for a shared node is not where the node itself stands."""
-    span = call.span
-    if span is None:
-        return None
+    span = call_span(call)
     argument = call.args[index].span
     start, end = span.start, span.end
     if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
@@ -196,8 +195,8 @@ def argument_span(call: Call, index: int) -> Span | None:
 
 def attribute_span(call: Call, name: str) -> Span | None:
     """Where a call gives an attribute a value (`axis=5`), or None where it does not."""
-    span = call.span
-    if span is None or _CALLEE.match(span.source.text, span.start) is None:
+    span = call_span(call)
+    if _CALLEE.match(span.source.text, span.start) is None:
         return None
     text = span.source.text
     for begin, stop in _arguments(text, span.start, span.end):

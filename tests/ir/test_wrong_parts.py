@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from relaylang.ir import Call, Function, If, Let, Tuple, Var, const
+from relaylang.ir import Call, Function, If, IRModule, Let, Tuple, TupleGetItem, Var, const
 from relaylang.ops import OPS
 
 X = Var("x")
@@ -17,6 +17,8 @@ MAKERS: dict[str, Callable[[object], object]] = {
     "the value of a let": lambda p: Let(X, p, X),  # type: ignore[arg-type]
     "the body of a let": lambda p: Let(X, X, p),  # type: ignore[arg-type]
     "the condition of an if": lambda p: If(p, X, X),  # type: ignore[arg-type]
+    "what a call calls": lambda p: Call(p, [X]),  # type: ignore[arg-type]
+    "the tuple that a field is taken of": lambda p: TupleGetItem(p, 0),  # type: ignore[arg-type]
     "the false branch of an if": lambda p: If(X, X, p),  # type: ignore[arg-type]
 }
 
@@ -31,3 +33,20 @@ def test_a_part_that_is_no_expression(what: str, part: object) -> None:
 def test_a_parameter_is_a_variable() -> None:
     with pytest.raises(TypeError, match="a function's parameter is a Var"):
         Function([const(1)], X)  # type: ignore[list-item]
+
+
+def test_lists_and_numbers_are_named() -> None:
+    with pytest.raises(TypeError, match="a function's parameters are a list"):
+        Function(X, X)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a call's arguments are a list"):
+        Call(OPS["negative"], X)  # type: ignore[arg-type]
+    for index in ("0", 1.0, None, True):
+        with pytest.raises(TypeError, match="the number of a tuple's field is an int"):
+            TupleGetItem(X, index)  # type: ignore[arg-type]
+
+
+def test_a_module_holds_functions() -> None:
+    with pytest.raises(TypeError, match="a module's function is"):
+        IRModule({"main": 3})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="a module's function is"):
+        IRModule()["main"] = "x"
