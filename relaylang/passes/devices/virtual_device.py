@@ -59,9 +59,11 @@ def target_node(target: Any) -> MetaNode:
     if not words:
         raise RelayError(error("R0529", f"{target!r} is no target"))
     options = {key.lstrip("-"): value or "1" for key, _, value in (w.partition("=") for w in words[1:])}
-    device = _NAMES[device_type_of(words[0])]
-    parts = {"kind": MetaNode("TargetKind", {}, None, {}, {"repr_str": words[0]}), "tag": "", "keys": [device],
-             "attrs": options, "features": None, "host": None}  # fmt: skip
+    number = device_type_of(words[0])
+    keys = [_NAMES[number]]
+    attrs = {"default_device_type": str(number), "default_keys": "0", "name": "0"}
+    kind = MetaNode("TargetKind", attrs, None, {"name": words[0], "default_keys": keys})
+    parts = {"kind": kind, "tag": "", "keys": keys, "attrs": options, "features": {}, "host": None}
     return MetaNode("Target", dict.fromkeys(parts, "0"), None, parts)
 
 
@@ -69,7 +71,7 @@ def kind_of(target: MetaNode) -> str:
     """The name of a target's kind: "llvm"."""
     kind = (target.parts or {}).get("kind")
     if isinstance(kind, MetaNode):
-        kind = kind.other.get("repr_str") or (kind.parts or {}).get("name")
+        kind = (kind.parts or {}).get("name")
     return kind if isinstance(kind, str) else ""
 
 
