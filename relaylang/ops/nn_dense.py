@@ -87,7 +87,10 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
         if a != b and a != 1 and b != 1:
             ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
         if inner != other:
-            ctx.fail(f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there", 1)
+            agrees = not attrs.transpose_b and inner == columns
+            hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
+            what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
+            ctx.fail(what, 1, hint if agrees else ())
     batch: Dim = max(a, b) if isinstance(a, int) and isinstance(b, int) else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)
 

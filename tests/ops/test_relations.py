@@ -235,3 +235,14 @@ def test_gradients_of_pools_take_calls_without_a_dilation() -> None:
         call = f"nn.{name}_pool2d(%x, pool_size=[2, 2], dilation=[])"
         forward = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 2, 6, 8), float32]) {{ {call} }}')
         assert forward.module is not None and [d.code for d in infer(forward.module)] == ["R0301"]
+
+
+def test_a_product_that_an_older_tvm_transposed_says_so() -> None:
+    types = "%a: Tensor[(2, 2, 3), int32], %b: Tensor[(2, 2, 3), int32]"
+    for attrs, hinted in (("", True), (", transpose_a=True", False)):
+        mod = parse(f"def @main({types}) {{ nn.batch_matmul(%a, %b{attrs}) }}").module
+        assert mod is not None
+        said = infer(mod)
+        assert ([d.code for d in said], ["transpose_b=True" in n for d in said for n in d.notes]) == (
+            (["R0301"], [True]) if hinted else ([], [])
+        )
