@@ -34,7 +34,11 @@ def one_input(data: bytes) -> None:
     difference = structural_diff(node, again, map_free_vars=True)
     assert difference is None, difference
     assert astext(again) == printed
-    made = format_text(text)
+    try:
+        made = format_text(text)
+    except RelayError as wrong:
+        assert [d.code for d in wrong.diagnostics] == ["R0152"]  # an old call that has no short form today
+        return
     assert format_text(made) == made
 
 

@@ -15,6 +15,7 @@ from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
 from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
 from relaylang.syntax.spellings import has_old_header
+from relaylang.syntax.tokens import metadata_start
 from relaylang.typing import Checker
 from relaylang.typing.rest import declares_its_type, known_by_header, reached, stand_ins
 
@@ -243,7 +244,7 @@ def _misses(part: Part) -> bool:
 def _refuse(text: str) -> None:
     if not begins_definitions(text):
         raise NotByParts
-    if "#[metadata]" in text or ("import" in text and _IMPORT.search(text)) or has_old_header(text):
+    if metadata_start(text) != len(text) or ("import" in text and _IMPORT.search(text)) or has_old_header(text):
         raise NotByParts
 
 

@@ -17,7 +17,7 @@ from relaylang.syntax.metadata_writer import VERSION
 from relaylang.syntax.reader import parse
 from relaylang.syntax.rewriting import Rewritings, rewritings
 from relaylang.syntax.spellings import dated
-from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.tokens import TokenSource, section_start
 
 HEADER = '#[version = "0.0.5"]'
 
@@ -250,7 +250,7 @@ def format_text(text: str, name: str = "<string>", module: IRModule | None = Non
     if any(n.code == "R0152" for n in first.notes):
         section = dated(section, VERSION)  # what follows it is written as today
     if section:
-        made += "\n" + section.lstrip(" \t")
+        made += "\n#[metadata]" + section[section_start(section, 0) :]
     again: AnyValue = parse(made, name, module)
     difference = structural_diff(first.value, again.value, map_free_vars=True)
     if difference is not None:

@@ -50,6 +50,10 @@ _MOST_VALUES = 10_000_000
 _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 
+#: Type keys that TVM 0.6 had for what has others today.
+_OLD_KEYS = {"StrMap": "Map", "Variable": "tir.Var"}
+
+
 class Document:
     """A section as it was read: its nodes, and its tensors in base64."""
 
@@ -76,7 +80,8 @@ class Document:
         node = self.nodes[number]
         if not isinstance(node, dict) or not isinstance(node.get("type_key", ""), str):
             raise Damaged(f"node {number} is not a node")
-        return node
+        today = _OLD_KEYS.get(node.get("type_key", ""))
+        return {**node, "type_key": today} if today is not None else node
 
     def array(self, number: AnyValue) -> np.ndarray:
         """A tensor by its number."""
@@ -189,7 +194,10 @@ class Document:
             case "GlobalVar" | "relay.GlobalVar":
                 return GlobalVar(str(self._at(attrs, "name_hint")))
             case "tir.Var" | "tir.SizeVar":
-                return SymbolicDim(str(self._at(attrs, "name")), str(attrs.get("dtype", "int32")), key)
+                name = self._at(attrs, "name") if _is_number(attrs.get("name")) else attrs.get("name")  # 0.6: in place
+                return SymbolicDim(str(name), str(attrs.get("dtype", "int32")), key)
+            case "StringImm":
+                return str(attrs.get("value", ""))
             case _ if key in COMPUTED or key == "tir.Cast":
                 operands = [self._at(attrs, name) for name in OBJECTS[key]]
                 if not all(isinstance(o, (int, np.integer, TypeVar)) and not isinstance(o, bool) for o in operands):

@@ -24,7 +24,7 @@ from relaylang.syntax.build import Builder
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
-from relaylang.syntax.tokens import OpenComment, TokenSource
+from relaylang.syntax.tokens import OpenComment, TokenSource, section_start
 from relaylang.syntax.values import string
 
 
@@ -195,7 +195,7 @@ def _meta(source: TokenSource) -> dict[str, list[AnyValue]] | None:
     start = source.end
     if start >= len(source.text):
         return None
-    begin = source.text.index("]", start) + 1
+    begin = section_start(source.text, start)
     return load_metadata(source.text[begin:], source.plain, begin)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from relaylang.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
 
-_METADATA = re.compile(r"^[ \t]*#\[metadata\]", re.MULTILINE)
+#: What stands in front of the metadata section; the second as TVM 0.6 wrote it.
+_METADATA = re.compile(r"^[ \t]*(?:#\[metadata\]|METADATA:)", re.MULTILINE)
 _IN_TEXT = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\n]*|#(?!\[version|\[metadata)[^\n]*|/\*')
 _IN_COMMENT = re.compile(r"/\*|\*/")
 _DASHED = re.compile(r"(-)([0-9][\w.]*)")
@@ -20,10 +21,17 @@ _DASHED = re.compile(r"(-)([0-9][\w.]*)")
 
 def metadata_start(text: str) -> int:
     """Where the metadata section begins, or the text's length."""
-    if "#[metadata]" not in text:
+    if "#[metadata]" not in text and "METADATA:" not in text:
         return len(text)
     found = _METADATA.search(text)
     return found.start() if found else len(text)
+
+
+def section_start(text: str, start: int) -> int:
+    """Where the JSON of the metadata section begins that begins at `start`."""
+    found = _METADATA.match(text, start)
+    assert found is not None
+    return found.end()
 
 
 def comment_end(text: str, start: int, end: int) -> int | None:

@@ -174,9 +174,14 @@ def unsound(text: str, original: str = "") -> str | None:
                 infer(again, fragment=not isinstance(again, IRModule))
                 if astext(again) != printed:
                     return "print: no fixed point"
-        made = format_text(text, "mutant")
-        if format_text(made, "made") != made:
-            return "fmt: no fixed point"
+        try:
+            made = format_text(text, "mutant")
+        except RelayError as wrong:
+            if any(d.code != "R0152" for d in wrong.diagnostics):  # an old call that has no short form today
+                raise
+        else:
+            if format_text(made, "made") != made:
+                return "fmt: no fixed point"
     except Exception as ours:
         return f"{type(ours).__name__}: {ours}"
     return None

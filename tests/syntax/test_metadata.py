@@ -18,6 +18,7 @@ from relaylang.syntax.format import format_text
 from relaylang.syntax.metadata import MetaNode, load_metadata
 from relaylang.syntax.metadata_writer import save_metadata
 from relaylang.syntax.tensorblob import BlobError, read_blob, write_blob
+from relaylang.typing import infer
 
 # What TVM 0.16 wrote for a zero-dimensional uint8 constant and one of shape (3,).
 BLOBS = {
@@ -276,3 +277,26 @@ def test_braces_behind_a_variable_hold_its_device_only() -> None:
     for text in ("let %x {device=1} = 1; %x", "free_var %x {device=1}; %x"):
         with pytest.raises(RelayError, match="unknown attribute `device`"):
             parse(text)
+
+
+def test_the_section_of_tvm_0_6() -> None:
+    """`METADATA:` begins it; maps, variables and strings have other type keys, and strings stand in place."""
+    blob = base64.b64encode(write_blob(np.array([1.5, 2.0], "float32"))).decode()
+    nodes = [
+        {"type_key": ""}, {"type_key": "StrMap", "keys": ["Variable", "relay.Constant", "StringImm"], "data": [2, 4, 6]},
+        {"type_key": "Array", "data": [3]}, {"type_key": "Variable", "attrs": {"dtype": "int32", "name": "n"}},
+        {"type_key": "Array", "data": [5]}, {"type_key": "relay.Constant", "attrs": {"_checked_type_": "0", "data": "0", "span": "0"}},
+        {"type_key": "Array", "data": [7]}, {"type_key": "StringImm", "attrs": {"dtype": "handle", "value": "here"}},
+    ]  # fmt: skip
+    section = json.dumps({"root": 1, "nodes": nodes, "b64ndarrays": [blob], "attrs": {"tvm_version": "0.6.0"}})
+    body = "fn (%x: Tensor[(meta[Variable][0], 2), float32], %b: Tensor[(meta[Variable][0], 2, 2), float32]) {\n"
+    text = f"v0.0.4\n{body}  %0 = nn.batch_matmul(%b, %b);\n  (add(%x, meta[relay.Constant][0]), %0)\n}}\nMETADATA:\n{section}"
+    node = parse(text).value
+    assert infer(node) == []
+    n = node.params[0].type_annotation.shape[0]
+    assert (n.name_hint, n.type_key) == ("n", "tir.Var") and node.params[1].type_annotation.shape[0] is n
+    assert node.body.fields[0].args[1].data.tolist() == [1.5, 2.0] and node.body.fields[1].attrs.transpose_b is True
+    again = parse(astext(node)).value
+    assert structural_diff(node, again, map_free_vars=True) is None and "METADATA" not in astext(node)
+    made = format_text(text)
+    assert format_text(made) == made and made.startswith('#[version = "0.0.5"]\n') and "\n#[metadata]\n" in made
