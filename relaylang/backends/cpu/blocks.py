@@ -32,6 +32,7 @@ POOLS = [
 PLAIN: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(["image.crop_and_resize", "image.grid_sample", "vision.roi_align", "vision.roi_pool"], (("layout", "NCHW"),)),
     "image.dilation2d": (("data_layout", "NCHW"), ("kernel_layout", "IHW")),
+    **dict.fromkeys(["nn.max_pool2d_grad", "nn.avg_pool2d_grad"], (("layout", "NCHW"), ("layout", "NCHW"))),
     "nn.deformable_conv2d": (("data_layout", "NCHW"), ("data_layout", "NCHW"), ("kernel_layout", "OIHW")),
 }
 

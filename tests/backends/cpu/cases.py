@@ -484,6 +484,10 @@ def places() -> Iterator[Case]:
     for ordered in (True, False):
         yield "unique", {"sorted": ordered, "return_counts": True}, [numbers], set()
         yield "unique", {"sorted": ordered}, [i32([])], set()
+    pool = {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0, 1, 1], "layout": "NHWC"}
+    for kind in ("max", "avg"):
+        yield f"nn.{kind}_pool2d_grad", pool, [real(1, 4, 8, 3), real(1, 7, 8, 3)], set()
+    yield "nn.max_pool2d_grad", {"pool_size": [2, 2], "strides": [1, 1]}, [whole(1, 2, 3, 3), whole(1, 2, 4, 4)], set()
     for length in (1, 2, 7, 30, 64):
         yield "dft", {"inverse": length == 7}, [real(2, length), real(2, length, low=-2)], set()
     yield "stft", {"n_fft": 6, "hop_length": 2, "win_length": 4, "onesided": False, "normalized": True}, [real(13), real(4)], set()

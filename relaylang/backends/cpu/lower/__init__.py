@@ -16,6 +16,7 @@ from relaylang.backends.cpu.lower import (
     image,
     nn_conv,
     nn_dense,
+    nn_grad,
     nn_norm,
     nn_pool,
     qnn,
@@ -62,6 +63,7 @@ ANCHORS: dict[str, AnchorLowering] = {
     **nn_pool.ANCHORS,
     **nn_dense.ANCHORS,
     **nn_conv.ANCHORS,
+    **nn_grad.ANCHORS,
     **image.ANCHORS,
     **sampling.ANCHORS,
     **signal.ANCHORS,
@@ -70,7 +72,7 @@ ANCHORS: dict[str, AnchorLowering] = {
 
 
 #: Written by stages of their own that want finished operands: never fused with what is before them.
-ALONE = frozenset([*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS])
+ALONE = frozenset([*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS])
 #: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(
@@ -82,11 +84,6 @@ GAPS: dict[str, str] = {
         ["nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "nn.sparse_transpose",
          "nn.internal.sparse_dense_padded"],
         "no code: sparse tensors stay with the interpreter",
-    ),
-    **dict.fromkeys(
-        ["nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.conv2d_backward_weight", "qnn.simulated_quantize",
-         "qnn.simulated_dequantize", "relay.op.annotation.simulated_quantize"],
-        "no code: an operator of training",
     ),
     **dict.fromkeys(
         ["nn.bitpack", "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.contrib_conv2d_gemm_weight_transform",

@@ -13,7 +13,7 @@ from relaylang.backends.cpu.dtypes import int_range
 from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, saturate
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
 from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
@@ -135,10 +135,62 @@ def _quantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data, scale, zero = args
     shape, dtype = result_type(call)
-    if dtype != "float32":
-        raise unsupported(f"qnn.dequantize to {dtype} cannot be compiled", call)
     axis = call.attrs.axis
-    return Recipe(shape, dtype, lambda nest, index: dequantized(nest, data.at(nest, index), index, scale, zero, axis))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
+        if dtype == "float16":  # what does not fit is the nearest that does
+            real = clamp(nest, real, nest.const(-65504.0, "float32"), nest.const(65504.0, "float32"))
+        return convert(nest, real, dtype)
+
+    return Recipe(shape, dtype, at)
+
+
+def _simulated(back: bool) -> Any:
+    """Numbers held in floats, of the type that a number names when the program runs: 1 int8, 2 uint8, 3 int32, else none."""
+
+    def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+        data, code, scale, zero = args
+        shape, dtype = result_type(call)
+        axis = call.attrs.axis
+
+        def of(part: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
+            one = all(n == 1 for n in part.shape)
+            return convert(nest, part.at(nest, [ZERO for _ in part.shape]) if one else along(part, axis, index, nest), dtype)
+
+        def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+            value = data.at(nest, index)
+            kind = convert(nest, code.at(nest, [ZERO for _ in code.shape]), "int32")
+            by, shift = (of(part, nest, index) for part in (scale, zero))
+            if back:
+                made = nest.op("(({0} - {1}) * {2})", [value, shift, by], dtype)
+            else:
+                divided = unary("round", nest, nest.op("({0} / {1})", [value, by], dtype))
+                made = nest.op("({0} + {1})", [divided, shift], dtype)
+                low = nest.op("({0} == 1 ? -128.0 : {0} == 2 ? 0.0 : -2147483648.0)", [kind], dtype)
+                high = nest.op("({0} == 1 ? 127.0 : {0} == 2 ? 255.0 : 2147483647.0)", [kind], dtype)
+                made = clamp(nest, made, low, high)
+            return nest.op("({0} >= 1 && {0} <= 3 ? {1} : {2})", [kind, made, value], dtype)
+
+        return Recipe(shape, dtype, at)
+
+    return lower
+
+
+def _annotated(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """Rounding as quantization would do it; kind 0 is none."""
+    data, scale, low, high = args
+    shape, dtype = result_type(call)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        value = data.at(nest, index)
+        by, least, most = (broadcast_at(part, nest, index) for part in (scale, low, high))
+        held = nest.op("({0} / {1})", [value, by], dtype)
+        held = nest.op("({0} > {1} ? {1} : {0})", [held, most], dtype)
+        held = nest.op("({0} < {1} ? {1} : {0})", [held, least], dtype)
+        return nest.op("({0} * {1})", [unary("round", nest, held), by], dtype)
+
+    return data if call.attrs.kind == 0 else Recipe(shape, dtype, at)
 
 
 def _requantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -358,6 +410,9 @@ def _avg_pool2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
 RECIPES: dict[str, Any] = {
     "qnn.quantize": _quantize,
     "qnn.dequantize": _dequantize,
+    "qnn.simulated_quantize": _simulated(back=False),
+    "qnn.simulated_dequantize": _simulated(back=True),
+    "relay.op.annotation.simulated_quantize": _annotated,
     "qnn.requantize": _requantize,
     "qnn.add": _sum("+"),
     "qnn.subtract": _sum("-"),
