@@ -12,11 +12,13 @@ import pytest
 import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, IRModule, TensorType, Var, post_order, structural_equal
+from relaylang.ir import Call, Expr, IRModule, TensorType, Var, post_order, rewrite, structural_equal
+from relaylang.ops.record import Op
 from relaylang.passes.build import op_call
 from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
-from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, make_compilation_config
+from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, Verify, make_compilation_config
 from tests.growth import assert_linear
+from tests.passes.programs import Programs, keeps_meaning
 
 HEAD = "def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32])"
 NAMES = {str(number): name for name, number in DEVICE_TYPES.items()}
@@ -171,6 +173,33 @@ def test_kernels_are_not_looked_into() -> None:
     assert str(made["main"].attrs["virtual_device"]) == "cuda" and "virtual_device=\"cpu\"" in relay.astext(made)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_meaning(seed: int) -> None:
+    """Programs of all kinds of nodes mean what they did; results of operators lie here and there."""
+    rng = np.random.default_rng(seed)
+
+    def somewhere(old: Expr, new: Expr) -> Expr:
+        if not (isinstance(old, Call) and isinstance(old.op, Op) and rng.random() < 0.1):
+            return new
+        return relay.op.annotation.on_device(new, ["cpu", "cuda"][rng.integers(2)])
+
+    def scattered(mod: IRModule) -> IRModule:
+        return mod.with_functions({gv: rewrite(func, somewhere) for gv, func in mod.functions.items()})  # type: ignore[misc]
+
+    def plan(mod: IRModule) -> IRModule:
+        run = PlanDevices(["llvm", "cuda"])
+        try:
+            made = InferType()(run(InferType()(scattered(mod))))
+        except RelayError as wrong:  # a value of a let or a tuple may be wanted on both
+            assert {d.code for d in wrong.diagnostics} == {"R0528"}
+            made = InferType()(run(mod))
+        assert structural_equal(InferType()(run(made)), made)
+        return made
+
+    with PassContext(instruments=[Verify()]):
+        keeps_meaning(plan, Programs(seed).module(), seed)
+
+
 def test_bindings_say_where_they_are() -> None:
     """A-normal form binds what an `on_device` holds on its device, and not the `on_device` itself."""
     body = "%0 = multiply(exp(%x), %x); add(on_device(%0, virtual_device=\"cpu\"), tanh(%y))"
@@ -198,7 +227,8 @@ def test_bindings_say_where_they_are() -> None:
 def test_wrong_devices(body: str, code: str, says: str) -> None:
     with pytest.raises(RelayError) as wrong:
         planned(f"{HEAD} {{ {body} }}")
-    assert wrong.value.diagnostics[0].code == code and wrong.value.diagnostics[0].title == says
+    said = wrong.value.diagnostics[0]
+    assert said.code == code and said.title == says and said.span is not None
 
 
 @pytest.mark.parametrize("targets, says", [

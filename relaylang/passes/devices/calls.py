@@ -22,6 +22,13 @@ PLACES: dict[str, tuple[tuple[str, ...], str]] = {
     "vm.invoke_tvm_op": (("free", "result", "result"), "result"),
 }
 
+#: The attributes of operators that are devices.
+DEVICE_ATTRIBUTES = {
+    "on_device": ("virtual_device",),
+    "device_copy": ("src_virtual_device", "dst_virtual_device"),
+    "memory.alloc_storage": ("virtual_device",),
+}
+
 
 @dataclass(frozen=True)
 class OnDevice:
@@ -132,6 +139,6 @@ def upwards(root: Expr, from_right: bool = False) -> Iterator[Expr]:
 
 
 __all__ = [
-    "PLACES", "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside", "is_primitive", "on_device_of",
-    "placed", "stripped", "upwards",
+    "DEVICE_ATTRIBUTES", "PLACES", "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside",
+    "is_primitive", "on_device_of", "placed", "stripped", "upwards",
 ]  # fmt: skip

@@ -16,14 +16,15 @@ The second run on a planned program changes nothing. The rules are those of TVM 
 
 from __future__ import annotations
 
-from relaylang.diagnostics import RelayError
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import (
     Call,
     Clause,
     Constructor,
     Expr,
     Function,
-    GlobalVar,
     If,
     IRModule,
     Let,
@@ -40,6 +41,7 @@ from relaylang.ir import (
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
 from relaylang.passes.devices.calls import (
+    DEVICE_ATTRIBUTES,
     PLACES,
     callee_and_operands,
     copied,
@@ -55,22 +57,43 @@ from relaylang.passes.devices.constraints import Constraints
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice
 from relaylang.passes.rewriting import is_opaque, retype
 
+#: How many errors are told at once: behind the first, most follow from it.
+_MOST = 20
+
 
 def plan_devices(mod: IRModule, config: CompilationConfig) -> IRModule:
     """A typed module with a device for every value. Raises `RelayError` (R0528 for values that are wanted on two devices,
     R0529 for devices without a target)."""
     with gc_paused():
-        functions: dict[GlobalVar, Function] = {}
-        for gv, func in mod.functions.items():
-            if isinstance(func, Function) and not is_opaque(func):
-                functions[gv] = _separated(_settled(func), config)
+        planned = {gv: func for gv, func in mod.functions.items() if isinstance(func, Function) and not is_opaque(func)}
+        wrong = [problem for func in planned.values() for problem in _wrong_devices(func, config)]
+        if wrong:
+            raise RelayError(wrong[:_MOST])
+        functions = {gv: _separated(_settled(func), config) for gv, func in planned.items()}
         found = Constraints(functions, mod, config)
         if found.problems:
-            raise RelayError(found.problems)
+            raise RelayError(found.problems[:_MOST])
         found.set_defaults()
         writer = _Writer(found)
         new = {gv: writer.written(functions[gv]) if gv in functions else func for gv, func in mod.functions.items()}
     return mod.with_functions(new)  # type: ignore[arg-type]
+
+
+def _wrong_devices(func: Function, config: CompilationConfig) -> list[Diagnostic]:
+    """Devices that a function names and that are none, or for which there is no target, at their places."""
+    found = []
+    for node in upwards(func):
+        named: list[Any] = []
+        if isinstance(node, Function):
+            named = [node.attrs.get("virtual_device"), *[p.virtual_device for p in node.params]]
+        elif isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in DEVICE_ATTRIBUTES:
+            named = [getattr(node.attrs, name) for name in DEVICE_ATTRIBUTES[node.op.name]]
+        for value in named:
+            try:
+                config.canonical(VirtualDevice.of(value))
+            except RelayError as wrong:
+                found += [error(d.code, d.title, node.span, notes=d.notes) for d in wrong.diagnostics]
+    return found
 
 
 def _rebuilt(node: Expr, done: dict[int, Expr]) -> Expr:
