@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any as AnyValue
 
 from relaylang.ir.expr import (
     Call,
@@ -15,6 +16,7 @@ from relaylang.ir.expr import (
     Let,
     Match,
     MetaRef,
+    RawAttrs,
     Var,
     pattern_vars,
 )
@@ -149,13 +151,36 @@ def shared_nodes(root: Expr) -> set[int]:
 def missing_values(root: object) -> set[tuple[str, int]]:
     """The values of a metadata section that a program refers to and does not have, by type key and number."""
     found: set[tuple[str, int]] = set()
+    seen: set[int] = set()  # attributes that many calls share
     functions = list(root.functions.values()) if isinstance(root, IRModule) else [root]
     for function in functions:
         if not isinstance(function, Expr):
             continue
         for node in post_order(function):
-            if isinstance(node, MetaRef):
-                found.add((node.type_key, node.index))
-            elif isinstance(node, Function):
-                found |= {(v.type_key, v.index) for v in node.attrs.values() if isinstance(v, MetaRef)}
+            match node:
+                case MetaRef():
+                    _mentioned(node, found)
+                case Function():
+                    _mentioned([*node.attrs.values(), *[p.virtual_device for p in node.params]], found)
+                case Let():
+                    _mentioned(node.variable.virtual_device, found)
+                case Var():
+                    _mentioned(node.virtual_device, found)
+                case Call() if node.attrs is not None and id(node.attrs) not in seen:
+                    seen.add(id(node.attrs))
+                    given = node.attrs
+                    held = given.values if isinstance(given, RawAttrs) else {key: given[key] for key in given.keys()}
+                    _mentioned(held, found)
     return found
+
+
+def _mentioned(value: AnyValue, found: set[tuple[str, int]]) -> None:
+    """Add what an attribute's value refers to. Values nest no deeper than texts may have them."""
+    if isinstance(value, MetaRef):
+        found.add((value.type_key, value.index))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            _mentioned(part, found)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            _mentioned(part, found)

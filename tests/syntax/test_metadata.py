@@ -300,3 +300,22 @@ def test_the_section_of_tvm_0_6() -> None:
     assert structural_diff(node, again, map_free_vars=True) is None and "METADATA" not in astext(node)
     made = format_text(text)
     assert format_text(made) == made and made.startswith('#[version = "0.0.5"]\n') and "\n#[metadata]\n" in made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fn (%x {virtual_device=meta[VirtualDevice][0]}) { on_device(%x, device_type=2) }",
+        "let %x {virtual_device=meta[VirtualDevice][1]} = 1; on_device(%x, device_type=2)",
+        "free_var %x {virtual_device=meta[VirtualDevice][0]};\non_device(%x, device_type=2)",
+        "on_device(on_device(%x, virtual_device=meta[VirtualDevice][0]), device_type=2)",
+        "fn (a=[meta[VirtualDevice][0]]) { on_device(1, device_type=2) }",
+        'fn (%f) { %f(on_device(1, device_type=2), a={"k": [meta[VirtualDevice][0]]}) }',
+    ],
+)
+def test_what_is_missing_keeps_its_number(text: str) -> None:
+    """A value that is put into the section takes no place that the text refers to and does not have."""
+    node = parse(text).value
+    printed = astext(node)
+    again = parse(printed).value
+    assert structural_diff(node, again, map_free_vars=True) is None and astext(again) == printed
