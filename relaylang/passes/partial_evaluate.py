@@ -214,7 +214,7 @@ class _Evaluator:
 
     def annotation(self, ty: Type | None) -> Type | None:
         """A type, if it means the same here: a function that was unfolded has left its type parameters behind."""
-        if written(ty) is None or HasPart(self.left_behind)(ty):
+        if ty is None or written(ty) is None or HasPart(self.left_behind)(ty):
             return None
         return ty
 
