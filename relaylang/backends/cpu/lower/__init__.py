@@ -19,6 +19,7 @@ from relaylang.backends.cpu.lower import (
     nn_grad,
     nn_norm,
     nn_pool,
+    nn_sparse,
     qnn,
     random,
     reduce,
@@ -40,6 +41,7 @@ Lowering = Callable[[Kernel, Call, list[Any]], Value]
 APART: dict[str, Lowering] = {
     **algorithm.RECIPES,
     **boxes.RECIPES,
+    **nn_sparse.RECIPES,
     **random.RECIPES,
     **scatter.APART,
     **signal.RECIPES,
@@ -64,6 +66,7 @@ ANCHORS: dict[str, AnchorLowering] = {
     **nn_dense.ANCHORS,
     **nn_conv.ANCHORS,
     **nn_grad.ANCHORS,
+    **nn_sparse.ANCHORS,
     **image.ANCHORS,
     **sampling.ANCHORS,
     **signal.ANCHORS,
@@ -72,7 +75,9 @@ ANCHORS: dict[str, AnchorLowering] = {
 
 
 #: Written by stages of their own that want finished operands: never fused with what is before them.
-ALONE = frozenset([*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS])
+ALONE = frozenset([
+    *APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS, *nn_sparse.ANCHORS
+])  # fmt: skip
 #: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(
@@ -80,11 +85,6 @@ GAPS: dict[str, str] = {
         "the result's shape is known only when the program runs",
     ),
     "memory.kill": "memory is planned when the program is compiled",
-    **dict.fromkeys(
-        ["nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "nn.sparse_transpose",
-         "nn.internal.sparse_dense_padded"],
-        "no code: sparse tensors stay with the interpreter",
-    ),
     **dict.fromkeys(
         ["nn.bitpack", "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.contrib_conv2d_gemm_weight_transform",
          "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform",
