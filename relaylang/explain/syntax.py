@@ -129,7 +129,7 @@ PAGES = (
     Page(
         "R0152",
         "a call as an older TVM wrote it",
-        """A note. Operators changed their names, arguments and attributes between TVM 0.5 and 0.16. The call is read as the
+        """A note. Operators changed their names, arguments and attributes between TVM 0.6 and 0.16. The call is read as the
         version wrote it, and means what it meant there; the language reference has the table. `relay fmt` and `relay print`
         write today's call. As an error: `relay fmt` has no short form for the call, and `relay print` writes a longer one.""",
         "scatter(%x, %i, %u)",

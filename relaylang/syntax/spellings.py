@@ -210,7 +210,7 @@ SPELLINGS: tuple[Spelling, ...] = (
         renamed={"bicubic_alpha": "cubic_alpha", "bicubic_exclude": "cubic_exclude"},
     ),
     Spelling(
-        "image.resize", (0, 5), (0, 6), "image.resize2d", "another name; `align_corners` was the mode, and on where it is not given",
+        "image.resize", (0, 6), (0, 6), "image.resize2d", "another name; `align_corners` was the mode, and on where it is not given",
         given={"align_corners": True, "roi": _ROI, "rounding_method": ""},
         renamed={"align_corners": "coordinate_transformation_mode"},
         words={"method": _METHODS, "coordinate_transformation_mode": _CORNERS},
@@ -232,21 +232,21 @@ SPELLINGS: tuple[Spelling, ...] = (
         for rank in (1, 2, 3)
     ),
     # names
-    Spelling("contrib.adaptive_avg_pool2d", (0, 5), (0, 6), "nn.adaptive_avg_pool2d", "another name"),
-    Spelling("contrib.adaptive_max_pool2d", (0, 5), (0, 6), "nn.adaptive_max_pool2d", "another name"),
+    Spelling("contrib.adaptive_avg_pool2d", (0, 6), (0, 6), "nn.adaptive_avg_pool2d", "another name"),
+    Spelling("contrib.adaptive_max_pool2d", (0, 6), (0, 6), "nn.adaptive_max_pool2d", "another name"),
     Spelling("contrib.ndarray_size", (0, 6), (0, 6), "ndarray_size", "another name"),
-    Spelling("_contrib_reverse_reshape", (0, 5), (0, 6), "contrib_reverse_reshape", "another name", gone={"reverse": True}),
+    Spelling("_contrib_reverse_reshape", (0, 6), (0, 6), "contrib_reverse_reshape", "another name", gone={"reverse": True}),
     Spelling("nn.contrib_conv2d_NCHWc_int8", (0, 6), (0, 6), "nn.contrib_conv2d_NCHWc", "another name"),
     Spelling("scatter", (0, 7), (0, 11), "scatter_elements", "another name"),
     Spelling("scatter_add", (0, 7), (0, 11), "scatter_elements", 'another name; `reduction="add"`', given={"reduction": "add"}),
     # attributes that are arguments today
     Spelling(
-        "nn.pad", (0, 5), (0, 7), "nn.pad", "`pad_value` was an attribute, 0 where it is not given",
+        "nn.pad", (0, 6), (0, 7), "nn.pad", "`pad_value` was an attribute, 0 where it is not given",
         args=1, operands=(Operand("pad_value", "float32", 0.0),),
     ),
     Spelling("dyn.nn.pad", (0, 7), (0, 7), "dyn.nn.pad", "`pad_value` was an attribute, too", gone={"pad_value": 0.0}),
     Spelling(
-        "vision.get_valid_counts", (0, 5), (0, 7), "vision.get_valid_counts",
+        "vision.get_valid_counts", (0, 6), (0, 7), "vision.get_valid_counts",
         "`score_threshold` was an attribute, 0 where it is not given",
         args=1, operands=(Operand("score_threshold", "float32", 0.0),),
     ),
@@ -280,37 +280,37 @@ SPELLINGS: tuple[Spelling, ...] = (
     Spelling("qnn.dequantize", (0, 7), (0, 13), "qnn.dequantize", _OUT, given={"out_dtype": "float32"}),
     Spelling("qnn.simulated_dequantize", (0, 8), (0, 13), "qnn.simulated_dequantize", _OUT, given={"out_dtype": "float32"}),
     Spelling(
-        "strided_slice", (0, 5), (0, 7), "strided_slice", "there were no `axes`, and `strides` could be left out",
+        "strided_slice", (0, 6), (0, 7), "strided_slice", "there were no `axes`, and `strides` could be left out",
         given={"strides": (1,), "axes": None},
     ),
     Spelling("dyn.strided_slice", (0, 7), (0, 7), "dyn.strided_slice", "there were no `axes`", given={"axes": None}),
     Spelling("topk", (0, 6), (0, 6), "topk", "`k` was 1 where it is not given", given={"k": 1}),
-    Spelling("nn.dense", (0, 5), (0, 6), "nn.dense", "`units` could be left out", given={"units": None}),
+    Spelling("nn.dense", (0, 6), (0, 6), "nn.dense", "`units` could be left out", given={"units": None}),
     Spelling(
         "nn.contrib_conv2d_gemm_weight_transform", (0, 7), (0, 14), "nn.contrib_conv2d_gemm_weight_transform",
         "other names of attributes", renamed={"tile_rows": "tile_N", "tile_cols": "tile_K"},
     ),
     Spelling(
-        "on_device", (0, 5), (0, 8), "on_device", "`device_type` was a number", taken=("device_type", "is_fixed"), makes=_on_device,
+        "on_device", (0, 6), (0, 8), "on_device", "`device_type` was a number", taken=("device_type", "is_fixed"), makes=_on_device,
     ),
     Spelling(
-        "device_copy", (0, 5), (0, 8), "device_copy", "devices were numbers",
+        "device_copy", (0, 6), (0, 8), "device_copy", "devices were numbers",
         taken=("src_dev_type", "dst_dev_type"), makes=_device_copy,
     ),
     # attributes that are no more
-    Spelling("reshape", (0, 5), (0, 7), "reshape", "`reverse` was an attribute, and off", gone={"reverse": False}),
-    Spelling("reshape", (0, 5), (0, 7), "contrib_reverse_reshape", "`reverse` was an attribute, and on", gone={"reverse": True}),
+    Spelling("reshape", (0, 6), (0, 7), "reshape", "`reverse` was an attribute, and off", gone={"reverse": False}),
+    Spelling("reshape", (0, 6), (0, 7), "contrib_reverse_reshape", "`reverse` was an attribute, and on", gone={"reverse": True}),
     Spelling(
         "contrib_reverse_reshape", (0, 7), (0, 7), "contrib_reverse_reshape", "`reverse` was an attribute", gone={"reverse": True}
     ),
     Spelling("dyn.reshape", (0, 7), (0, 7), "dyn.reshape", "`reverse` was an attribute", gone={"reverse": False}),
     # defaults and words that changed their meaning
     Spelling(
-        "nn.batch_matmul", (0, 5), (0, 7), "nn.batch_matmul", "the second argument was transposed always", given={"transpose_b": True}
+        "nn.batch_matmul", (0, 6), (0, 7), "nn.batch_matmul", "the second argument was transposed always", given={"transpose_b": True}
     ),
     *(
         Spelling(
-            f"nn.conv{rank}d_transpose", (0, 5), (0, 11), f"nn.conv{rank}d_transpose",
+            f"nn.conv{rank}d_transpose", (0, 6 if rank == 2 else 7), (0, 11), f"nn.conv{rank}d_transpose",
             f"`kernel_layout` was {layout} and meant {_layout(layout)}",
             given={"kernel_layout": layout}, words={"kernel_layout": _layout},
         )

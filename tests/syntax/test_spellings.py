@@ -236,7 +236,7 @@ def test_verbs_tell_what_they_read(tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "old.relay"
     path.write_text(whole(OLD, "nn.batch_matmul(%a, %a)"))
     assert main(["check", str(path)]) == 0
-    assert "note[R0152]: `nn.batch_matmul` is read as TVM 0.5 to 0.7 wrote it" in capsys.readouterr().err
+    assert "note[R0152]: `nn.batch_matmul` is read as TVM 0.6 to 0.7 wrote it" in capsys.readouterr().err
     assert main(["fmt", "-w", str(path)]) == 0 and main(["check", str(path)]) == 0
     assert "R0152" not in capsys.readouterr().err and "transpose_b=True" in path.read_text()
 
