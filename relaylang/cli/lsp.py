@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         # The server closes what it speaks through, and nothing else may write there.
         with open(os.dup(0), "rb") as stdin, open(os.dup(1), "wb") as stdout:
             os.dup2(2, 1)
-            server.start_io(stdin, stdout)
+            server.start_io(importlib.import_module("relaylang.lsp.wire").Headers(stdin), stdout)
         return 0
     host, _, port = args.tcp.rpartition(":")
     if not port.isdigit() or int(port) > 65535:

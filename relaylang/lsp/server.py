@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError
@@ -18,6 +17,7 @@ from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Lines
 from relaylang.lsp.scan import Symbol, Token
 from relaylang.lsp.texts import Text, unit_of
+from relaylang.lsp.wire import quiet
 from relaylang.ops import OPS
 from relaylang.source import Span
 
@@ -45,13 +45,17 @@ class RelayServer(LanguageServer):
         self.known: dict[str, tuple[int | None, Analysis]] = {}
 
     def analysis(self, uri: str) -> Analysis:
-        """The analysis of a text as it is now."""
+        """The analysis of a text as it is now. One that is not open is read from its file (`JsonRpcInvalidParams`)."""
         document = self.workspace.get_text_document(uri)
+        try:
+            text = document.source
+        except (OSError, ValueError):
+            raise JsonRpcInvalidParams(f"{uri} is not open, and no file that can be read") from None
         known = self.known.get(uri)
-        if known is not None and known[0] == document.version and known[1].text == document.source:
+        if known is not None and known[0] == document.version and known[1].text == text:
             return known[1]
         unit = unit_of(self.workspace.position_encoding)
-        made = Analysis(document.source, document.path or uri, unit, known[1] if known is not None else None)
+        made = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
         self.known[uri] = (document.version, made)
         return made
 
@@ -95,15 +99,10 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
     )
 
 
-def _worth_a_line(record: logging.LogRecord) -> bool:
-    """Not requests that are refused: their answer says why, and an editor shows it."""
-    return not (record.exc_info and isinstance(record.exc_info[1], JsonRpcException))
-
-
 def make_server() -> RelayServer:
     """The server with its features."""
     server = RelayServer()
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(_worth_a_line)
+    quiet()
 
     def at(params: Any) -> tuple[Analysis, int]:
         analysis = server.analysis(params.text_document.uri)
