@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import conv_window, total_padding
 from relaylang.ops.record import Floats, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_pixels, need_rank, same_dim
+from relaylang.ops.shapes import add_dim, change_layout, mul_dim, need_images, need_pixels, need_rank, same_dim
 
 INJECTIVE = OpPattern.INJECTIVE
 #: Today's words for the methods of resizing.
@@ -122,6 +122,7 @@ def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     if not boxes.shape:
         ctx.fail("must have a first dimension that counts the boxes", 1)
     shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
+    need_images(shape[0], boxes.shape[0], ctx)
     if boxes.shape[0] != 0:
         need_pixels(data.shape, attrs.layout, "NCHW", ctx)
     shape = [boxes.shape[0], shape[1], *attrs.crop_size]

@@ -13,7 +13,7 @@ from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
 from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
-from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar
+from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, same_dim
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
 OPAQUE = OpPattern.OPAQUE
@@ -69,6 +69,15 @@ def per_channel(types: Sequence[Type], arg: int, dtype: str, extent: Dim | None,
             ctx.fail(f"must be a scalar, not `{ty!r}`: the number of channels is not known", arg)
         assert extent is not None
         ctx.unify(arg, TensorType((extent,), dtype))
+
+
+def kernel_zeros(types: Sequence[Type], extent: Dim, ctx: RelationContext) -> None:
+    """The kernel's zero point, argument 3: a scalar, or a vector of one number or of one for each output channel."""
+    ty = tensor(types, 3, ctx)
+    if len(ty.shape) > 1:
+        ctx.fail(f"must be a scalar or a vector, not `{ty!r}`", 3)
+    if ty.shape and ty.shape[0] != 1 and not same_dim(ty.shape[0], extent):
+        ctx.fail(f"has {ty.shape[0]} zero points for {extent} output channels", 3)
 
 
 def channel_extent(data: TensorType, axis: int, needed: bool, ctx: RelationContext) -> Dim:
@@ -182,6 +191,7 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     need_scalar(types, 4, "float32", ctx)
     out_axis = layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx)
     channels: Dim | None = weight_extent(weight, out_axis, ctx)
+    kernel_zeros(types, weight.shape[out_axis], ctx)
     if attrs.groups != 1:
         in_axis = layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx)
         data_axis = layout_axis(attrs.data_layout, "C", "data_layout", ctx)
@@ -213,6 +223,7 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
     per_channel(types, 2, "int32", 1, ctx)
     per_channel(types, 4, "float32", 1, ctx)
     channels = weight_extent(weight, layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx), ctx)
+    kernel_zeros(types, channels, ctx)
     if attrs.groups != 1:
         inner = weight_extent(weight, layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx), ctx)
         channels = mul_dim(inner, channels)
@@ -237,6 +248,9 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     need_scalar(types, 2, "int32", ctx)
     need_scalar(types, 4, "float32", ctx)
     per_channel(types, 5, "float32", attrs.units, ctx)
+    weight = tensor(types, 1, ctx)
+    if weight.shape:
+        kernel_zeros(types, weight.shape[0], ctx)
     return dense(types, attrs, ctx)
 
 

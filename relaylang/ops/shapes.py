@@ -188,6 +188,12 @@ def need_pixels(shape: Sequence[Dim], layout: str, reference: str, ctx: Relation
             ctx.fail(f"has no pixels along {letter}, from which others could be made", 0)
 
 
+def need_images(images: Dim, parts: Dim, ctx: RelationContext) -> None:
+    """There is an image, where parts are to be taken from some."""
+    if images == 0 and parts != 0:
+        ctx.fail("has no images, from which parts could be taken", 0)
+
+
 def _whole(extent: Dim, factor: int) -> Dim:
     """How many blocks of a split axis there are; the last one may not be full."""
     return extent if factor == 1 or not isinstance(extent, int) else -(-extent // factor)

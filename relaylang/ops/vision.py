@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.record import FloatImm, Floats, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import div_dim, divided, mul_dim, need_pixels, need_rank, product, same_dim
+from relaylang.ops.shapes import div_dim, divided, mul_dim, need_images, need_pixels, need_rank, product, same_dim
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -197,6 +197,7 @@ def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     spatial extents, and the data's element type.
     """
     data, rois = ranked(types, 0, 4, ctx), ranked(types, 1, 2, ctx)
+    need_images(data.shape[0], rois.shape[0], ctx)
     if rois.shape[0] != 0 and attrs.layout in ("NCHW", "NHWC"):
         need_pixels(data.shape, attrs.layout, "NCHW", ctx)
     if len(attrs.pooled_size) != 2:

@@ -51,7 +51,8 @@ def _matches(pattern: str) -> Callable[[str, str, dict[str, Any]], bool]:
 _EXTENTS = (
     r"(has|have) the (batch )?extent|which does not divide by|elements are not|dimensions, but the layout|"
     r"must have (a row|a value|\d+ channels) for each|must have \d+ entries|has \d+ channels, but|numbers for each|"
-    r"has a batch of|must be `Tensor|must have scores of|takes \d+ inputs|which k=|no pixels|no entries to choose|"
+    r"has a batch of|must be `Tensor|must have scores of|takes \d+ inputs|which k=|no pixels|"
+    r"no images|no entries (to choose|along)|zero points for|"
     r"differ along axis|cannot be mirrored|must have at least \d+ numbers|must have \d+ dimensions, but|"
     r"must have the extents|names? \d+ dimensions|must have blocks|must have a class|must have cells"
 )

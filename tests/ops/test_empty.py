@@ -1,0 +1,33 @@
+"""Calls on tensors without elements, or with too few, that nothing could compute: the checker refuses them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.consistency.calls import Made
+from tests.consistency.outcome import Refused, function
+
+F, I8, I32 = np.float32, np.int8, np.int32
+SCALES = [F(0.5), F(0.5)]
+CONV = {"channels": 4, "kernel_size": [3, 3], "out_dtype": "int32"}
+
+CASES: list[tuple[Made, str]] = [
+    (("qnn.dense", {"units": 5, "out_dtype": "int32"},
+      [np.ones((3, 8), I8), np.ones((5, 8), I8), I32(1), np.ones(2, I32), *SCALES]), "2 zero points for 5"),
+    (("qnn.conv2d", CONV,
+      [np.ones((1, 2, 5, 5), I8), np.ones((4, 2, 3, 3), I8), I32(1), np.ones(3, I32), *SCALES]), "3 zero points for 4"),
+    (("qnn.conv2d_transpose", CONV,
+      [np.ones((1, 2, 5, 5), I8), np.ones((2, 4, 3, 3), I8), I32(1), np.ones(3, I32), *SCALES]), "3 zero points for 4"),
+    (("image.crop_and_resize", {"crop_size": [2, 2]},
+      [np.ones((0, 3, 4, 4), F), np.ones((1, 4), F), np.zeros(1, I32)]), "has no images"),
+    (("vision.roi_align", {"pooled_size": [2, 2], "spatial_scale": 1.0, "layout": "NCHW", "sample_ratio": 1},
+      [np.ones((0, 3, 4, 4), F), np.zeros((1, 5), F)]), "has no images"),
+    (("nn.pad", {"pad_width": [[1, 0]], "pad_mode": "edge"}, [np.ones(0, F), F(0)]), "has no entries along axis 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made, said", CASES, ids=[f"{n}-{c[0][0]}" for n, c in enumerate(CASES)])
+def test_refused(made: Made, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        function(made)
