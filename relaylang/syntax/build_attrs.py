@@ -15,12 +15,14 @@ from relaylang.syntax.build_types import TypeActions
 from relaylang.syntax.choices import not_a_choice
 from relaylang.syntax.metadata import DEEPEST_VALUE
 from relaylang.syntax.scope import shown
-from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, spelling_of
+from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, Version, spelling_of
 from relaylang.syntax.values import LiteralError, attribute_number, string
 
 #: Attribute objects by operator and text. They are never changed, so all calls that say the same share one.
 ATTRS: dict[tuple[Op, str], AnyValue] = {}
 _KEPT = 50_000
+#: Calls that are written as today: the operator, the number of arguments, the attributes' text, the text's version.
+_AS_TODAY: set[tuple[Op | OldOp, int, str, Version | None]] = set()
 _WORDS = {"True": True, "False": False, "None": None}
 _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
 
@@ -179,10 +181,17 @@ class AttrActions(TypeActions):
         types: list[Type] = []
         pairs: list[Pair] | None = None
         if isinstance(callee, (Op, OldOp)) and callee.name in BY_NAME:
-            pairs, types = self.flatten(items)
-            respelled = self.respell(callee, args, pairs, types, at, last)
-            if respelled is not None:
-                return respelled
+            plain = callee.__class__ is Op and len(items) == 1 and items[0].__class__ is tuple
+            written = callee, len(args), items[0][0] if plain else "", self.version
+            if not plain or written not in _AS_TODAY:
+                pairs, types = self.flatten(items)
+                respelled = self.respell(callee, args, pairs, types, at, last)
+                if respelled is not None:
+                    return respelled
+                if plain and len(written[2]) < 1000:
+                    if len(_AS_TODAY) > _KEPT:
+                        _AS_TODAY.clear()
+                    _AS_TODAY.add(written)
         if isinstance(callee, Op):
             if len(items) == 1 and items[0].__class__ is tuple and not getattr(callee.attrs, "in_metadata", False):
                 key = (callee, items[0][0])
@@ -237,8 +246,12 @@ class AttrActions(TypeActions):
             wrong = True
         if wrong:
             return Call(op, made, None, types, self.span(at, last))
-        origin = {row.renamed.get(p.name, p.name): p for p in pairs}
         schema = op.schema
+        told = {k: v for k, v in new.items() if k not in schema or schema[k].required or v != schema[k].default}
+        before = {k: v for k, v in values.items() if k not in schema or schema[k].required or v != schema[k].default}
+        if row.now == row.name and len(made) == len(args) and told == before:
+            return None
+        origin = {row.renamed.get(p.name, p.name): p for p in pairs}
         today = []
         for name, value in new.items():
             was = origin.get(name)
@@ -246,12 +259,7 @@ class AttrActions(TypeActions):
                 today.append(Pair(name, value, at, at))
             else:
                 today.append(Pair(name, value, was.first, was.last, was.start, was.value_start, was.end))
-        attrs = self.op_attrs(op, today, at)
-        told = {k: v for k, v in new.items() if k not in schema or schema[k].required or v != schema[k].default}
-        before = {k: v for k, v in values.items() if k not in schema or schema[k].required or v != schema[k].default}
-        call = Call(op, made, attrs, types, self.span(at, last))
-        if row.now == row.name and len(made) == len(args) and told == before:
-            return call
+        call = Call(op, made, self.op_attrs(op, today, at), types, self.span(at, last))
         self.respelled.setdefault(row, []).append(at)
         self.old_call(row, call, len(args), [p.first for p in pairs], at, last)
         return call

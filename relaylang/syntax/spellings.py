@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any as AnyValue
 
 import numpy as np
@@ -76,6 +77,7 @@ class Spelling:
         first, last = (f"{major}.{minor}" for major, minor in (self.first, self.last))
         return f"TVM {first}" if first == last else f"TVM {first} to {last}"
 
+    @cached_property
     def known(self) -> set[str]:
         """The attributes that calls of this spelling may have."""
         today = set(OPS[self.now].schema) - set(self.renamed.values())
@@ -83,8 +85,8 @@ class Spelling:
 
     def fits(self, count: int, values: Mapping[str, AnyValue], version: Version | None) -> bool:
         """Whether a call with so many arguments and these attributes is of this spelling, in a text of a version."""
-        names = set(values)
-        if not names <= self.known() or (self.args is not None and count != self.args):
+        names = values.keys()
+        if not names <= self.known or (self.args is not None and count != self.args):
             return False
         if any(value is not ... and values.get(name, value) != value for name, value in self.gone.items()):
             return False

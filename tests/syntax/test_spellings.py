@@ -144,7 +144,7 @@ def test_every_operator_that_was_declared_otherwise_is_read() -> None:
             major, minor = map(int, version.split("."))
             row = spelling_of(name, int(count), least, (major, minor))
             assert row is not None and row.first <= (major, minor) <= row.last, (name, version)
-            assert {a.rstrip("!") for a in attrs} <= row.known(), (name, version)
+            assert {a.rstrip("!") for a in attrs} <= row.known, (name, version)
         assert name in OPS or spelling_of(name, int(count), least, None) is not None
     assert unread == set(UNREAD)
 
