@@ -243,7 +243,8 @@ class _Stream:
         """The token of a node that has no children and is the same wherever it stands, or None."""
         match node:
             case Constant():
-                return ("constant", node.dtype, node.data.shape, self.data(node.data))
+                shown = str(node.data.item()) if node.data.ndim == 0 else ""
+                return ("constant", node.dtype, node.data.shape, self.data(node.data), shown)
             case GlobalVar(name):
                 return ("global", name)
             case Constructor(name, _, belong_to):
@@ -451,16 +452,18 @@ def _say(token: _Token | None) -> str:
     match token:
         case None:
             return "nothing"
-        case ("constant", dtype, shape, digest):
+        case ("constant", dtype, (), _, shown):
+            return f"the constant {shown} of {dtype}"
+        case ("constant", dtype, shape, digest, _):
             return f"a constant of shape {shape}, {dtype}, data {digest[:8]}"
         case ("tensor type", dtype, dims):
             return f"the type {type_text(TensorType([_dim_of(d) for d in dims], dtype))}"
         case ("seen", number):
-            return f"node {number}, met before"
+            return f"node {number} again"
         case ("attribute", value):
             return _say_value(value)
         case ("types" | "functions" as kind, *names):
-            return f"the {kind} {', '.join(names) or '(none)'}"
+            return f"the {kind} {', '.join(names)}" if names else f"a module without {kind}"
         case ("attributes", _, names):
             return f"attributes {', '.join(names) or '(none)'}"
         case ("function" | "external function" as kind, int() as params, int() as types):
