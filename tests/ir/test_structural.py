@@ -184,6 +184,7 @@ def test_public_names() -> None:
 def test_differences_say_what_stands_there() -> None:
     x = Var("x")
     seven, eight = Function([x], Tuple([x, const(7)])), Function([x], Tuple([x, const(8)]))
-    assert structural_diff(seven, eight) == "at body.fields[1]: the constant 7 of int32 on the left, the constant 8 of int32 on the right"
+    where = "at body.fields[1]: "
+    assert structural_diff(seven, eight) == f"{where}the constant 7 of int32 on the left, the constant 8 of int32 on the right"
     assert structural_diff(seven, Function([x], x)) == "at body: a tuple of 2 fields on the left, node 1 again on the right"
     assert structural_diff(seven, IRModule()) == "a function of 1 parameter on the left, a module without types on the right"
