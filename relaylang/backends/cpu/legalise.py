@@ -165,6 +165,17 @@ def _qnn_batch_matmul(call: Call, args: list[Expr]) -> Expr | None:
                    transpose_a=call.attrs.transpose_a, transpose_b=call.attrs.transpose_b)  # fmt: skip
 
 
+def _dense_pack(call: Call, args: list[Expr]) -> Expr | None:
+    """A product with weights in blocks of (inputs, units[, inputs]), which become rows again."""
+    x, weight = args[:2]
+    a, b, c, d = (*_known(weight), 1)[:4]
+    rows = reshape(transpose(reshape(weight, [a, b, c, d]), [0, 2, 1, 3]), [a * c, b * d])
+    if len(args) > 2:
+        x, rows = _less(x, args[2], 0), _less(rows, args[3], 0)
+    assert isinstance(call.checked_type, TensorType)
+    return op_call("nn.dense", [x, rows], call.checked_type, units=a * c, out_dtype=call.checked_type.dtype)
+
+
 # Blocks and layouts
 
 
@@ -333,6 +344,8 @@ REWRITES: dict[str, Rewrite] = {
     **{f"nn.conv{n}d_transpose": _conv_transpose for n in (1, 2, 3)},
     "qnn.conv2d_transpose": _qnn_conv_transpose,
     "qnn.batch_matmul": _qnn_batch_matmul,
+    "nn.contrib_dense_pack": _dense_pack,
+    "qnn.contrib_dense_pack": _dense_pack,
     "qnn.softmax": _qnn_softmax,
     "qnn.hardswish": _qnn_hardswish,
     "nn.space_to_batch_nd": _space_to_batch,

@@ -488,6 +488,9 @@ def places() -> Iterator[Case]:
     for kind in ("max", "avg"):
         yield f"nn.{kind}_pool2d_grad", pool, [real(1, 4, 8, 3), real(1, 7, 8, 3)], set()
     yield "nn.max_pool2d_grad", {"pool_size": [2, 2], "strides": [1, 1]}, [whole(1, 2, 3, 3), whole(1, 2, 4, 4)], set()
+    packed = [whole(3, 10, dtype="int8"), whole(2, 5, 4, 2, dtype="int8"), i32(3), i32(-2), f32(1), f32(1)]
+    yield "qnn.contrib_dense_pack", {"units": 8, "weight_layout": "NK4n2k", "out_dtype": "int32"}, packed, set()
+    yield "nn.contrib_dense_pack", {"units": 8, "weight_layout": "NK4n2k"}, [real(3, 10), real(2, 5, 4, 2)], set()
     for length in (1, 2, 7, 30, 64):
         yield "dft", {"inverse": length == 7}, [real(2, length), real(2, length, low=-2)], set()
     yield "stft", {"n_fft": 6, "hop_length": 2, "win_length": 4, "onesided": False, "normalized": True}, [real(13), real(4)], set()

@@ -89,7 +89,7 @@ GAPS: dict[str, str] = {
         ["nn.bitpack", "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.contrib_conv2d_gemm_weight_transform",
          "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform",
          "nn.contrib_conv2d_winograd_without_weight_transform", "nn.contrib_conv3d_winograd_weight_transform",
-         "nn.contrib_conv3d_winograd_without_weight_transform", "nn.contrib_dense_pack", "qnn.contrib_dense_pack",
+         "nn.contrib_conv3d_winograd_without_weight_transform",
          "auto_scheduler_layout_transform", "meta_schedule_layout_transform"],
         "no code: made by TVM's schedules for its own",
     ),
