@@ -96,9 +96,15 @@ _OTHER_DTYPES = {
 
 
 def dtype_name(dtype: object) -> str:
-    """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`."""
+    """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`.
+
+    Raises `TypeError` for what has no name.
+    """
     if not isinstance(dtype, str):
-        dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+        named = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+        if not isinstance(named, str):
+            raise TypeError(f'an element type is a name such as "float32", not {dtype!r}')
+        dtype = named
     return _OTHER_DTYPES.get(dtype, dtype)
 
 

@@ -7,6 +7,7 @@ reading goes on, or with nothing.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -189,6 +190,9 @@ def _no_token(h: _Here) -> Answer:
     if t == "\\" and h.n[:1] == "n":
         return error("R0101", "a `\\n` stands here instead of a line end", place), None
     shown = t[:20] if t.isprintable() else f"U+{ord(t[0]):04X}"
+    if unicodedata.category(t[0]) == "Cf":  # it cuts names in two, and what is said of the pieces helps nobody
+        h.r.stopped = True
+        return error("R0101", f"the invisible character {shown} has no meaning here", place, fix=Fix(place, "", "delete it")), None
     return error("R0101", f"the character `{shown}` has no meaning here", place), Repair(h.after)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from relaylang.ir import Call, Function, If, IRModule, Let, Tuple, TupleGetItem, Var, const
+from relaylang.ir import Call, Function, If, IRModule, Let, TensorType, Tuple, TupleGetItem, Var, const
 from relaylang.ops import OPS
 
 X = Var("x")
@@ -50,3 +50,9 @@ def test_a_module_holds_functions() -> None:
         IRModule({"main": 3})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="a module's function is"):
         IRModule()["main"] = "x"
+
+
+@pytest.mark.parametrize("dtype", [None, 3, ["int8"]])
+def test_an_element_type_has_a_name(dtype: object) -> None:
+    with pytest.raises(TypeError, match="an element type is a name"):
+        TensorType((2,), dtype)  # type: ignore[arg-type]
