@@ -18,6 +18,7 @@ from relaylang.syntax import astext
 from relaylang.syntax.format import format_text
 from relaylang.transform import (
     InferType,
+    PlanDevices,
     ToANormalForm,
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
@@ -65,6 +66,7 @@ VERBS: dict[str, Callable[[str], str]] = {
     "lsp": edited,
     "run": run,
     "partition": lambda text: astext(partition_for_dnnl(checked(text))),
+    "plan devices": lambda text: astext(PlanDevices()(checked(text)), show_types=False),
     "analyses": lambda text: str(
         (
             analysis.all_dtypes(checked(text)),

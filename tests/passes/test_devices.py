@@ -17,7 +17,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.build import op_call
 from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
 from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, Verify, make_compilation_config
-from tests.growth import assert_linear
+from tests.growth import assert_linear, within
 from tests.passes.programs import Programs, keeps_meaning
 
 HEAD = "def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32])"
@@ -283,3 +283,13 @@ def test_planning_is_linear() -> None:
 
     assert_linear(prepare, small=100)
     prepare(1_500)()  # deeper than Python recurses
+
+
+def test_types_of_functions_are_not_written_out() -> None:
+    """Each function's type has that of the one before it twice, and is the same object."""
+    lines = ["let %f0 = fn(%a: Tensor[(2), float32]) { %a };"]
+    for i in range(30):
+        lines.append(f"let %f{i + 1} = fn(%g: fn(_) -> Tensor[(2), float32]) {{ let %u{i} = %g(%f{i}); %f{i} }};")
+    mod = InferType()(relay.parse(f"{HEAD} {{ {' '.join(lines)} add(%x, on_device(%y, virtual_device=\"cpu\")) }}"))
+    made = within(300_000, lambda: PlanDevices(["llvm", "cuda"])(mod))
+    assert isinstance(made, IRModule)

@@ -195,9 +195,7 @@ class Constraints:
                     self.domains.default(self.domain(node.variable), self.device_of_domain(self.domain(node)))
 
     def _default(self, parts: tuple[int, ...]) -> None:
-        result = parts[-1]
-        while (inner := self.domains.parts(result)) is not None:
-            result = inner[-1]
+        result = self.domains.result(parts[-1])
         self.domains.default(result, self.config.default)
         for part in parts:
             self.domains.default(part, self.domains.device(result))
