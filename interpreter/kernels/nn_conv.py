@@ -114,7 +114,10 @@ def conv2d_backward_weight(attrs: Any, grad: Any, data: Any) -> Any:
         raise KernelError(f"the gradient's extents {made.shape[2:]} are not the convolution's {view.shape[4:]}")
     view = view.reshape(view.shape[0], groups, view.shape[1] // groups, *view.shape[2:])
     made = made.reshape(made.shape[0], groups, made.shape[1] // groups, *made.shape[2:])
+    if not is_float(dtype):  # the factors of integers are integers
+        made, view = convert(made, dtype), convert(view, dtype)
     weight = np.einsum("ngoyx,ngiabyx->goiab", made.astype(np.float64), view.astype(np.float64))
+    weight = weight % 2 if dtype.kind == "b" else weight
     weight = convert(weight.reshape(weight.shape[0] * weight.shape[1], *weight.shape[2:]), dtype)
     return from_plain(weight, "OIHW", attrs.out_layout)
 

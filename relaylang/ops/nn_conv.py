@@ -346,6 +346,9 @@ def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: Relation
     grad, data = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if attrs.kernel_size is None:
         ctx.fail("the attribute kernel_size must be given")
+    for name, numbers in (("strides", attrs.strides), ("dilation", attrs.dilation)):
+        if len(numbers) not in (1, 2):
+            ctx.fail(f"{name} must have 2 numbers, or one for both axes")
     shape = change_layout(data.shape, attrs.kernel_layout, "NCHW", ctx, 1)
     made = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
     if not same_dim(shape[0], made[0]):

@@ -350,7 +350,9 @@ def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     type.
     """
     tensor(types, 1, ctx)
-    return tensor(types, 0, ctx)
+    data = tensor(types, 0, ctx)
+    channel_extent(data, attrs.axis, not (single(types, 2) and single(types, 3)), ctx)
+    return data
 
 
 WEIGHTED = ("data", "weight", "input_zero_point", "weight_zero_point", "input_scale", "weight_scale")
