@@ -64,6 +64,12 @@ _Path = tuple[AnyValue, str] | None
 _Token = tuple[AnyValue, ...]
 
 
+class _Digest(str):
+    """What stands for a scalar's data in hashes, and how the scalar is shown."""
+
+    shown: str
+
+
 class _Stream:
     """Writes one side. `free`: free variables are numbered as they come; otherwise they are what they are.
 
@@ -243,8 +249,11 @@ class _Stream:
         """The token of a node that has no children and is the same wherever it stands, or None."""
         match node:
             case Constant():
-                shown = str(node.data.item()) if node.data.ndim == 0 else ""
-                return ("constant", node.dtype, node.data.shape, self.data(node.data), shown)
+                digest = self.data(node.data)
+                if node.data.ndim == 0:
+                    digest = _Digest(digest)
+                    digest.shown = str(node.data.item())
+                return ("constant", node.dtype, node.data.shape, digest)
             case GlobalVar(name):
                 return ("global", name)
             case Constructor(name, _, belong_to):
@@ -452,9 +461,9 @@ def _say(token: _Token | None) -> str:
     match token:
         case None:
             return "nothing"
-        case ("constant", dtype, (), _, shown):
+        case ("constant", dtype, (), _Digest(shown=shown)):
             return f"the constant {shown} of {dtype}"
-        case ("constant", dtype, shape, digest, _):
+        case ("constant", dtype, shape, digest):
             return f"a constant of shape {shape}, {dtype}, data {digest[:8]}"
         case ("tensor type", dtype, dims):
             return f"the type {type_text(TensorType([_dim_of(d) for d in dims], dtype))}"
