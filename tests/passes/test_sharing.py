@@ -17,7 +17,7 @@ LINES, MOST = 22, 250_000
 #: PartialEvaluate unfolds calls up to a bound that a small program does not reach.
 UNFOLDS, MOST_UNFOLDED = "PartialEvaluate", 2_000_000
 #: Lines of a long program, and how many functions are entered for each.
-LONG, EACH = 100_000, 1_000
+LONG, EACH = 20_000, 1_000
 #: What passes say to programs that they take no part in.
 REFUSALS = {"R0511", "R0515"}
 #: Those that have calls, and types that are shared.
