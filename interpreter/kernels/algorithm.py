@@ -38,6 +38,8 @@ def topk(attrs: Any, x: Any) -> Any:
 def searchsorted(attrs: Any, sequence: Any, values: Any) -> Any:
     """Along the last axis, one sequence for all values or one for each row of them."""
     side: Literal["left", "right"] = "right" if attrs.right else "left"
+    if not sequence.size or not values.size:
+        return np.zeros(values.shape, np_dtype(attrs.dtype))
     if sequence.ndim == 1:
         return np.searchsorted(sequence, values, side).astype(np_dtype(attrs.dtype))
     rows = zip(sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1]))
