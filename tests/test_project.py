@@ -29,7 +29,7 @@ FLOORS = [
     {"runtime.files", "runtime.text", "runtime.machine"},
     {"syntax"},
     {"runtime.params", "runtime.random"},
-    {"std", "prelude"},
+    {"prelude"},
     {"passes"},
     {"patterns", "dataflow_pattern"},
     {"byoc"},

@@ -96,6 +96,8 @@ _AXES: dict[tuple[str, str], int] = {
 
 #: Attributes that are real numbers of a limited size.
 _REALS = ("scale_h", "scale_w", "scale_d", "spatial_scale")
+#: The same, of one operator.
+_OWN_REALS = {("qnn.leaky_relu", "alpha")}
 
 #: Operators whose real numbers are factors of extents.
 _SCALED = ("nn.upsampling", "nn.upsampling3d")
@@ -119,7 +121,7 @@ def _plan(name: str, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[AnyValu
         if kind not in ("int", "Ints", "NestedInts"):
             bounds = None
         axes, length = _AXES.get(key), _LENGTHS.get(key)
-        real = kind == "float" and field in _REALS
+        real = kind == "float" and (field in _REALS or key in _OWN_REALS)
         if words or bounds or axes is not None or length is not None or real:
             plan.append((field, words, bounds, axes, length, real))
     return tuple(plan)

@@ -89,7 +89,7 @@ def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (..., n), weight packed or not; the result is (..., units) of out_dtype, or else of the data's
+    """Takes data (..., n), weight (units, n) or packed; the result is (..., units) of out_dtype, or else of the data's
     element type.
     """
     data = tensor(types, 0, ctx)
@@ -97,6 +97,11 @@ def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
         ctx.fail("must have at least one dimension", 0)
     if attrs.units is None:
         ctx.fail("the attribute units must be given")
+    weight = types[1]
+    if isinstance(weight, TensorType) and len(weight.shape) == 2:
+        for axis, (want, have) in enumerate(zip((attrs.units, data.shape[-1]), weight.shape)):
+            if isinstance(want, int) and isinstance(have, int) and want != have:
+                ctx.fail(f"must have an extent of {want} at axis {axis}, not {have}", 1)
     return TensorType((*data.shape[:-1], attrs.units), attrs.out_dtype or data.dtype)
 
 

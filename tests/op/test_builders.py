@@ -146,3 +146,10 @@ def test_nothing_is_no_value() -> None:
             wrong()
     with pytest.raises(ValueError, match="axis must be a whole number"):
         relay.nn.softmax(a, axis=relay.const(1))
+
+
+def test_no_module_hides_a_name() -> None:
+    """The import of a module sets the package's name for it: `relaylang.std` is the operator."""
+    folder = Path(relay.__file__).parent
+    hiding = [n for n in NAMES if (folder / n / "__init__.py").exists() or (folder / f"{n}.py").exists()]
+    assert hiding == []

@@ -1,1 +1,0 @@
-"""The standard definitions in Relay text. `relaylang.prelude` reads them; in Python `relaylang.std` is the operator."""
