@@ -253,12 +253,12 @@ _SIMULATED: dict[int, Any] = {1: np.int8, 2: np.uint8, 3: np.int32}
 
 def _every(values: Any, axis: int, x: Any) -> Any:
     """A vector along an axis, or one value for all."""
-    return along(values, axis, x.ndim) if np.size(values) > 1 else np.reshape(values, ())
+    return along(values, axis, x.ndim) if np.size(values) != 1 else np.reshape(values, ())
 
 
 def simulated_quantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> Any:
-    """Quantised values as floats; the element type is the first of a tensor of numbers."""
-    info = _SIMULATED.get(int(np.reshape(code, -1)[0]))
+    """Quantised values as floats; `code` is the number of their element type."""
+    info = _SIMULATED.get(int(code))
     if info is None:
         return x
     held = np.iinfo(info)
@@ -268,7 +268,7 @@ def simulated_quantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> 
 
 
 def simulated_dequantize(attrs: Any, x: Any, code: Any, scale: Any, zero: Any) -> Any:
-    if int(np.reshape(code, -1)[0]) not in _SIMULATED:
+    if int(code) not in _SIMULATED:
         return x
     zero, scale = (_every(v, attrs.axis, x).astype(x.dtype) for v in (zero, scale))
     return (x - zero) * scale

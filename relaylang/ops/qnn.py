@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, IncompleteType, TensorType, TupleType, Type
@@ -13,7 +14,7 @@ from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
 from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
-from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, same_dim
+from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, same_dim, split_layout
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
 OPAQUE = OpPattern.OPAQUE
@@ -71,13 +72,13 @@ def per_channel(types: Sequence[Type], arg: int, dtype: str, extent: Dim | None,
         ctx.unify(arg, TensorType((extent,), dtype))
 
 
-def kernel_zeros(types: Sequence[Type], extent: Dim, ctx: RelationContext) -> None:
-    """The kernel's zero point, argument 3: a scalar, or a vector of one number or of one for each output channel."""
-    ty = tensor(types, 3, ctx)
+def one_or_each(types: Sequence[Type], arg: int, extent: Dim, what: str, ctx: RelationContext) -> None:
+    """Scales or zero points: a scalar, or a vector of one number or of one for each channel."""
+    ty = tensor(types, arg, ctx)
     if len(ty.shape) > 1:
-        ctx.fail(f"must be a scalar or a vector, not `{ty!r}`", 3)
+        ctx.fail(f"must be a scalar or a vector, not `{ty!r}`", arg)
     if ty.shape and ty.shape[0] != 1 and not same_dim(ty.shape[0], extent):
-        ctx.fail(f"has {ty.shape[0]} zero points for {extent} output channels", 3)
+        ctx.fail(f"has {ty.shape[0]} {what} for {extent} channels", arg)
 
 
 def channel_extent(data: TensorType, axis: int, needed: bool, ctx: RelationContext) -> Dim:
@@ -162,6 +163,11 @@ def weight_extent(ty: TensorType, axis: int, ctx: RelationContext) -> Dim:
     return ty.shape[axis]
 
 
+def output_channels(ty: TensorType, layout: str) -> Dim:
+    """The extents along O and the blocks of it, multiplied."""
+    return reduce(mul_dim, [n for (letter, _), n in zip(split_layout(layout), ty.shape) if letter in "Oo"], 1)
+
+
 def known_weight(
     types: Sequence[Type], expected: TensorType | None, dtype: str | None, ctx: RelationContext
 ) -> list[Type] | None:
@@ -191,7 +197,7 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     need_scalar(types, 4, "float32", ctx)
     out_axis = layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx)
     channels: Dim | None = weight_extent(weight, out_axis, ctx)
-    kernel_zeros(types, weight.shape[out_axis], ctx)
+    one_or_each(types, 3, output_channels(weight, attrs.kernel_layout), "zero points", ctx)
     if attrs.groups != 1:
         in_axis = layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx)
         data_axis = layout_axis(attrs.data_layout, "C", "data_layout", ctx)
@@ -223,7 +229,7 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
     per_channel(types, 2, "int32", 1, ctx)
     per_channel(types, 4, "float32", 1, ctx)
     channels = weight_extent(weight, layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx), ctx)
-    kernel_zeros(types, channels, ctx)
+    one_or_each(types, 3, output_channels(weight, attrs.kernel_layout), "zero points", ctx)
     if attrs.groups != 1:
         inner = weight_extent(weight, layout_axis(attrs.kernel_layout, "I", "kernel_layout", ctx), ctx)
         channels = mul_dim(inner, channels)
@@ -250,7 +256,7 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     per_channel(types, 5, "float32", attrs.units, ctx)
     weight = tensor(types, 1, ctx)
     if weight.shape:
-        kernel_zeros(types, weight.shape[0], ctx)
+        one_or_each(types, 3, weight.shape[0], "zero points", ctx)
     return dense(types, attrs, ctx)
 
 
@@ -346,12 +352,15 @@ def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, the number of an element type, a scale and a zero point; the result has the data's
-    type.
+    """Takes data of any shape, the number of an element type (a scalar), scales and zero points, each a scalar or a
+    vector along axis; the result has the data's type.
     """
     tensor(types, 1, ctx)
     data = tensor(types, 0, ctx)
-    channel_extent(data, attrs.axis, not (single(types, 2) and single(types, 3)), ctx)
+    extent = channel_extent(data, attrs.axis, not (single(types, 2) and single(types, 3)), ctx)
+    for arg, what in ((2, "scales"), (3, "zero points")):
+        if not isinstance(types[arg], IncompleteType):
+            one_or_each(types, arg, extent, what, ctx)
     return data
 
 

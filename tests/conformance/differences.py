@@ -52,7 +52,7 @@ _EXTENTS = (
     r"(has|have) the (batch )?extent|which does not divide by|elements are not|dimensions, but the layout|"
     r"must have (a row|a value|\d+ channels) for each|must have \d+ entries|has \d+ channels, but|numbers for each|"
     r"has a batch of|must be `Tensor|must have scores of|takes \d+ inputs|which k=|no pixels|"
-    r"no images|no entries (to choose|along)|zero points for|"
+    r"no images|no entries (to choose|along)|(zero points|scales) for|"
     r"differ along axis|cannot be mirrored|must have at least \d+ numbers|must have \d+ dimensions, but|"
     r"must have the extents|names? \d+ dimensions|must have blocks|must have a class|must have cells"
 )
@@ -92,7 +92,7 @@ RULES: tuple[Rule, ...] = (
     (".*", _matches(_EXTENTS), EXTENTS),
     ("reinterpret", _matches(r"which has \d+ bits"), WIDTHS),
     ("pack_type|nn.bitpack", _matches("must be an unsigned integer type"), ELEMENTS),
-    ("unravel_index|.*sparse_to_dense", _matches("must be a scalar or a vector|must have at most"), RANK),
+    (r"unravel_index|.*sparse_to_dense|qnn\..*", _matches("must be a scalar or a vector|must have at most"), RANK),
     ("strided_slice", _refused, "TVM takes an unknown slice_mode for one without ends counted from behind"),
     ("auto_scheduler_layout_transform", _said("is not a layout"), "TVM takes any text for a layout, one without axes"),
     ("stft", _accepted, "TVM counts frames with a window of no or negative length, or of a tensor of any rank"),

@@ -23,6 +23,13 @@ CASES: list[tuple[Made, str]] = [
       [np.ones((0, 3, 4, 4), F), np.ones((1, 4), F), np.zeros(1, I32)]), "has no images"),
     (("vision.roi_align", {"pooled_size": [2, 2], "spatial_scale": 1.0, "layout": "NCHW", "sample_ratio": 1},
       [np.ones((0, 3, 4, 4), F), np.zeros((1, 5), F)]), "has no images"),
+    (("qnn.simulated_dequantize", {"axis": 1, "out_dtype": "float32"},
+      [np.ones((2, 3), F), I32(1), np.ones(3, F), np.ones(0, I32)]), "0 zero points for 3"),
+    (("qnn.simulated_quantize", {"axis": 0}, [np.ones((2, 3), F), I32(1), np.ones(3, F), I32(0)]), "3 scales for 2"),
+    (("qnn.simulated_quantize", {}, [np.ones((2, 3), F), np.ones(0, I32), F(1), I32(0)]), "must be a scalar"),
+    (("dyn.strided_slice", {}, [np.ones((4, 5), F), np.ones(0, I32), np.ones(2, I32), np.ones(2, I32)]), "extent of 0"),
+    (("argmax", {"axis": [1]}, [np.ones((2, 0), F)]), "has no entries to choose from"),
+    (("argmin", {}, [np.ones((0, 3), F)]), "has no entries to choose from"),
     (("nn.pad", {"pad_width": [[1, 0]], "pad_mode": "edge"}, [np.ones(0, F), F(0)]), "has no entries along axis 0"),
 ]  # fmt: skip
 

@@ -169,7 +169,6 @@ def test_simulated_quantization(code: int) -> None:
             extra = {} if name.endswith("_quantize") else {"out_dtype": "float32"}
             body = of(name, axis=axis, **extra)
             lowered([T("float32", 3, 3)], [code, scale, zero], body)
-            lowered([T("float32", 3, 3)], [[code, code], scale, zero], body, 1)
 
 
 # ---- products
