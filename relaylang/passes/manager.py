@@ -119,17 +119,20 @@ def _what(value: object) -> str:
 
 def raised_in(name: str, problem: BaseException, what: str = "the pass") -> Diagnostic:
     """What a user's code raised, at the innermost line of that code."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    ours = str(SourceFile.__module__.split(".")[0])
-    mine = [f for f in frames if f"/{ours}/" not in f.filename.replace("\\", "/") and f.lineno]
+    ours = __name__.partition(".")[0]  # by the module's name: a folder may have any
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(problem.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] != ours
+    ]
     says = " ".join(str(problem).split())[:300]
     title = f"{what} {name} raised {type(problem).__name__}" + (f": {says}" if says else "")
-    if not mine:
+    if not frames:
         return error("R0502", title)
-    at = mine[-1]
-    label = place_in_file(at.filename, at.lineno or 1)
+    filename, number = frames[-1]
+    label = place_in_file(filename, number)
     if label is None:
-        return error("R0502", title, notes=[f"at {at.filename}, line {at.lineno}"])
+        return error("R0502", title, notes=[f"at {filename}, line {number}"])
     return Diagnostic("R0502", title, (label,))
 
 
