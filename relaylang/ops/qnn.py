@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, IncompleteType, TensorType, TupleType, Type
@@ -165,7 +164,11 @@ def weight_extent(ty: TensorType, axis: int, ctx: RelationContext) -> Dim:
 
 def output_channels(ty: TensorType, layout: str) -> Dim:
     """The extents along O and the blocks of it, multiplied."""
-    return reduce(mul_dim, [n for (letter, _), n in zip(split_layout(layout), ty.shape) if letter in "Oo"], 1)
+    channels: Dim = 1
+    for (letter, _), extent in zip(split_layout(layout), ty.shape):
+        if letter in "Oo":
+            channels = mul_dim(channels, extent)
+    return channels
 
 
 def known_weight(
