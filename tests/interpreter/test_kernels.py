@@ -161,6 +161,16 @@ def test_bfloat16_and_float16_stay_what_they_are() -> None:
             assert found.dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_means_of_whole_numbers_are_cut_towards_zero(dtype: str) -> None:
+    """TVM adds in the element type: 100, 100 and 27 of int8 make -9 there."""
+    for values, mean in (([100, 100, 27], 75), ([127] * 4, 127), ([1, 2, 2], 1), ([3, -4, -4], -1), ([-1, -1, 0], 0)):
+        if dtype == "uint8" and min(values) < 0:
+            continue
+        found = kernel("mean", np.asarray(values, dtype))
+        assert found == mean and found.dtype == dtype
+
+
 def test_dynamic_operators_go_on_as_static_ones() -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     ints = lambda *n: np.asarray(n, np.int64)  # noqa: E731

@@ -130,6 +130,14 @@ def test_numbers_beside_expressions() -> None:
     assert relay.evaluate(made, np.asarray([0, 1, 2], "float32")).tolist() == [7.0, 2.5, 1.0]
 
 
+def test_a_threshold_of_nothing_is_a_threshold() -> None:
+    boxes = relay.var("boxes", shape=(1, 2, 6))
+    made = relay.vision.get_valid_counts(boxes, 0.0)
+    assert len(made.astuple().args) == 2
+    value = np.asarray([[[0, 0.5, 1, 1, 2, 2], [1, -0.5, 1, 1, 2, 2]]], "float32")
+    assert relay.evaluate(relay.Function([boxes], made[0]), value).tolist() == [1]
+
+
 def test_importing_loads_none_of_it() -> None:
     code = "import relaylang, sys; sys.exit(any(m.startswith('relaylang.op') for m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -134,6 +134,7 @@ GOOD = [
     ('cumprod(%a, dtype="float64")', (t(3, 4),), t(12, dtype="float64")),
     ("nn.dilate(%a, strides=[2, 2])", (t(3, 4),), t(5, 7)),
     ("scatter_nd(%a, %b, %c)", (t(5, 6), t(1, 3, dtype="int32"), t(3, 6)), t(5, 6)),
+    ("scatter_nd(%a, %b, %c)", (t(3, 4), t(1, 2, dtype="int64"), t(2, "?")), t(3, 4)),
     (
         "adv_index((%a, %b, %c))",
         (t(5, 6, 7, dtype="int32"), t(2, 1, dtype="int32"), t(3, dtype="int32")),
@@ -203,6 +204,15 @@ WRONG = [
     ('einsum((%a, %b), equation="ij,jk->ik")', (t(2, 3), t(4, 5)), "the letter `j` stands for 3 and for 4 entries"),
     ("scatter_nd(%a, %b, %c)", (t(5, 6), t(1, 3, dtype="int32"), t(2, 6)), "has the extent 2 along axis 0"),
     ("qnn.tanh(%a, 1f, 0, 1f, 0)", (t(2),), "argument 1 (data) must be of int8 or uint8, not float32"),
+    ("nn.relu((%a, %a))", (t(2),), "argument 1 (data) must be a tensor, not `(Tensor"),
+    ("nn.relu(%a)", ("fn (float32) -> float32",), "argument 1 (data) must be a tensor, not `fn "),
+    *[
+        (f"{op}(%a, %a)", (t(2),), "must be a tensor of whole numbers or bool, not of float32")
+        for op in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
+    ],
+    ("bitwise_not(%a)", (t(2, dtype="float16"),), "must be a tensor of whole numbers or bool, not of float16"),
+    ('cast(%a, dtype="float7")', (t(2),), "`float7` is not an element type"),
+    ('zeros(shape=[2], dtype="int7")', (), "`int7` is not an element type"),
 ]
 
 
@@ -212,6 +222,19 @@ def test_error(call: str, params: tuple[str, ...], message: str) -> None:
     assert [d.code for d in said] == ["R0301"], [str(d) for d in said]
     assert message in said[0].title
     assert said[0].span is not None
+
+
+def test_a_list_is_no_tensor() -> None:
+    text = '#[version = "0.0.5"]\ntype Row { End, Next(float32, Row) }\ndef @main(%a: Row) { nn.relu(%a) }'
+    module = parse(text).module
+    assert isinstance(module, IRModule)
+    said = infer(module)
+    assert [d.code for d in said] == ["R0301"] and "must be a tensor, not `Row" in said[0].title and said[0].span
+
+
+def test_a_type_of_strange_elements_is_none() -> None:
+    _, said = typed("nn.relu(%a)", t(2, dtype="float7"))
+    assert [d.code for d in said] == ["R0311"] and "`float7` is not an element type" in said[0].title and said[0].span
 
 
 def test_weight_is_inferred() -> None:
