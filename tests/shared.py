@@ -15,7 +15,7 @@ FRAGMENTS = SHARED / "fragments"
 CORPUS = SHARED / "corpus"
 
 #: Networks that are run in a moment.
-SMALL = ("dqn", "lstm", "mlp", "mobilenet", "synthetic")
+SMALL = ("dqn", "lstm", "mlp", "synthetic")
 
 needs_shared = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no shared data at {SHARED} (set RELAY_SHARED)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,11 @@ ALL = dict(modules())
 KNOWN = {"relaylang", *(f"relaylang.{name}" for name in ALL)}
 
 
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(ALL[module].read_text())
+
+
 def test_every_package_is_listed() -> None:
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
     present = {"relaylang"}
@@ -143,7 +149,7 @@ def test_every_module_stands_on_a_floor() -> None:
 def test_imports_go_down(module: str) -> None:
     if module in ("__init__", "__main__", "_names"):
         return
-    tree = ast.parse(ALL[module].read_text())
+    tree = tree_of(module)
     typing_only = for_types_only(tree)
     own = floor(module)
     assert own is not None
@@ -158,7 +164,7 @@ def test_imports_go_down(module: str) -> None:
 
 @pytest.mark.parametrize("module", sorted(ALL))
 def test_no_imports_inside_functions(module: str) -> None:
-    tree = ast.parse(ALL[module].read_text())
+    tree = tree_of(module)
     inside = in_functions(tree)
     hidden = [
         f"{ALL[module].name}:{node.lineno} imports {target}"

@@ -62,6 +62,7 @@ def taken(mod: IRModule, target: str) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.sweep
 def test_every_row_takes_what_tvms_takes() -> None:
     """125 programs for five tables. TVM raises an exception where a pad stands before a convolution of CMSIS-NN."""
     assert list(RECORDED) == list(PROGRAMS)

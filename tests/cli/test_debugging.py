@@ -85,6 +85,7 @@ def test_a_break_stops_at_a_variable_and_shows_what_is_there(program: Path) -> N
     assert said[-1] == f"in @main at {program}:4:12"
 
 
+@pytest.mark.sweep
 def test_a_break_at_a_function_shows_the_arguments_and_the_callers(program: Path) -> None:
     ran = stopped(program, ["c", "where", "d", "c"], "--break", "@sum")
     said = ran.err.splitlines()
@@ -121,6 +122,7 @@ def test_what_is_wrong_at_the_prompt_is_told_and_it_goes_on(program: Path) -> No
     assert ran.status == 0 and "3 : int32," in ran.out
 
 
+@pytest.mark.sweep
 def test_the_end_of_the_commands_lets_the_program_end(program: Path) -> None:
     ran = relay_process("run", program, *GIVEN, "--break", "@sum")
     assert ran.status == 0 and "3 : int32," in ran.out and ran.err.count("in @sum") == 1
@@ -198,6 +200,7 @@ def test_a_profile_for_chrome(program: Path, tmp_path: Path, capsys: pytest.Capt
     assert main["ts"] <= relu["ts"] and relu["ts"] + relu["dur"] <= main["ts"] + main["dur"]
 
 
+@pytest.mark.sweep
 def test_all_at_once(program: Path, tmp_path: Path) -> None:
     options = ["--trace", "--watch-nan", "--profile", tmp_path / "t.json", "--save-intermediates", tmp_path / "i.npz"]
     ran = relay_process("run", program, *GIVEN, *options, "--break", "%q", "--memory-limit", "100M", stdin="%s\nc\n")

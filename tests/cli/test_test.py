@@ -50,6 +50,7 @@ def test_passes_fails_and_reports(capsys: Caps, tmp_path: Path) -> None:
     assert [(c.get("name"), len(c)) for c in suite] == [("bad.relay", 1), ("good.relay", 0)]
 
 
+@pytest.mark.sweep
 def test_pipes_prefixes_not_and_merged_errors(capsys: Caps, tmp_path: Path) -> None:
     text = (
         "// RUN: relay print %s | relay print - --anf --no-types | \\\n"
@@ -152,6 +153,7 @@ def test_update_writes_checks_and_keeps_everything_else(capsys: Caps, tmp_path: 
     assert (tmp_path / "a.relay").stat().st_mtime_ns == before
 
 
+@pytest.mark.sweep
 def test_parts_are_run_on_their_own(capsys: Caps, tmp_path: Path) -> None:
     text = PRINT + "%x = add(1, 2);\n%x\n// -----\n%x = multiply(3, 4);\n%x\n"
     assert run(capsys, tmp_path, "--update", a=text).status == 0
@@ -160,12 +162,14 @@ def test_parts_are_run_on_their_own(capsys: Caps, tmp_path: Path) -> None:
     assert run(capsys, tmp_path).status == 0
 
 
+@pytest.mark.sweep
 def test_a_call_that_does_not_end(capsys: Caps, tmp_path: Path) -> None:
     loop = "def @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }\n"
     ran = run(capsys, tmp_path, "--timeout", "2", a="// RUN: relay run %s\n// CHECK: 1\n" + loop)
     assert ran.status == 1 and "longer than 2 s" in ran.err
 
 
+@pytest.mark.sweep
 def test_ctrl_c_ends_what_is_running(tmp_path: Path) -> None:
     loop = "// RUN: relay run %s\n// CHECK: 1\ndef @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }\n"
     for name in "abc":
@@ -232,6 +236,7 @@ def test_update_leaves_bad_checks(capsys: Caps, tmp_path: Path) -> None:
     assert (tmp_path / "a.relay").read_text() == text
 
 
+@pytest.mark.sweep
 def test_an_update_in_the_wrong_order_fails(capsys: Caps, tmp_path: Path) -> None:
     ran = run(capsys, tmp_path, "--update", a=PRINT + "// CHECK: multiply(%0, 3)\n// CHECK: add(1, 7)\n// CHECK-NOT: x\n" + TWO)
     assert ran.status == 1 and "error[R0760]" in ran.err

@@ -83,6 +83,7 @@ def test_the_tvm_style_gives_the_same_bytes(file: Path, tmp_path: Path, capsys: 
     assert (tmp_path / "out").read_bytes() == file.read_bytes()
 
 
+@pytest.mark.sweep
 def test_stdin(capsys: Caps) -> None:
     assert relay_process("run", "-", stdin="1 + 2").out == "3 : int32\n"
     assert relay_process("check", "-", stdin="1 + 2").out.startswith("<stdin>: ok (expression of type int32")

@@ -273,6 +273,7 @@ def test_symbols_of_all_open_files(server: Client) -> None:
     assert len(server.request("workspace/symbol", {"query": "sum"})) == 1
 
 
+@pytest.mark.sweep
 def test_lines_end_as_the_protocol_says(server: Client) -> None:
     """Not at form feeds and Unicode's line ends; at a lone carriage return."""
     for end in ("\x0c", "\x85", "\u2028", "\x1c"):

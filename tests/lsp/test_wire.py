@@ -63,6 +63,7 @@ def test_what_is_not_open_is_refused() -> None:
     assert "float32" in str(found[50]["result"]) and err == "" and 99 in found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "header", ["content-length: {}\r\n\r\n", "CONTENT-LENGTH:{}\r\n\r\n", "Content-Length: {}\n\n"]
 )
@@ -72,6 +73,7 @@ def test_headers_in_any_case(header: str) -> None:
     assert "float32" in str(found[7]["result"]) and 99 in found and err == ""
 
 
+@pytest.mark.sweep
 def test_what_is_no_message_is_one_line() -> None:
     bad = [b"{not json", b"[]", b'"x"', b"\xff\xfe"]
     sent = [b"Content-Length: %d\r\n\r\n%s" % (len(b), b) for b in bad]

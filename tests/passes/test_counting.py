@@ -36,6 +36,7 @@ def test_layers_are_those_of_the_longest_way() -> None:
         count_layers(expr, ["nn.conv"])
 
 
+@pytest.mark.sweep
 def test_layers_of_a_long_chain() -> None:
     x = Var("x", TensorType((2,)))
     expr: Expr = x

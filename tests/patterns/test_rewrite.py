@@ -239,6 +239,7 @@ def test_a_way_past_the_child_is_no_domination() -> None:
     assert find_groups(DIAMOND, expr(text)) == []
 
 
+@pytest.mark.sweep
 def test_a_long_path_takes_no_recursion() -> None:
     node: Expr = Call(relay.ops.get("nn.conv2d"), [Var("x"), Var("w")])
     for _ in range(20_000):

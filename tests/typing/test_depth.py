@@ -83,7 +83,7 @@ def local_functions(n: int) -> Expr:
 
 
 @pytest.mark.parametrize(
-    "program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain, many_lets)
+    "program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain)
 )
 def test_depth(program: Callable[[int], Expr]) -> None:
     module = main(program(N))

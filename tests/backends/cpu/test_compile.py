@@ -115,6 +115,7 @@ def test_long_lets_branches_and_tuples_compile() -> None:
     assert artifact.source.count("R_LOCAL void kernel") < 300
 
 
+@pytest.mark.sweep
 def test_the_one_file_is_what_the_units_are() -> None:
     given = values()
     for threads in (1, 3):
