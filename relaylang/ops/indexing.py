@@ -7,7 +7,16 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type, extent, extent_dtype
 from relaylang.ops.record import Bounds, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import add_dim, broadcast_shapes, div_dim, need_int, need_rank, norm_axis, same_dim
+from relaylang.ops.shapes import (
+    add_dim,
+    broadcast_shapes,
+    div_dim,
+    need_entries,
+    need_int,
+    need_rank,
+    norm_axis,
+    same_dim,
+)
 
 B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
@@ -76,6 +85,7 @@ def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_int(indices, 1, ctx)
     if attrs.axis is None:
+        need_entries(data.shape, indices.shape, data, 0, ctx)
         return TensorType(indices.shape, data.dtype)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
     batch = attrs.batch_dims + len(indices.shape) if attrs.batch_dims < 0 else attrs.batch_dims
@@ -84,7 +94,9 @@ def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     for i in range(batch):
         if not same_dim(data.shape[i], indices.shape[i]):
             ctx.fail(f"has the batch extent {indices.shape[i]}, but the data `{data!r}` has {data.shape[i]}", 1)
-    return TensorType((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]), data.dtype)
+    shape = (*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
+    need_entries(data.shape[axis : axis + 1], shape, data, 0, ctx)
+    return TensorType(shape, data.dtype)
 
 
 def gather(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -103,6 +115,7 @@ def gather(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
             ctx.fail(f"has the extent {b} along axis {i}, but the data `{data!r}` has {a}", 1)
     if indices.shape[axis] == 0:
         ctx.fail(f"must have at least one entry along axis {axis}", 1)
+    need_entries(data.shape[axis : axis + 1], indices.shape, data, 0, ctx)
     return TensorType(indices.shape, data.dtype)
 
 
@@ -129,7 +142,10 @@ def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     for i in range(attrs.batch_dims):
         if not same_dim(data.shape[i], indices.shape[i + 1]):
             ctx.fail(f"has the batch extent {indices.shape[i + 1]}, but the data `{data!r}` has {data.shape[i]}", 1)
-    return TensorType((*indices.shape[1:], *data.shape[depth + attrs.batch_dims :]), data.dtype)
+    behind = depth + attrs.batch_dims
+    shape = (*indices.shape[1:], *data.shape[behind:])
+    need_entries(data.shape[attrs.batch_dims : behind], shape, data, 0, ctx)
+    return TensorType(shape, data.dtype)
 
 
 def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

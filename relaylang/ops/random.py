@@ -7,6 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
+from relaylang.ops.shapes import need_entries
 
 OPAQUE = OpPattern.OPAQUE
 KEY = TensorType((10,), "uint64")
@@ -64,7 +65,9 @@ def multinomial(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     if not probs.shape:
         ctx.fail("must have at least one dimension", 1)
     ctx.unify(0, KEY)
-    return TupleType((KEY, TensorType((*probs.shape[:-1], attrs.num_samples), "int32")))
+    shape = (*probs.shape[:-1], attrs.num_samples)
+    need_entries(probs.shape[-1:], shape, probs, 1, ctx)
+    return TupleType((KEY, TensorType(shape, "int32")))
 
 
 OPS = (

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import norm_axis, same_dim
+from relaylang.ops.shapes import need_entries, norm_axis, same_dim
 
 R = OpPattern.COMM_REDUCE
 
@@ -76,8 +76,7 @@ def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
         ctx.fail("must have at least one dimension", 0)
     shape = reduced_shape(ty, attrs, ctx)
     away = [ty.shape[i] for i in reduced_axes(len(ty.shape), attrs.axis, attrs.exclude, ctx)]
-    if 0 in away and 0 not in shape:
-        ctx.fail(f"has no entries to choose from along the reduced axes, in `{ty!r}`", 0)
+    need_entries(away, shape, ty, 0, ctx, " along the reduced axes")
     return TensorType(shape, extent_dtype(ty.shape[0]))
 
 

@@ -14,6 +14,7 @@ from relaylang.ops.shapes import (
     broadcast_shapes,
     is_int_dtype,
     mul_dim,
+    need_entries,
     need_int,
     need_rank,
     need_scalar,
@@ -159,7 +160,9 @@ def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     shape: tuple[Dim, ...] = indices[0].shape
     for index in indices[1:]:
         shape = broadcast_shapes(shape, index.shape, ctx, 0)
-    return TensorType((*shape, *data.shape[len(indices) :]), data.dtype)
+    shape = (*shape, *data.shape[len(indices) :])
+    need_entries(data.shape[: len(indices)], shape, data, 0, ctx)
+    return TensorType(shape, data.dtype)
 
 
 def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

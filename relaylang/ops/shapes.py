@@ -110,6 +110,14 @@ def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None
         ctx.fail(f"must have {rank} dimensions, but `{ty!r}` has {len(ty.shape)}", arg)
 
 
+def need_entries(
+    taken: Sequence[Dim], result: Sequence[Dim], ty: TensorType, arg: int, ctx: RelationContext, where: str = ""
+) -> None:
+    """Refuse a result that has entries of an argument that has none along the axes it is taken from."""
+    if 0 in taken and all(isinstance(d, int) and d > 0 for d in result):
+        ctx.fail(f"has no entries to choose from{where}, in `{ty!r}`", arg)
+
+
 def need_dtype(ty: TensorType, dtypes: Sequence[str], arg: int, ctx: RelationContext) -> None:
     if ty.dtype not in dtypes:
         ctx.fail(f"must be of {' or '.join(dtypes)}, not {ty.dtype}", arg)

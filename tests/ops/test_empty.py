@@ -30,6 +30,12 @@ CASES: list[tuple[Made, str]] = [
     (("dyn.strided_slice", {}, [np.ones((4, 5), F), np.ones(0, I32), np.ones(2, I32), np.ones(2, I32)]), "extent of 0"),
     (("argmax", {"axis": [1]}, [np.ones((2, 0), F)]), "has no entries to choose from"),
     (("argmin", {}, [np.ones((0, 3), F)]), "has no entries to choose from"),
+    (("take", {"axis": 1}, [np.ones((2, 0, 4), F), np.ones((2, 2), I32)]), "has no entries to choose from"),
+    (("take", {}, [np.ones((2, 0), F), I32(1)]), "has no entries to choose from"),
+    (("gather", {"axis": 1}, [np.ones((2, 0), F), np.ones((2, 1), I32)]), "has no entries to choose from"),
+    (("gather_nd", {}, [np.ones((2, 0, 4), F), np.ones((2, 3), I32)]), "has no entries to choose from"),
+    (("adv_index", {}, [(np.ones((0, 4), F), np.ones(2, I32))]), "has no entries to choose from"),
+    (("random.multinomial", {"num_samples": 2}, [np.ones(10, np.uint64), np.ones((3, 0), F)]), "has no entries to choose"),
     (("nn.pad", {"pad_width": [[1, 0]], "pad_mode": "edge"}, [np.ones(0, F), F(0)]), "has no entries along axis 0"),
 ]  # fmt: skip
 
