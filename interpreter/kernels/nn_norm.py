@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -61,12 +62,16 @@ def batch_norm(attrs: Any, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -
     return x * along(scale, attrs.axis, x.ndim) + along(shift, attrs.axis, x.ndim), mean, var
 
 
+def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """As numpy's, which warns where there is nothing along the axes."""
+    total = x.sum(axis=axes, keepdims=True, dtype=x.dtype)
+    return total / x.dtype.type(math.prod([x.shape[a] for a in axes]))
+
+
 def _normalise(attrs: Any, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Mean 0 and variance 1 along the axes."""
-    mean = x.mean(axis=axes, keepdims=True, dtype=x.dtype)
-    apart = x - mean
-    var = (apart * apart).mean(axis=axes, keepdims=True, dtype=x.dtype)
-    return apart / np.sqrt(var + x.dtype.type(attrs.epsilon))
+    apart = x - _mean(x, axes)
+    return apart / np.sqrt(_mean(apart * apart, axes) + x.dtype.type(attrs.epsilon))
 
 
 def _scale_and_centre(attrs: Any, x: np.ndarray, gamma: Any, beta: Any, axis: int, dtype: np.dtype) -> np.ndarray:

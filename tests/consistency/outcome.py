@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,9 @@ def wrong(made: Made, open_extents: bool = False) -> str | None:
     except Exception as problem:
         return f"the checker raises {type(problem).__name__}: {problem}"
     try:
-        value = evaluate(call, *inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value = evaluate(call, *inputs)
     except RelayError as problem:
         first = problem.diagnostics[0]
         if first.code in ("R0406", "R0408"):

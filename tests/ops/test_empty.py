@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.consistency.calls import Made
-from tests.consistency.outcome import Refused, function
+from tests.consistency.outcome import Refused, function, wrong
 
 F, I8, I32 = np.float32, np.int8, np.int32
 SCALES = [F(0.5), F(0.5)]
@@ -44,3 +44,10 @@ CASES: list[tuple[Made, str]] = [
 def test_refused(made: Made, said: str) -> None:
     with pytest.raises(Refused, match=said):
         function(made)
+
+
+def test_nothing_is_normalised_without_a_word() -> None:
+    """Numpy warns of means of nothing."""
+    nothing = np.ones((2, 0), F)
+    made = "nn.layer_norm", {"axis": -1}, [nothing, np.ones(0, F), np.ones(0, F)]
+    assert function(made) and wrong(made) is None
