@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,10 @@ import pytest
 ROOT = str(Path(__file__).resolve().parent.parent)
 
 sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != ROOT] + [ROOT]
+
+# A shell starts what runs in the background with Ctrl-C ignored, and so would be what the tests start.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

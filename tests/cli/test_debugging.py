@@ -267,7 +267,10 @@ def test_ctrl_c_stops(tmp_path: Path, options: list[str]) -> None:
         process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(wait)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
         if process.returncode == 130 and (not options or "subtract" in err):
             break
     assert process.returncode == 130
