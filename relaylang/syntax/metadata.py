@@ -278,7 +278,12 @@ def _number(attrs: dict[str, AnyValue], floating: bool) -> AnyValue:
         value = float(text) if floating else int(text)
         if dtype in ("int32", "float32"):
             return value
-        return bool(value) if dtype == "bool" else np.dtype(dtype).type(value)
+        if dtype == "bool":
+            return bool(value)
+        made = np.dtype(dtype).type(value)
+        if not floating and int(made) != value:  # numpy 1 wraps
+            raise OverflowError
+        return made
     except (ValueError, TypeError, OverflowError):
         raise Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
 
