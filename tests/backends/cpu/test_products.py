@@ -30,12 +30,12 @@ FORMS: tuple[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]], ...] 
 )  # fmt: skip
 
 
-def operand(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Whole numbers from all of an integer type, small ones of a float: every sum is exact or wraps."""
+def operand(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, target: str) -> np.ndarray:
+    """Whole numbers from all of an integer type, small ones where a sum is a float: it is exact, or wraps."""
     if dtype == "bool":
         return rng.integers(0, 4, shape) == 0
-    if dtype in FLOATS:
-        return rng.integers(-5, 6, shape).astype(dtype)
+    if dtype in FLOATS or target in FLOATS:
+        return rng.integers(0 if dtype.startswith("u") else -5, 6, shape).astype(dtype)
     info = np.iinfo(dtype)
     return rng.integers(max(info.min, -(2**62)), min(info.max, 2**62), shape).astype(dtype)
 
@@ -56,7 +56,7 @@ def check_pairs(pairs: list[tuple[str, str]]) -> None:
             continue
         calls.append(call)
         params += own
-        given += [operand(rng, s, source) for s in shapes]
+        given += [operand(rng, s, source, target) for s in shapes]
         names.append(f"{name} from {source} to {target}")
     assert names
     mod = IRModule.from_expr(Function(params, Tuple(calls)))
