@@ -57,7 +57,7 @@ chroot "$root" "${inside[@]}" sh -c "apt-get update -qq && apt-get install -y -q
 mkdir -p "$root/root/work"
 git clone --quiet --no-hardlinks . "$root/root/work/relaylang" 2>/dev/null ||
   git clone --quiet --no-hardlinks "file://$(pwd)" "$root/root/work/relaylang"
-[ ! -d "$shared" ] || cp -a "$shared" "$root/root/work/shared"
+[ ! -d "$shared" ] || cp -a "$shared/." "$root/root/work/shared"
 say "in Debian $(cat "$root/etc/debian_version"), $(chroot "$root" python3 --version), $(chroot "$root" gcc -dumpversion) as gcc: $run"
 log=$keep/run.log
 status=0
