@@ -109,6 +109,7 @@ def test_steps(program: Path) -> None:
     assert ran.status == 0
 
 
+@pytest.mark.sweep
 def test_what_is_wrong_at_the_prompt_is_told_and_it_goes_on(program: Path) -> None:
     ran = stopped(program, ["add(%s, %nope)", "add(%s", "b %nope", "divide(1, subtract(%s, 3))", "help", "c"],
                   "--break", "%s")  # fmt: skip

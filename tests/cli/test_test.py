@@ -247,6 +247,7 @@ def test_a_test_does_not_run_itself(capsys: Caps, tmp_path: Path) -> None:
     assert ran.status == 1 and "a RUN line runs no tests" in ran.err
 
 
+@pytest.mark.sweep
 def test_update_keeps_checks_that_choose_lines(capsys: Caps, tmp_path: Path) -> None:
     text = PRINT + "// CHECK: add(1, 7)\n// CHECK-NOT: divide\n" + TWO
     ran = run(capsys, tmp_path, "--update", a=text)

@@ -315,6 +315,7 @@ def test_every_node_is_bound_once(seed: int) -> None:
     assert sum(1 for n in post_order(found.body) if isinstance(n, Call)) == wanted
 
 
+@pytest.mark.sweep
 def test_time_is_linear_and_depth_no_matter() -> None:
     def program(n: int) -> Function:
         x = Var("x", INT)

@@ -265,6 +265,7 @@ def test_the_default_device() -> None:
     assert default(["llvm", "cuda"], fallback_device_type=2) == "cuda"
 
 
+@pytest.mark.sweep
 def test_planning_is_linear() -> None:
     """A chain in which the devices take turns."""
 

@@ -364,6 +364,7 @@ def test_random_keys_are_drawn_in_dataflow_order() -> None:
         assert names == ["random.threefry_split", "random.uniform", "random.uniform"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", few(FORMS, FORMS[0]))
 def test_time_is_linear_and_depth_no_matter(form: Callable[[Any], Any]) -> None:
     def program(n: int) -> Function:

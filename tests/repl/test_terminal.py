@@ -177,6 +177,7 @@ def test_a_script() -> None:
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.sweep
 def test_a_script_goes_on_behind_an_error_and_says_so_at_its_end() -> None:
     run = script("nn.rellu(1f)\n1 + 2\n:frob\n:quit\n5\n")
     assert run.stdout == "3 : int32\n"

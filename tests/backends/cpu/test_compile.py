@@ -156,6 +156,7 @@ def test_flags_that_the_compiler_does_not_know() -> None:
     assert code_of(lambda: compile_module(network(), "c -cflags=--no-such-flag")) == "R0631"
 
 
+@pytest.mark.sweep
 def test_code_for_an_older_machine() -> None:
     given = values()
     wanted = evaluate(network(), *given.values())
