@@ -18,7 +18,7 @@ from relaylang.typing import infer
 #: How many lines around a difference are shown, and how many lines of a difference at most.
 _AROUND = 3
 _MOST = 200
-_NAME = re.compile(r'%(?:"(?:\\.|[^"\\])*"|[\w/]+(?:[.:\-]*[\w/]+)*)')
+_NAME = re.compile(r'%(?:"(?:\\.|[^"\\])*"|[\w/]+(?:[.:\-]+[\w/]+)*)')
 _STRING = re.compile(r'(?<![%@])"(?:\\.|[^"\\])*"')
 
 
