@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,8 @@ except ImportError:  # Python 3.10
     import sre_constants as constants  # type: ignore[no-redef]
     import sre_parse as parser  # type: ignore[no-redef]
 
+#: What every repeated group has: its end and its number.
+_GROUP = re.compile(r"\)[*+{]")
 REPEATS = (constants.MAX_REPEAT, constants.MIN_REPEAT)
 
 
@@ -48,7 +51,7 @@ def ambiguous(pattern: Any) -> bool:
 def expressions(tree: ast.Module) -> Iterator[tuple[int, Any]]:
     """The strings that may be regular expressions, parsed."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "(" in node.value:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _GROUP.search(node.value):
             for flags in (0, constants.SRE_FLAG_VERBOSE):
                 try:
                     yield node.lineno, parser.parse(node.value, flags)
