@@ -172,9 +172,9 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
             problems.append(error("R0402", f"the argument for %{param.name_hint} {wrong}", param.span))
         bound.append(value)
     if missing:
-        names = ", ".join(f"%{p.name_hint}" + _of_type(p) for p in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        absent = ", ".join(f"%{p.name_hint}" + _of_type(p) for p in missing[:5]) + (", ..." if len(missing) > 5 else "")
         what = f"{name} takes {_plural(len(params), 'argument')}, not {len(bound)}"
-        problems.append(error("R0401", what, function.span, notes=[f"missing: {names}"]))
+        problems.append(error("R0401", what, function.span, notes=[f"missing: {absent}"]))
     if problems:
         raise RelayError(problems)
     return bound

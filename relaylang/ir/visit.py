@@ -165,7 +165,7 @@ def rewrite(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     return done[id(expr)]
 
 
-def substitute(expr: Expr, mapping: dict[Var, Expr]) -> Expr:
+def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     """Replace variables. Binders are left as they are: a bound variable must not be among the keys."""
     if not mapping:
         return expr
