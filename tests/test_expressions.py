@@ -64,7 +64,8 @@ def test_no_repetition_stands_alone_in_a_repetition() -> None:
     assert not ambiguous(parser.parse(r"(?:\s|x)*y")) and not ambiguous(parser.parse(r"(?:-+a+)*"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [(name, line) for name in ALL for line, pattern in expressions(tree_of(name)) if ambiguous(pattern)]
+        using = [name for name in ALL if "import re\n" in ALL[name].read_text()]
+        found = [(name, line) for name in using for line, pattern in expressions(tree_of(name)) if ambiguous(pattern)]
     assert found == []
 
 

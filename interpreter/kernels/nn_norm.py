@@ -63,7 +63,7 @@ def batch_norm(attrs: Any, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """As numpy's, which warns where there is nothing along the axes."""
+    """The mean along the axes, which stay; without numpy's warning where they have no entries."""
     total = x.sum(axis=axes, keepdims=True, dtype=x.dtype)
     return total / x.dtype.type(math.prod([x.shape[a] for a in axes]))
 

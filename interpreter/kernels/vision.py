@@ -260,8 +260,8 @@ def roi_pool(attrs: Any, data: Any, rois: Any) -> Any:
     return _pooled(attrs, data, rois, pool)
 
 
-def _anchors(attrs: Any) -> Any:
-    """The windows around one cell, for each ratio and scale."""
+def anchors_of(attrs: Any) -> Any:
+    """The windows around one cell, for each ratio and scale, (anchor, 4) of float32: left, top, right, bottom."""
     base = float(attrs.feature_stride)
     centre = 0.5 * (base - 1)
     made = []
@@ -277,7 +277,7 @@ def _anchors(attrs: Any) -> Any:
 def _regions(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
     """The moved anchors of one image as rows (left, top, right, bottom, score), in the order row, column, anchor."""
     f = np.float32
-    anchors = _anchors(attrs)
+    anchors = anchors_of(attrs)
     number = scores.shape[0] // 2
     height, width = scores.shape[1:]
     stride = f(attrs.feature_stride)

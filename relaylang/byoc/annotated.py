@@ -251,7 +251,6 @@ class _Flow:
             step[item] = max([step[o] + (drawn[o] != drawn[item]) for o in same], default=0)
         return list(zip(stage, step, strict=True))
 
-
     def clusters(self, stage: list[int], target: list[str]) -> list[list[int]]:
         """The accelerators' items, those together that wait for each other, of one stage and target."""
         leader = list(range(len(self.nodes)))

@@ -6,7 +6,7 @@ comes back at a later stage, so regions never wait for each other in a circle, a
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from relaylang.byoc.scope import dependencies, is_closed, scope_nodes, user_map
@@ -81,12 +81,7 @@ def part_of(region: Region, calls: Sequence[Call]) -> Region:
     wanted = {id(call) for call in calls}
     wanted |= {id(a) for call in calls for a in call.args if isinstance(a, Tuple)} & {id(node) for node in region.nodes}
     part = Region([node for node in region.nodes if id(node) in wanted])
-    inputs: dict[int, Expr] = {}
-    for node in part.nodes:
-        for child in _operands(node):
-            if id(child) not in wanted and not isinstance(child, Constant):
-                inputs[id(child)] = child
-    part.inputs = list(inputs.values())
+    part.inputs = _inputs(part.nodes, _operands)
     outside = {id(c) for node in region.nodes if id(node) not in wanted for c in _operands(node)}
     outside |= {id(node) for node in region.outputs}
     part.outputs = [node for node in part.nodes if id(node) in outside]
@@ -97,13 +92,16 @@ def _operands(node: Expr) -> Sequence[Expr]:
     return node.args if isinstance(node, Call) else node.fields if isinstance(node, Tuple) else ()
 
 
+def _inputs(nodes: Sequence[Expr], operands: Callable[[Expr], Iterable[Expr]]) -> list[Expr]:
+    """What nodes take that is none of them, constants and operators left out."""
+    inside = {id(node) for node in nodes}
+    found = {id(child): child for node in nodes for child in operands(node) if id(child) not in inside}
+    return [child for child in found.values() if not isinstance(child, (Constant, Op))]
+
+
 def _boundary(region: Region, body: Expr, here: set[int], users: dict[int, list[Expr]]) -> None:
     inside = {id(node) for node in region.nodes}
-    inputs: dict[int, Expr] = {}
     for node in region.nodes:
-        for child in dependencies(node, here):
-            if id(child) not in inside and not isinstance(child, (Constant, Op)):
-                inputs[id(child)] = child
         if node is body or any(id(user) not in inside for user in users.get(id(node), ())):
             region.outputs.append(node)
-    region.inputs = list(inputs.values())
+    region.inputs = _inputs(region.nodes, lambda node: dependencies(node, here))

@@ -189,9 +189,7 @@ class Tuple(Expr):
 
 def field_index(index: AnyValue) -> int:
     """The number of a tuple's field: an int, or numpy's. Raises `TypeError`."""
-    if isinstance(index, int) and not isinstance(index, bool):
-        return index
-    if not hasattr(index, "__index__") or isinstance(index, bool):
+    if not hasattr(index, "__index__") or isinstance(index, (bool, np.bool_)):
         raise TypeError(f"the number of a tuple's field is an int, not a value of type {type(index).__name__}")
     return operator.index(index)
 

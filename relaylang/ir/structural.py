@@ -65,9 +65,9 @@ _Token = tuple[AnyValue, ...]
 
 
 class _Digest(str):
-    """What stands for a scalar's data in hashes, and how the scalar is shown."""
+    """What stands for a scalar's data in hashes, with the data for people."""
 
-    shown: str
+    data: AnyValue
 
 
 class _Stream:
@@ -252,7 +252,7 @@ class _Stream:
                 digest = self.data(node.data)
                 if node.data.ndim == 0:
                     digest = _Digest(digest)
-                    digest.shown = str(node.data.item())
+                    digest.data = node.data
                 return ("constant", node.dtype, node.data.shape, digest)
             case GlobalVar(name):
                 return ("global", name)
@@ -461,8 +461,8 @@ def _say(token: _Token | None) -> str:
     match token:
         case None:
             return "nothing"
-        case ("constant", dtype, (), _Digest(shown=shown)):
-            return f"the constant {shown} of {dtype}"
+        case ("constant", dtype, (), _Digest(data=data)):
+            return f"the constant {data.item()} of {dtype}"
         case ("constant", dtype, shape, digest):
             return f"a constant of shape {shape}, {dtype}, data {digest[:8]}"
         case ("tensor type", dtype, dims):

@@ -145,10 +145,10 @@ def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: b
     return (room + stride - 1 if ceil else room) // stride + 1
 
 
-def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContext, dense: bool = False) -> TensorType:
-    """The type of a pool's result; where `dense`, no dilation at all stands for 1 along each axis."""
-    dilation = (1,) * rank if dense and not attrs.dilation else attrs.dilation
-    check_window(attrs, rank, ("pool_size", "strides", "dilation")[: 2 if dilation is not attrs.dilation else 3], ctx)
+def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContext, dilated: bool = True) -> TensorType:
+    """The type of a pool's result; without the attribute dilation, unless `dilated`."""
+    check_window(attrs, rank, ("pool_size", "strides", "dilation") if dilated else ("pool_size", "strides"), ctx)
+    dilation = attrs.dilation if dilated else (1,) * rank
     axes = spatial_axes(data, attrs.layout, rank, ctx)
     pads = total_padding(attrs.padding, rank, ctx)
     shape = list(data.shape)
@@ -204,7 +204,7 @@ def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     """
     data = types[1]
     if isinstance(data, TensorType) and isinstance(types[0], TensorType):
-        ctx.unify(0, pool_shape(2, data, attrs, ctx, dense=True))
+        ctx.unify(0, pool_shape(2, data, attrs, ctx, dilated=bool(attrs.dilation)))
     return second_argument(types, attrs, ctx)
 
 

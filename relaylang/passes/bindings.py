@@ -35,13 +35,9 @@ from relaylang.ir.types import written
 from relaylang.ops.record import Op
 from relaylang.passes.devices.calls import OnDevice, fixed, on_device_of
 from relaylang.passes.devices.virtual_device import VirtualDevice
+from relaylang.passes.rewriting import is_primitive
 
 ATOMS = frozenset({Var, GlobalVar, Op, Constructor})
-
-
-def is_primitive(expr: Expr) -> bool:
-    """Whether a function is one kernel, whose body is nobody else's business."""
-    return isinstance(expr, Function) and bool(expr.attrs.get("Primitive"))
 
 
 def inner_scopes(node: Expr) -> tuple[Expr, ...]:

@@ -36,6 +36,11 @@ def is_opaque(func: Expr) -> bool:
     )
 
 
+def is_primitive(expr: Expr) -> bool:
+    """Whether a function is one kernel, whose body is nobody else's business."""
+    return isinstance(expr, Function) and bool(expr.attrs.get("Primitive"))
+
+
 def per_function(mod: IRModule, f: Callable[[Function], Expr]) -> IRModule:
     """The module with `f` applied to each function; itself where none changes."""
     with gc_paused():

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from relaylang.ir import Expr, Function, If, IRModule, Let, Match, Var, children
 from relaylang.ir.bulk import gc_paused
-from relaylang.passes.bindings import ATOMS, Binder, inner_scopes, is_primitive, placed_by
+from relaylang.passes.bindings import ATOMS, Binder, inner_scopes, placed_by
+from relaylang.passes.rewriting import is_primitive
 
 _P = TypeVar("_P", IRModule, Expr)
 
@@ -100,4 +101,4 @@ def let_bindings(expr: Expr) -> Iterable[tuple[Var, Expr]]:
         expr = expr.body
 
 
-__all__ = ["ToANormalForm", "convert", "is_anf", "is_primitive", "let_bindings", "to_anf"]
+__all__ = ["ToANormalForm", "convert", "is_anf", "let_bindings", "to_anf"]

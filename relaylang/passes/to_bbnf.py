@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from relaylang.ir import Expr, Function, IRModule
 from relaylang.ir.bulk import gc_paused
-from relaylang.passes.bindings import ATOMS, Binder, is_primitive
+from relaylang.passes.bindings import ATOMS, Binder
 from relaylang.passes.effects import has_references, may_have_effects
+from relaylang.passes.rewriting import is_primitive
 
 _P = TypeVar("_P", IRModule, Expr)
 

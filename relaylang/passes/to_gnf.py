@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from relaylang.ir import Expr, GlobalVar, IRModule, Let, Var, children, rebuild
 from relaylang.ir.bulk import gc_paused
-from relaylang.passes.bindings import ATOMS, is_primitive, typed
+from relaylang.passes.bindings import ATOMS, typed
 from relaylang.passes.effects import has_references, may_have_effects, pure_functions
+from relaylang.passes.rewriting import is_primitive
 
 _P = TypeVar("_P", IRModule, Expr)
 

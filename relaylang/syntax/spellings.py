@@ -19,6 +19,7 @@ import numpy as np
 from relaylang.ir.expr import Call, Constant, Expr, Tuple
 from relaylang.ops import OPS
 from relaylang.ops.create import InitOpAttrs
+from relaylang.ops.image import METHODS
 from relaylang.ops.record import make_attrs
 from relaylang.syntax.nodes import MetaNode
 
@@ -117,10 +118,7 @@ class Spelling:
             old.pop(name, None)
         makes = self.makes
         if makes is not None:
-            try:
-                return makes(args, old)
-            except ValueError:
-                raise ValueError(self.taken[0]) from None
+            return makes(args, old)
         made = list(args)
         for operand in self.operands:
             value = old.pop(operand.name, operand.default)
@@ -146,7 +144,6 @@ def _word(words: Mapping[AnyValue, AnyValue], value: AnyValue) -> bool:
 
 _ROI = (0.0,) * 4
 _SCALE, _ZERO = "float32", "int32"
-_METHODS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 _CORNERS = {True: "align_corners", False: "asymmetric"}
 _SWAPPED = str.maketrans("OIoi", "IOio")
 _OUT = "`out_dtype` was float32"
@@ -170,25 +167,27 @@ def _scatter_sum(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[E
     updates, indices = args
     shape = old["out_shape"]
     if not isinstance(shape, tuple) or not all(isinstance(n, int) for n in shape):
-        raise ValueError
+        raise ValueError("out_shape")
     return [Call(OPS["cast_like"], [_zeros(*shape), updates]), indices, updates], {"mode": "add"}
 
 
-def _device(kind: AnyValue) -> MetaNode:
-    """The device of a number of DLPack's, as today's metadata section holds it."""
+def _device(old: Mapping[str, AnyValue], name: str) -> MetaNode:
+    """The device of an attribute that is a number of DLPack's, as today's metadata section holds it."""
+    kind = old[name]
     if not isinstance(kind, int) or isinstance(kind, bool):
-        raise ValueError
+        raise ValueError(name)
     plain = {"device_type_int": str(kind), "memory_scope": "0", "target": "0", "virtual_device_id": "0"}
     return MetaNode("VirtualDevice", plain, parts={"memory_scope": "", "target": None})
 
 
 def _on_device(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[Expr], dict[str, AnyValue]]:
-    kind, fixed = old.pop("device_type"), old.pop("is_fixed", False)
-    return list(args), {**old, "virtual_device": _device(kind), **({"constrain_result": True} if fixed else {})}
+    new = {name: value for name, value in old.items() if name not in ("device_type", "is_fixed")}
+    fixed = {"constrain_result": True} if old.get("is_fixed", False) else {}
+    return list(args), {**new, "virtual_device": _device(old, "device_type"), **fixed}
 
 
 def _device_copy(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[Expr], dict[str, AnyValue]]:
-    return list(args), {f"{end}_virtual_device": _device(old[f"{end}_dev_type"]) for end in ("src", "dst")}
+    return list(args), {f"{end}_virtual_device": _device(old, f"{end}_dev_type") for end in ("src", "dst")}
 
 
 def _quantised(name: str, count: int, *order: str) -> Spelling:
@@ -208,23 +207,23 @@ SPELLINGS: tuple[Spelling, ...] = (
     # resizing
     Spelling(
         "image.resize", (0, 7), (0, 7), "image.resize2d", "another name; methods have other names",
-        given={"roi": _ROI, "rounding_method": ""}, words={"method": _METHODS},
+        given={"roi": _ROI, "rounding_method": ""}, words={"method": METHODS},
         renamed={"bicubic_alpha": "cubic_alpha", "bicubic_exclude": "cubic_exclude"},
     ),
     Spelling(
         "image.resize", (0, 6), (0, 6), "image.resize2d", "another name; `align_corners` was the mode, and on where it is not given",
         given={"align_corners": True, "roi": _ROI, "rounding_method": ""},
         renamed={"align_corners": "coordinate_transformation_mode"},
-        words={"method": _METHODS, "coordinate_transformation_mode": _CORNERS},
+        words={"method": METHODS, "coordinate_transformation_mode": _CORNERS},
     ),
     Spelling(
         "dyn.image.resize", (0, 7), (0, 7), "dyn.image.resize2d", "another name; there was no region",
-        args=2, given={"rounding_method": ""}, words={"method": _METHODS}, more=(_no_region,),
+        args=2, given={"rounding_method": ""}, words={"method": METHODS}, more=(_no_region,),
     ),
     Spelling("dyn.image.resize2d", (0, 8), (0, 8), "dyn.image.resize2d", "there was no region", args=2, more=(_no_region,)),
     Spelling(
         "image.resize3d", (0, 7), (0, 7), "image.resize3d", "`trilinear` is `linear` today",
-        given={"roi": (*_ROI, 0.0, 0.0), "rounding_method": ""}, words={"method": _METHODS},
+        given={"roi": (*_ROI, 0.0, 0.0), "rounding_method": ""}, words={"method": METHODS},
     ),
     *(
         Spelling(

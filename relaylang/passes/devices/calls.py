@@ -10,7 +10,7 @@ from relaylang.ir import Call, Constructor, Expr, Function, GlobalVar, Tuple, Va
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
-from relaylang.passes.rewriting import retype
+from relaylang.passes.rewriting import is_primitive, retype
 
 #: Operators whose operands do not all lie where their result does: a place for each operand, and the result's.
 #: "host": where the program runs. "result": where the result lies. "free": anywhere. "attr": what `virtual_device` says.
@@ -99,11 +99,6 @@ def callee_and_operands(call: Call) -> tuple[Expr, tuple[Expr, ...]]:
     return call.op, call.args
 
 
-def is_primitive(node: Expr) -> bool:
-    """Whether a function is one kernel, which the planner does not look into."""
-    return isinstance(node, Function) and bool(node.attrs.get("Primitive"))
-
-
 def inside(node: Expr) -> tuple[Expr, ...]:
     """A node's children, but not those of kernels."""
     return () if is_primitive(node) else children(node)
@@ -140,5 +135,5 @@ def upwards(root: Expr, from_right: bool = False) -> Iterator[Expr]:
 
 __all__ = [
     "DEVICE_ATTRIBUTES", "PLACES", "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside",
-    "is_primitive", "on_device_of", "placed", "stripped", "upwards",
+    "on_device_of", "placed", "stripped", "upwards",
 ]  # fmt: skip

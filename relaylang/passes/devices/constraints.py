@@ -29,12 +29,12 @@ from relaylang.passes.devices.calls import (
     callee_and_operands,
     copy_of,
     downwards,
-    is_primitive,
     on_device_of,
     stripped,
 )
 from relaylang.passes.devices.domains import Domains
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice
+from relaylang.passes.rewriting import is_primitive
 
 
 class Constraints:

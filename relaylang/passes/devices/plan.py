@@ -48,14 +48,13 @@ from relaylang.passes.devices.calls import (
     copy_of,
     fixed,
     inside,
-    is_primitive,
     on_device_of,
     placed,
     upwards,
 )
 from relaylang.passes.devices.constraints import Constraints
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice
-from relaylang.passes.rewriting import is_opaque, retype
+from relaylang.passes.rewriting import is_opaque, is_primitive, retype
 
 #: How many errors are told at once: behind the first, most follow from it.
 _MOST = 20

@@ -1,16 +1,14 @@
 """Suppression of boxes that overlap better ones, and the regions that a network proposes."""
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value
 from relaylang.backends.cpu.lower.algorithm import places
 from relaylang.backends.cpu.lower.common import result_types
 from relaylang.backends.cpu.scalar import Buf
+from relaylang.interpreter.kernels.vision import anchors_of
 from relaylang.ir import Call
 
 
@@ -175,25 +173,11 @@ def _regular_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) ->
     return _values(out)
 
 
-def _anchors(attrs: Any) -> np.ndarray:
-    """The windows around one cell, for each ratio and scale, [anchor, (left, top, right, bottom)]."""
-    base = float(attrs.feature_stride)
-    centre = 0.5 * (base - 1)
-    made = []
-    for ratio in attrs.ratios:
-        across = math.floor(math.sqrt(math.floor(base * base / ratio)) + 0.5)
-        down = math.floor(across * ratio + 0.5)
-        for scale in attrs.scales:
-            w, h = 0.5 * (across * scale - 1), 0.5 * (down * scale - 1)
-            made.append((centre - w, centre - h, centre + w, centre + h))
-    return np.asarray(made, np.float32)
-
-
 def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     """The regions that remain after suppression, repeated until there are as many as asked for."""
     scores, moves, info = (kernel.in_memory(a) for a in args)
     attrs = call.attrs
-    table = _anchors(attrs)
+    table = anchors_of(attrs)
     batch, _, h, w = scores.shape
     each, wanted = len(table), attrs.rpn_post_nms_top_n
     n = h * w * each

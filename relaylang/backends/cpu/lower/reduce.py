@@ -135,8 +135,6 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
     if scale is not None and not is_float(dtype):
         # The mean of whole numbers: summed exactly, divided towards zero.
         acc = "int64"
-    if kind in ("all", "any"):
-        acc = "bool"
     kept = [d for d in range(rank) if d not in axes]
 
     def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
-from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
-from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.lower.nn_dense import converted
 from relaylang.backends.cpu.lower.nn_pool import pads_of, spread
 from relaylang.backends.cpu.lower.reduce import _start, combine
-from relaylang.backends.cpu.lower.scatter import pass_on
-from relaylang.backends.cpu.scalar import Buf, Nest
+from relaylang.backends.cpu.lower.scatter import pass_on, target_of
+from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
 
 Writes = Callable[[Kernel, Call, list[Buf], Buf], None]
@@ -279,8 +278,8 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     """The greatest sum of a window and the weight; the padding is 0."""
     attrs = call.attrs
     dtype = sink.anchor.dtype
-    data, weight = (_as(kernel, a, dtype) for a in args)
-    out = sink.direct or kernel.buffer(sink.anchor.shape, dtype)
+    data, weight = (kernel.in_memory(converted(kernel, a, dtype, None)) for a in args)
+    out = target_of(kernel, sink)
     (_, channels, h, w), (_, height, width) = data.shape, weight.shape
     (top, _), (left, _) = pads_of(attrs.padding, 2)
     strides, dilation = spread(attrs.strides[:2], 2), spread(attrs.dilations[:2], 2)
@@ -299,18 +298,6 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     {out.name}[(u * {rows} + i) * {columns} + j] = s;
   }}""")
     pass_on(kernel, sink, out)
-
-
-def _as(kernel: Kernel, tensor: Any, dtype: str) -> Buf:
-    """A tensor in memory as another element type."""
-    if tensor.dtype == dtype:
-        return kernel.in_memory(tensor)
-    buf = kernel.buffer(tensor.shape, dtype)
-    nest = Nest(tensor.shape)
-    index = [variable(d) for d in range(len(tensor.shape))]
-    nest.store(buf, nest.offset(index, tensor.shape), convert(nest, tensor.at(nest, index), dtype))
-    kernel.loops(nest)
-    return buf
 
 
 #: Written by stages of their own: never fused.
