@@ -209,6 +209,8 @@ def test_devices_were_numbers() -> None:
         ('qnn.quantize(%x, output_scale=0.5f, out_dtype="uint8")', ["R0208 `qnn.quantize` wants the attribute `output_zero_point`"]),
         ("scatter_nd(%v, %j, out_shape=5)", ["R0109 attribute `out_shape` of `scatter_nd` must be a list of whole numbers"]),
         ('on_device(%x, device_type="a")', ["R0109 attribute `device_type` of `on_device` must be a number"]),
+        ("device_copy(%x, src_dev_type=1, dst_dev_type=True)",
+         ["R0109 attribute `dst_dev_type` of `device_copy` must be a number"]),
         ("qnn.add(%q, %q, lhs_scale=0.5, lhs_zero_point=5000000000)",
          ["R0109 attribute `lhs_zero_point` of `qnn.add` must be a number"]),
         ("qnn.dequantize(%q)", ["R0208 `qnn.dequantize` wants the attribute `out_dtype`"]),
