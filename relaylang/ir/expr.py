@@ -1,16 +1,18 @@
 """Expressions of the Relay language, as a graph of plain nodes.
 
-Identity is sharing: a node that two others refer to is computed once. A node is never changed after construction,
-but for `checked_type`, which the checker fills once.
+Identity is sharing: a node that two others refer to is computed once. A node never changes after construction, but for
+`checked_type`, which the checker fills. A rewriter that knows the type of a new node gives it with `relaylang.ir.typed`.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 import operator
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any as AnyValue
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +49,8 @@ class Expr:
     __slots__ = ("checked_type", "span")
     __match_args__: tuple[str, ...] = ()
     __array_ufunc__ = None  # an array on the left leaves the operation to us
+    #: Whether one record stands for every use, as an operator's does: it has no type and no place of its own.
+    is_record: ClassVar[bool] = False
     span: Span | None
     checked_type: Type | None
 
@@ -337,8 +341,8 @@ class Function(Expr):
         return self._with({key: value for key, value in self.attrs.items() if key != attr_key})
 
     def _with(self, attrs: Mapping[str, AnyValue]) -> Function:
-        new = Function(self.params, self.body, self.ret_type, self.type_params, attrs, self.span)
-        new.checked_type = self.checked_type
+        new = copy.copy(self)
+        new.attrs = dict(attrs)
         return new
 
 

@@ -355,6 +355,7 @@ class Op(Expr):
 
     __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "takes", "variadic")
     __match_args__ = ("name",)
+    is_record = True
     name: str
     args: tuple[str, ...]
     attrs: type | None
