@@ -593,14 +593,19 @@ def var(
     dtype: str = "float32",
     span: Span | None = None,
 ) -> Var:
-    """A local variable; its type is given whole, as a dtype name (a scalar), or by `shape` and `dtype`."""
-    if type_annotation is not None and shape is not None:
-        raise ValueError("give either type_annotation or shape")
-    if shape is not None:
-        type_annotation = TensorType(shape, dtype)
-    elif isinstance(type_annotation, str):
-        type_annotation = TensorType((), type_annotation)
-    return Var(name_hint, type_annotation, span)
+    """Make a local variable.
+
+    `type_annotation` is a type, or the dtype of a scalar; `shape` and `dtype` give a tensor type instead.
+    Raises ValueError for an annotation together with a shape.
+    """
+    match type_annotation, shape:
+        case str(scalar), None:
+            return Var(name_hint, TensorType((), scalar), span)
+        case annotation, None:
+            return Var(name_hint, annotation, span)
+        case None, dims:
+            return Var(name_hint, TensorType(dims, dtype), span)
+    raise ValueError("give either type_annotation or shape")
 
 
 def parameter_names(params: Sequence[Var]) -> list[str]:

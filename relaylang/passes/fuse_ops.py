@@ -7,7 +7,7 @@ chains of injective operators, element-wise operators before a reduction. TVM's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from relaylang.ir import (
     Call,
@@ -256,37 +256,58 @@ def _common(a: _Node, b: _Node, pattern: int) -> tuple[_Node | None, int]:
     return a, pattern
 
 
-def _path_ok(start: _Node, sink: _Node, allowed: Callable[[int, bool], bool]) -> bool:
-    """Whether every group between a node and the sink that dominates it is of an allowed pattern."""
-    seen: set[int] = set()
-    stack = [user for user, _ in start.outputs]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if not allowed(node.find().kind, node is sink):
-            return False
-        if node is not sink:
-            stack.extend(user for user, _ in node.outputs)
-    return True
+class _Rule(NamedTuple):
+    """When a node joins the group of its immediate post-dominator: sets of patterns."""
+
+    #: Of the strongest edge on the ways to the post-dominator.
+    edge: frozenset[int]
+    #: Of the groups on these ways.
+    between: frozenset[int]
+    #: Of the post-dominator's group.
+    sink: frozenset[int]
 
 
-def _between(start: _Node, sink: _Node, limit: int) -> list[_Node] | None:
-    """The nodes from `start` up to the sink; None where their groups and the sink's have more than `limit` nodes."""
-    total = sink.find().size
-    seen: dict[int, _Node] = {}
-    stack = [start]
-    while stack:
-        node = stack.pop()
-        if node is sink or id(node) in seen:
-            continue
-        seen[id(node)] = node
+_POINTWISE = frozenset({_ELEMWISE, _BROADCAST})
+_MOVING = _POINTWISE | {_INJECTIVE}
+_ANY = frozenset(OpPattern)
+#: Element-wise results follow an anchor.
+_AFTER_ANCHOR = _Rule(edge=frozenset({_ELEMWISE}), between=_POINTWISE, sink=_POINTWISE)
+#: Element-wise operators precede whatever computes an element from few others.
+_POINTWISE_FIRST = _Rule(edge=_MOVING | {_REDUCE}, between=_MOVING, sink=_MOVING | {_REDUCE, _ANCHOR})
+#: Data movement joins data movement.
+_MOVEMENT = _Rule(edge=_ANY, between=_MOVING, sink=_MOVING)
+#: The rounds of merging: the rule by the pattern of the node. Anchors choose before data movement does.
+_ROUNDS: tuple[dict[int, _Rule], ...] = (
+    {_ANCHOR: _AFTER_ANCHOR, **dict.fromkeys(_POINTWISE, _POINTWISE_FIRST)},
+    {_INJECTIVE: _MOVEMENT, _TUPLE: _MOVEMENT, **dict.fromkeys(_POINTWISE, _POINTWISE_FIRST)},
+)
+#: After the rounds, fields join a tuple that data movement has taken into its group.
+_FIELDS: dict[int, _Rule] = dict.fromkeys(_MOVING, _MOVEMENT)
+
+
+def _region(start: _Node, sink: _Node, rule: _Rule, limit: int) -> list[_Node] | None:
+    """The nodes from `start` up to the sink, which dominates them.
+
+    None where the rule forbids one of their groups, or where the merged group exceeds `limit` nodes.
+    """
+    target = sink.find()
+    if start.dom_pattern not in rule.edge or target.kind not in rule.sink:
+        return None
+    total = target.size
+    seen = {id(start), id(sink)}
+    region = [start]
+    for node in region:
         total += node.size
         if total > limit:
             return None
-        stack.extend(user for user, _ in node.outputs)
-    return list(seen.values())
+        for user, _ in node.outputs:
+            if id(user) in seen:
+                continue
+            if user.find().kind not in rule.between:
+                return None
+            seen.add(id(user))
+            region.append(user)
+    return region
 
 
 def _merge(nodes: list[_Node], sink: _Node) -> None:
@@ -301,57 +322,18 @@ def _merge(nodes: list[_Node], sink: _Node) -> None:
             parent.kind = max(child.kind, parent.kind)
 
 
-def _injective_only(kind: int, sink: bool) -> bool:
-    return kind <= _INJECTIVE
-
-
-def _broadcast_only(kind: int, sink: bool) -> bool:
-    return kind <= _BROADCAST
-
-
-def _into_broadcast(kind: int, sink: bool) -> bool:
-    if not sink:
-        return kind <= _INJECTIVE
-    return kind in (_ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR)
-
-
 def _partition(graph: _Graph, max_depth: int) -> None:
-    """Merge the groups: anchors with what follows them first, then injective operators, then fields of tuples."""
-    for phase in range(3):
+    """Merge nodes with their post-dominators, round by round; a group holds at most `max_depth` nodes."""
+    for rules, into_tuples in [*((rules, False) for rules in _ROUNDS), (_FIELDS, True)]:
         for node in graph.nodes:
-            sink = node.dom
-            if node.kind == _OPAQUE or sink is None:
+            rule, sink = rules.get(node.kind), node.dom
+            if rule is None or sink is None or (sink.kind == _TUPLE) is not into_tuples:
                 continue
-            kind = node.kind
-            if phase == 2:
-                root = sink.find()
-                if (
-                    kind > _INJECTIVE
-                    or root.kind == _TUPLE
-                    or not (sink.kind == _TUPLE and root.kind <= _INJECTIVE)
-                ):
-                    continue
-                allowed = _injective_only
-            else:
-                if node.find() is sink.find() or sink.kind == _TUPLE:
-                    continue
-                if kind == _ANCHOR:
-                    if phase != 0 or node.dom_pattern != _ELEMWISE:
-                        continue
-                    allowed = _broadcast_only
-                elif kind <= _BROADCAST:
-                    if node.dom_pattern > _INJECTIVE and node.dom_pattern != _REDUCE:
-                        continue
-                    allowed = _into_broadcast
-                elif kind in (_INJECTIVE, _TUPLE):
-                    if phase != 1:
-                        continue
-                    allowed = _injective_only
-                else:
-                    continue
-            nodes = _between(node, sink, max_depth)
-            if nodes is not None and _path_ok(node, sink, allowed):
-                _merge(nodes, sink)
+            if node.find() is sink.find():
+                continue
+            region = _region(node, sink, rule, max_depth)
+            if region is not None:
+                _merge(region, sink)
 
 
 class _Group:

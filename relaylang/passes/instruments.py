@@ -141,7 +141,7 @@ def pass_instrument(pi_cls: Any = None) -> Any:
 
     def create(cls: Any) -> Any:
         if not inspect.isclass(cls):
-            raise TypeError("pi_cls must be a class")
+            raise TypeError(f"pass_instrument decorates classes, not {type(cls).__name__}")
 
         class Made(cls, PassInstrument):  # type: ignore[misc, valid-type]
             pass

@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
@@ -109,30 +110,31 @@ class TempOpAttr:
 
 
 class LayoutConfig:
-    """Which convolutions ConvertLayout leaves alone, as a `with` block: `skip_layers` are the numbers of nn.conv2d calls
-    in program order, from 0."""
+    """Excludes nn.conv2d calls from ConvertLayout inside a `with` block.
+
+    `skip_layers` lists the calls by their number in program order, from 0. `current` is the innermost open block.
+    """
 
     current: ClassVar[LayoutConfig | None] = None
+    _open: ClassVar[list[LayoutConfig]] = []
 
-    def __init__(self, skip_layers: Sequence[int] | None = None) -> None:
-        self.skip_layers = list(skip_layers or ())
-        self.skip_counter = 0
-        self._outer: LayoutConfig | None = None
+    def __init__(self, skip_layers: Iterable[int] | None = None) -> None:
+        self.skip_layers = frozenset(skip_layers or ())
+        self._numbers = itertools.count()
 
     def check_skip(self) -> bool:
-        """Whether the next convolution is to be left alone."""
-        skip = self.skip_counter in self.skip_layers
-        self.skip_counter += 1
-        return skip
+        """Count one convolution; return whether `skip_layers` lists it."""
+        return next(self._numbers) in self.skip_layers
 
     def reset(self) -> None:
-        self.skip_counter = 0
-        self.skip_layers = []
+        """Exclude nothing, and count from 0 again."""
+        self.skip_layers, self._numbers = frozenset(), itertools.count()
 
     def __enter__(self) -> LayoutConfig:
-        self._outer = LayoutConfig.current
+        LayoutConfig._open.append(self)
         LayoutConfig.current = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        LayoutConfig.current = self._outer
+        LayoutConfig._open.pop()
+        LayoutConfig.current = LayoutConfig._open[-1] if LayoutConfig._open else None
