@@ -57,7 +57,7 @@ def generate(key: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     """The key to go on with, and random words."""
     size = int(np.prod(shape, dtype=np.int64))
     state = [int(k) for k in key]
-    if state[7] >= _MASK - size:  # the counter is used up
+    if state[7] >= _MASK - size:  # too few counts are left for `size` words
         if not state[8]:  # and the path, of which TVM tests the first word only
             state = [*threefry(key[:4], [_MASK] * 4, 1)[0], 0, 0, 0, 0, 1 << 63, 0]
         else:

@@ -73,12 +73,13 @@ class ScopeBuilder:
         outer.value, outer.open_if = If(*outer.open_if, other), None
 
     def type_of(self, expr: Expr) -> Type | None:
-        """A variable's type, or a type that is found when the expression, which is bound here, is checked."""
-        if isinstance(expr, Var):
-            return expr.type_annotation
-        unknown = IncompleteType()
-        self.let(Var("unify", unknown), expr)
-        return unknown
+        """A variable's annotation; for another expression a type that the checker will find.
+
+        This binds the other expression in the current scope.
+        """
+        if not isinstance(expr, Var):
+            return self.let(Var("unify", IncompleteType()), expr).type_annotation
+        return expr.type_annotation
 
     def ret(self, value: Expr) -> None:
         """Give the block its value."""

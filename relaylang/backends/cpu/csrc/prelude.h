@@ -146,7 +146,7 @@ static inline void r_path(uint64_t* p) {
 static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
   static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
   for (int i = 0; i < 10; i++) from[i] = key[i];
-  if (key[7] >= UINT64_MAX - size) {  // the counter is used up
+  if (key[7] >= UINT64_MAX - size) {  // too few counts are left for `size` words
     if (!key[8]) {  // and the path, of which TVM tests the first word only
       r_threefry(key, ones, 0, from);
       for (int i = 4; i < 10; i++) from[i] = i == 8 ? UINT64_C(1) << 63 : 0;
