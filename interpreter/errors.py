@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics.source import Span
 from relaylang.ir import Expr
-from relaylang.source import Span
 
 define_codes(
     {

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.source import Span
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code
 from relaylang.interpreter.compiler import Linker
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
@@ -20,7 +21,6 @@ from relaylang.interpreter.values import Builtin, Closure, Value, value_type
 from relaylang.interpreter.watch import node_name, type_says
 from relaylang.ir import Call, children, type_text
 from relaylang.ir.bulk import gc_relaxed
-from relaylang.source import Span
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:

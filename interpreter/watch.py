@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, error
+from relaylang.diagnostics.source import Span
 from relaylang.interpreter.values import Value, is_tensor, value_text, value_type
 from relaylang.ir import Call, Expr, GlobalVar, Tuple, Type, Var, type_text
 from relaylang.ops.record import Op
-from relaylang.source import Span
 
 if TYPE_CHECKING:
     from relaylang.interpreter.code import Code

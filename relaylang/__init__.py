@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import typing as _typing  # `Any` is the unknown dimension here
 
-from relaylang._names import NAMES, PACKAGES
+from relaylang._names import ALIASES, NAMES, PACKAGES, SERVICES
+from relaylang.aliases import Aliases
+from relaylang.services import provide
 
 # In a checkout three packages stand beside this one; an installation has them inside (see pyproject.toml).
 _beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -25,6 +28,9 @@ if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.pa
     os.path.join(_beside, "pyproject.toml")
 ):
     __path__.append(_beside)
+
+provide(SERVICES)
+sys.meta_path.insert(0, Aliases(ALIASES))
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+#: Service of `relaylang.services` -> its provider. Nothing else registers one.
+SERVICES: dict[str, str] = {
+    "text": "relaylang.syntax.printer:astext",
+    "operator call": "relaylang.tvm.op.namespace:builder",
+    "standard library": "relaylang.stdlib.library:import_from_std",
+    "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
+    "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
+}
+
 _IR = (
     "ANY Any Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If "
     "IncompleteType Let Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard RefCreate RefRead RefType RefWrite "
     "ScopeBuilder TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
 )
 
-#: The functions of `relaylang.op` that stand at the top too (tests/op holds the list against the module).
+#: The functions of `relaylang.tvm.op` that stand at the top too (tests/tvm/op holds the list against the module).
 _OPERATORS = (
     "abs acos acosh add adv_index all any arange argmax argmin argsort argwhere asin asinh atan atanh bitwise_and "
     "bitwise_not bitwise_or bitwise_xor broadcast_to broadcast_to_like cast cast_like ceil clip collapse_sum_like "
@@ -27,36 +36,41 @@ _OPERATORS = (
 #: Public name -> the module that defines it.
 NAMES: dict[str, str] = {
     **dict.fromkeys(_IR.split(), "relaylang.ir"),
-    **dict.fromkeys(_OPERATORS.split(), "relaylang.op"),
-    "TupleWrapper": "relaylang.op",
+    **dict.fromkeys(_OPERATORS.split(), "relaylang.tvm.op"),
+    "TupleWrapper": "relaylang.tvm.op",
     "Diagnostic": "relaylang.diagnostics",
     "RelayError": "relaylang.diagnostics",
     "ParseResult": "relaylang.syntax",
     "astext": "relaylang.syntax",
     "fromtext": "relaylang.syntax",
-    "parse": "relaylang.api",
+    "parse": "relaylang.tvm.api",
     "parse_expr": "relaylang.syntax",
     "infer": "relaylang.typing",
     "evaluate": "relaylang.interpreter",
-    "register_op_attr": "relaylang.partitioning",
-    "create_executor": "relaylang.api",
-    "build": "relaylang.api",
-    "TypeKind": "relaylang.analysis",
-    "bind": "relaylang.build_module",
-    **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.expr_functor"),
-    "Prelude": "relaylang.prelude",
+    "register_op_attr": "relaylang.partition.driver",
+    "create_executor": "relaylang.tvm.api",
+    "build": "relaylang.tvm.api",
+    "TypeKind": "relaylang.tvm.analysis",
+    "bind": "relaylang.tvm.build_module",
+    **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.tvm.expr_functor"),
+    "Prelude": "relaylang.stdlib",
 }
+
+_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "qnn", "transform")
+
+#: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
+ALIASES: dict[str, str] = {**{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM}, "relaylang.prelude": "relaylang.stdlib"}
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
-    "op": "relaylang.op",
+    **{name: f"relaylang.tvm.{name}" for name in _TVM},
+    "prelude": "relaylang.stdlib",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
-    "qnn": "relaylang.qnn",
-    **{name: f"relaylang.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
+    **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
-        for name in ("analysis", "backends", "build_module", "dataflow_pattern", "diagnostics", "expr_functor", "grammar",
-                     "interpreter", "ir", "ops", "passes", "prelude", "runtime", "source", "syntax", "transform", "typing")
+        for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "partition", "passes", "patterns", "runtime",
+                     "stdlib", "syntax", "testing", "tvm", "typing", "viz")
     },
 }  # fmt: skip

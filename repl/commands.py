@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from relaylang.diagnostics import CODES, RelayError, define_codes, did_you_mean, error
-from relaylang.explain import PAGES, page_text
+from relaylang.diagnostics.pages import PAGES, page_text
+from relaylang.diagnostics.rendering import prose_width
 from relaylang.ir import type_text
 from relaylang.ops.extensions import find, names
-from relaylang.rendering import prose_width
 from relaylang.repl.opdoc import doc_text
 from relaylang.repl.show import spelled
 from relaylang.repl.tools import (

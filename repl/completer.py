@@ -20,7 +20,7 @@ from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
 from relaylang.repl.show import spelled
-from relaylang.transform import PASSES
+from relaylang.tvm.transform import PASSES
 
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@:]?[\w/.]*$')
 _VARIABLE = re.compile(r"%[^\W\d][\w/]*")

@@ -18,6 +18,7 @@ import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics.source import SourceFile
 from relaylang.interpreter import evaluate
 from relaylang.ir import (
     Expr,
@@ -33,12 +34,11 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.visit import free_vars
-from relaylang.passes.to_anf import to_anf
-from relaylang.prelude.library import import_all, without_imports
+from relaylang.passes.normal_forms.to_anf import to_anf
 from relaylang.repl.calls import OpenCall, Signature
 from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text
-from relaylang.source import SourceFile
+from relaylang.stdlib.library import import_all, without_imports
 from relaylang.syntax import ParseResult, astext, parse
 from relaylang.typing import infer
 

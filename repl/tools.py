@@ -18,7 +18,7 @@ from relaylang.repl.saving import session_text
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 from relaylang.syntax import astext
-from relaylang.transform import PASSES, Sequential, parse_passes
+from relaylang.tvm.transform import PASSES, Sequential, parse_passes
 from relaylang.viz.graph import graph_of
 from relaylang.viz.text import as_text
 

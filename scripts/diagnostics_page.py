@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from relaylang.diagnostics import Diagnostic, RelayError, render
+from relaylang.diagnostics.export import as_json
 from relaylang.ir import IRModule
-from relaylang.reports import as_json
 from relaylang.syntax import parse
 from relaylang.typing import infer
 
@@ -144,7 +144,7 @@ what comes behind it on the line, so that one slip is one error.
 Of a file's errors the first twenty are shown, in every format; a note (`R0090`) counts the others. `relay match` writes its
 matches as diagnostics, too: with `--format json` an object a line on stdout, with `sarif` as the log's results.
 
-In Python, `RelayError.diagnostics` are the values; `relaylang.diagnostics.render`, `relaylang.reports.as_json` and
+In Python, `RelayError.diagnostics` are the values; `relaylang.diagnostics.render`, `relaylang.diagnostics.export.as_json` and
 `as_sarif` show them; `Fix.apply(text)` makes a repair.
 """
 

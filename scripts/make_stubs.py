@@ -14,9 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from relaylang._names import NAMES, PACKAGES
-from relaylang.op.build import DYNAMIC, RENAMED, RESULTS, SPATIAL, operator_of, signatures
-from relaylang.op.composed import COMPOSED
-from relaylang.op.namespace import names
+from relaylang.tvm.op.build import DYNAMIC, RENAMED, RESULTS, SPATIAL, operator_of, signatures
+from relaylang.tvm.op.composed import COMPOSED
+from relaylang.tvm.op.namespace import names
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = '"""Made by scripts/make_stubs.py from the operators\' records and TVM\'s signatures."""\n\n# ruff: noqa\n\n'
@@ -87,18 +87,18 @@ def module(prefix: str) -> str:
     lines = ["from collections.abc import Sequence"] if "Sequence[" in body else []
     lines += ["from typing import Any", ""] if "Any" in body else [""] * bool(lines)
     lines += [f"from relaylang.ir import {', '.join(ir)}"] if ir else []
-    lines += ["from relaylang.op.build import Argument, TupleWrapper" if "TupleWrapper" in body
-              else "from relaylang.op.build import Argument"]  # fmt: skip
+    lines += ["from relaylang.tvm.op.build import Argument, TupleWrapper" if "TupleWrapper" in body
+              else "from relaylang.tvm.op.build import Argument"]  # fmt: skip
     if prefix == "qnn.op.":
         own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
-        lines += [f"from relaylang.qnn.config import {name} as {name}" for name in own]
+        lines += [f"from relaylang.passes.quantise.requantize_config import {name} as {name}" for name in own]
         rules = ("register_qnn_canonicalize", "register_qnn_legalize")
-        lines += [f"from relaylang.op.legalizations import {name} as {name}" for name in rules]
+        lines += [f"from relaylang.passes.quantise.legalizations import {name} as {name}" for name in rules]
     if not prefix:
         below = ("annotation", "contrib", "image", "nn", "random", "vision", "vm")
         lines[-1] = (
-            "".join(f"from relaylang.op import {name} as {name}\n" for name in below)
-            + "from relaylang.op.build import Argument\nfrom relaylang.op.build import TupleWrapper as TupleWrapper\n"
+            "".join(f"from relaylang.tvm.op import {name} as {name}\n" for name in below)
+            + "from relaylang.tvm.op.build import Argument\nfrom relaylang.tvm.op.build import TupleWrapper as TupleWrapper\n"
             "from relaylang.ops import get as get"
         )
     return HEAD + "\n".join(lines) + "\n\n" + body + "\n"
@@ -118,7 +118,7 @@ def stubs() -> dict[Path, str]:
     """Every stub's file and text."""
     made: dict[Path, str] = {ROOT / "relaylang/__init__.pyi": top()}
     for name, prefix in MODULES.items():
-        made[ROOT / f"relaylang/{name}.pyi"] = module(prefix)
+        made[ROOT / f"relaylang/tvm/{name}.pyi"] = module(prefix)
     return made
 
 

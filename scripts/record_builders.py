@@ -1,8 +1,8 @@
-"""Records the signatures of TVM's operator functions, and the text of what calls of them make, for tests/op.
+"""Records the signatures of TVM's operator functions, and the text of what calls of them make, for tests/tvm/op.
 
     PYTHON_WITH_TVM scripts/record_builders.py FOLDER_OF_X86_PY
 
-It writes tests/op/tvm.json: names, parameters, defaults and Relay text.
+It writes tests/tvm/op/tvm.json: names, parameters, defaults and Relay text.
 """
 
 import inspect
@@ -49,7 +49,7 @@ def signatures():
 
 def texts():
     source = {}
-    exec((ROOT / "tests/op/calls.py").read_text(), source)
+    exec((ROOT / "tests/tvm/op/calls.py").read_text(), source)
     names = {"relay": relay}
     exec(source["VARIABLES"], names)
     found = {}
@@ -64,5 +64,5 @@ def texts():
 
 if __name__ == "__main__":
     made = {"signatures": signatures(), "texts": texts()}
-    (ROOT / "tests/op/tvm.json").write_text(json.dumps(made, indent=0, separators=(",", ":"), sort_keys=True) + "\n")
+    (ROOT / "tests/tvm/op/tvm.json").write_text(json.dumps(made, indent=0, separators=(",", ":"), sort_keys=True) + "\n")
     print(len(made["signatures"]), "signatures,", len(made["texts"]), "texts")

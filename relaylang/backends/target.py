@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
-from relaylang.entrypoints import installed_names, load_installed, package_of, wrong_plugin
-from relaylang.source import SourceFile, Span
+from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.plugins.entrypoints import installed_names, load_installed, package_of, wrong_plugin
 
 define_codes(
     {

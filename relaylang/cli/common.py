@@ -12,9 +12,9 @@ from relaylang.cli.reporting import collecting
 from relaylang.cli.reporting import report as report
 from relaylang.cli.reporting import use_color as use_color
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics.source import SourceFile
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
-from relaylang.source import SourceFile
 
 define_codes(
     {

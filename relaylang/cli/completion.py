@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from relaylang.backends.target import BACKENDS
 from relaylang.cli.command import VERBS, make_parser
 from relaylang.diagnostics import CODES
-from relaylang.partitioning import PATTERN_TABLES
-from relaylang.transform import PASSES
+from relaylang.partition.driver import PATTERN_TABLES
+from relaylang.tvm.transform import PASSES
 
 EPILOG = """\
 examples:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.api import build, parse
 from relaylang.backends.cpu.cc import find_compiler
 from relaylang.backends.target import BACKENDS
 from relaylang.diagnostics import RelayError
-from relaylang.entrypoints import GROUPS, installed_names, load_installed, package_of
-from relaylang.transform import InferType
+from relaylang.plugins.entrypoints import GROUPS, installed_names, load_installed, package_of
+from relaylang.tvm.api import build, parse
+from relaylang.tvm.transform import InferType
 
 EPILOG = """\
 examples:

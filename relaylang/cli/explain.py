@@ -7,8 +7,8 @@ import sys
 
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
-from relaylang.explain import PAGES, page_text
-from relaylang.rendering import prose_width
+from relaylang.diagnostics.pages import PAGES, page_text
+from relaylang.diagnostics.rendering import prose_width
 
 EPILOG = """\
 examples:

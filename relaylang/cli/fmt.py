@@ -18,8 +18,8 @@ from relaylang.cli.common import exit_status, report, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import IRModule
-from relaylang.prelude.library import IMPORT, import_all
 from relaylang.runtime.text import read_bytes, read_text
+from relaylang.stdlib.library import IMPORT, import_all
 from relaylang.syntax.format import format_text
 
 #: Marks the comment that stands for an import: a character for private use.

@@ -27,12 +27,12 @@ from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import IRModule, post_order
 from relaylang.passes.spec import parse_passes
-from relaylang.plugins import Passes
+from relaylang.plugins.files import Passes
 from relaylang.repl.session import Session
-from relaylang.source import SourceFile
-from relaylang.transform import (
+from relaylang.tvm.transform import (
     PASSES,
     Pass,
     PassContext,

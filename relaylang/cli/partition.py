@@ -14,7 +14,7 @@ from relaylang.cli.inputs import entry_function
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.ir import TensorType, post_order
-from relaylang.partitioning import PATTERN_TABLES, explain, get_pattern_table, partition, prepare, table_text
+from relaylang.partition.driver import PATTERN_TABLES, explain, get_pattern_table, partition, prepare, table_text
 from relaylang.repl.session import Session
 
 EPILOG = """\

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from relaylang.cli.comments import types_from_comments
 from relaylang.diagnostics import Diagnostic, Label, RelayError
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
-from relaylang.prelude.library import read
 from relaylang.runtime.params import load_params
 from relaylang.runtime.text import read_text
-from relaylang.source import SourceFile, Span
+from relaylang.stdlib.library import read
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from relaylang.diagnostics import Diagnostic, first_ones, render
-from relaylang.reports import json_lines, sarif_text
+from relaylang.diagnostics.export import json_lines, sarif_text
 from relaylang.runtime.files import atomic_write
 
 FORMATS = ("text", "json", "sarif")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from relaylang.suggest import did_you_mean
+from relaylang.diagnostics.suggest import did_you_mean
 
 
 class UsageError(Exception):

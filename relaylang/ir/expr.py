@@ -7,7 +7,6 @@ Identity is sharing: a node that two others refer to is computed once. A node ne
 from __future__ import annotations
 
 import copy
-import importlib
 import operator
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,19 +15,20 @@ from typing import ClassVar
 
 import numpy as np
 
+from relaylang.diagnostics.source import Span
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar, dtype_name
-from relaylang.source import Span
+from relaylang.services import service
 
 
 def _operator(name: str, *args: AnyValue) -> Expr:
-    """A call of an operator, for Python's signs. The operators stand above, and are imported when one is used first."""
-    made: Expr = getattr(importlib.import_module("relaylang.op"), name)(*args)
+    """A call of an operator, for Python's signs."""
+    made: Expr = service("operator call")(name)(*args)
     return made
 
 
 def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
-    """Relay text, for the methods `astext`. The printer stands above, and is imported when it is used first."""
-    made: str = importlib.import_module("relaylang.syntax.printer").astext(node, show_meta_data=show_meta_data)
+    """Relay text, for the methods `astext`."""
+    made: str = service("text")(node, show_meta_data=show_meta_data)
     return made
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, text_of
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
+from relaylang.services import service
 
 
 def function_of(value: AnyValue) -> Function:
@@ -177,7 +177,7 @@ class IRModule:
 
     def import_from_std(self, file_to_import: str) -> None:
         """Take a file of the standard library: `mod.import_from_std("prelude.rly")`. Raises `RelayError`."""
-        importlib.import_module("relaylang.prelude").import_from_std(self, file_to_import)
+        service("standard library")(self, file_to_import)
 
     def with_functions(self, functions: Mapping[GlobalVar, Function]) -> IRModule:
         """A module with other functions and the same types and attributes."""

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constant, Expr, Tuple, TupleGetItem, Var
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ir.visit import children, post_order
-from relaylang.source import Span
 
 _E = TypeVar("_E", bound=Expr)
 

@@ -12,7 +12,7 @@ from typing import Any as AnyValue
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from relaylang.source import Span
+from relaylang.diagnostics.source import Span
 
 
 class _Any:

@@ -7,13 +7,13 @@ from bisect import bisect_right
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
 from relaylang.ir.types import READABLE
 from relaylang.lsp.document import Document, NotByParts
 from relaylang.lsp.nodes import by_start
 from relaylang.lsp.scan import Scan, Symbol
-from relaylang.prelude.library import read
-from relaylang.source import Span
+from relaylang.stdlib.library import read
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 

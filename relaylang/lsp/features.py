@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relaylang.diagnostics import Diagnostic, Fix
+from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, type_text
 from relaylang.ir.types import READABLE, Type
 from relaylang.lsp import standard
@@ -17,7 +18,6 @@ from relaylang.ops.record import Op
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
 from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
-from relaylang.source import Span
 from relaylang.syntax.format import format_text
 from relaylang.syntax.values import string
 

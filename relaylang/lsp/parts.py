@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
 from relaylang.lsp.nodes import by_start
-from relaylang.source import SourceFile, Span
 from relaylang.syntax.reader import Reader, notes_of, read_source, tables
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import string

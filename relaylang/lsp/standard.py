@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Function, IRModule, type_text
 from relaylang.lsp.scan import Scan, Token
-from relaylang.prelude.library import FILES, library
-from relaylang.source import SourceFile, Span
+from relaylang.stdlib.library import FILES, library
 
 _IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"', re.M)
 _STD = re.compile(r"<std/(\w+)>")
@@ -62,7 +62,7 @@ def path_of(span: Span) -> str | None:
     found = _STD.fullmatch(span.source.name)
     if found is None:
         return None
-    path = resources.files("relaylang") / "std" / f"{found[1]}.relay"
+    path = resources.files("relaylang") / "stdlib" / f"{found[1]}.relay"
     return str(path) if path.is_file() else None
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.diagnostics import RelayError, define_codes, error
-from relaylang.entrypoints import installed_names, load_installed, wrong_plugin
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
+from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
 
 define_codes({"R0219": "an operator cannot be added"})
 

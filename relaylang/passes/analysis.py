@@ -41,7 +41,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
-from relaylang.passes.to_bbnf import is_bbnf
+from relaylang.passes.normal_forms.to_bbnf import is_bbnf
 from relaylang.typing.exhaustive import missing_value
 
 define_codes({"R0509": "a variable is not bound as it should be", "R0510": "there is nothing to analyse"})

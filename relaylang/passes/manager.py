@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, did_you_mean, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.context import PassContext, PassInfo
-from relaylang.source import SourceFile, Span
 from relaylang.typing import infer
 
 #: A module to a module.

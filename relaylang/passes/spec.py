@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.passes.manager import Pass, as_pass, suggest
-from relaylang.source import SourceFile, Span
 
 #: What makes a pass: a constructor as in `relaylang.transform`, or a pass itself.
 Registry = Mapping[str, "Callable[..., Any] | Pass"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from relaylang.ir import Expr, Type
 
 if TYPE_CHECKING:
-    from relaylang.source import Span
+    from relaylang.diagnostics.source import Span
 
 
 #: Set by `relaylang.patterns`: what finds matches and divides programs stands above the language.

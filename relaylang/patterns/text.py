@@ -29,6 +29,7 @@ import re
 from typing import Any, NoReturn
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import ANY, Constant, TensorType, const, type_text
 from relaylang.ops import OPS
 from relaylang.ops.extensions import find, names
@@ -52,7 +53,6 @@ from relaylang.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
-from relaylang.source import SourceFile, Span
 
 define_codes({"R0525": "a pattern is not written right"})
 

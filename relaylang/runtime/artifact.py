@@ -9,12 +9,11 @@ of this package or a backend, which is imported when such a file is met.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import json
 import os
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
 from relaylang.runtime.text import reason
+from relaylang.services import service
 
 define_codes(
     {
@@ -31,12 +31,9 @@ define_codes(
     }
 )
 
-#: The value of a manifest's "format", and the function that makes an artifact of that kind from a file's content, the
-#: number of threads that are asked for, and the file's name.
-FORMATS: dict[str, tuple[str, str]] = {
-    "relaylang-cpu": ("relaylang.runtime.cpu", "loads"),
-    "relaylang-ethos-u": ("relaylang.backends.ethosu", "loads"),
-}
+#: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
+#: of threads and the file's name.
+FORMATS = ("relaylang-cpu", "relaylang-ethos-u")
 
 
 #: The most threads that may be asked for.
@@ -200,8 +197,7 @@ def loads(content: bytes, threads: int | None = None, name: str = "what was give
     if content[:4] in cpu.MAGIC:
         return cpu.loads(content, threads, name)
     try:
-        module, function = FORMATS[json.loads(read_tar(content)["manifest.json"])["format"]]
+        kind = FORMATS[FORMATS.index(json.loads(read_tar(content)["manifest.json"])["format"])]
     except (KeyError, ValueError, TypeError, RecursionError):
         raise not_an_artifact(name, "it holds no manifest of a kind that is known here") from None
-    reader: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return reader(content, threads, name)
+    return service(f"artifact {kind}")(content, threads, name)

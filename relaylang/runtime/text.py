@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from relaylang.diagnostics import RelayError, define_codes, error
-from relaylang.source import SourceFile, Span
+from relaylang.diagnostics.source import SourceFile, Span
 
 define_codes({"R0001": "cannot read a file", "R0002": "the file is empty", "R0003": "the file is not text"})
 

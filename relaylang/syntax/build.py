@@ -7,6 +7,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.diagnostics import Fix, error
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import (
     Call,
     Constant,
@@ -25,7 +26,6 @@ from relaylang.ir.expr import (
 )
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
-from relaylang.source import Span
 from relaylang.syntax.build_match import MatchActions
 from relaylang.syntax.nodes import MetaNode, kind_of_meta
 from relaylang.syntax.scope import Pending, local_key, name_of, shown

@@ -7,6 +7,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.diagnostics import Fix, did_you_mean, error
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constructor, TypeData
 from relaylang.ir.types import (
     ANY,
@@ -21,7 +22,6 @@ from relaylang.ir.types import (
     TypeVar,
     extent,
 )
-from relaylang.source import Span
 from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.scope import Scope, shown
 from relaylang.syntax.values import LiteralError, is_dtype, scalar

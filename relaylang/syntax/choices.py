@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.ops.domains import CHOICES as CHOICES
-from relaylang.suggest import did_you_mean
 from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.values import is_dtype
 

@@ -18,6 +18,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.expr import Constant, GlobalVar
 from relaylang.ir.types import (
     ANY,
@@ -31,7 +32,6 @@ from relaylang.ir.types import (
     computed_dim,
     extent,
 )
-from relaylang.source import SourceFile, Span
 from relaylang.syntax.nodes import COMPUTED, OBJECTS, Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
 

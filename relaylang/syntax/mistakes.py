@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from relaylang.diagnostics import Diagnostic, Fix, error
-from relaylang.source import Span
-from relaylang.suggest import did_you_mean
+from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.syntax.expected import EXPRESSION
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
-from relaylang.source import SourceFile, Span
 from relaylang.syntax.build import Builder
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables

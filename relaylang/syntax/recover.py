@@ -13,8 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, and_more, error
-from relaylang.source import Span
-from relaylang.suggest import did_you_mean
+from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.syntax import mistakes
 from relaylang.syntax.automaton import END, Automaton, Trial
 from relaylang.syntax.expected import EXPRESSION, SIGNS, found_in_words, in_words, listed, quoted

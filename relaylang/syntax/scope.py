@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, MetaRef, TupleGetItem, TypeData, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, Type, TypeVar
@@ -14,7 +15,6 @@ from relaylang.ir.visit import post_order
 from relaylang.ops import OPS
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
-from relaylang.source import Span
 from relaylang.syntax import codes as codes  # defines what is reported here
 from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
 from relaylang.syntax.placement import out_of_scope

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from relaylang.source import SourceFile, Span
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
 
 #: What stands in front of the metadata section; the second as TVM 0.6 wrote it.

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.runtime.text import read_text
-from relaylang.source import SourceFile, Span
 
 define_codes(
     {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.source import SourceFile, Span
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.testing.directives import Found, Part, TestFile, read_test
 
 EXAMPLE = "`// expected-error@+1 {{text}}` above the line says what is expected"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constructor, Expr, TypeData
 from relaylang.ir.module import IRModule
 from relaylang.ir.typemaps import parts
@@ -16,7 +17,6 @@ from relaylang.ir.types import (
     TypeCall,
     TypeVar,
 )
-from relaylang.source import Span
 from relaylang.typing.calls import Calls, unsound
 from relaylang.typing.report import name_of, show
 from relaylang.typing.solver import POISON, Unknown

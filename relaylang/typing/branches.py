@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.diagnostics import error
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import (
     Clause,
     Expr,
@@ -17,7 +18,6 @@ from relaylang.ir.expr import (
     Var,
 )
 from relaylang.ir.types import RefType, TupleType, Type, TypeCall
-from relaylang.source import Span
 from relaylang.typing.bindings import Bindings
 from relaylang.typing.calls import Waiting
 from relaylang.typing.exhaustive import Undecided, missing_value

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from relaylang.diagnostics import Diagnostic, Fix, error
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.typemaps import parts
@@ -25,7 +26,6 @@ from relaylang.ops.domains import MOST_DIMENSIONS, problem_of
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.ops.takes import TENSOR, refused_elements, refused_shape
-from relaylang.source import Span
 from relaylang.typing.repairs import literal_of_type, surplus_arguments
 from relaylang.typing.report import argument_span, attribute_span, difference, name_of, plain, show
 from relaylang.typing.solver import POISON, DimUnknown, OpenTensor, Solver, Unknown, find, find_dim

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from relaylang.diagnostics import Fix
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Op
-from relaylang.source import Span
 from relaylang.typing.report import argument_span
 
 #: Operators whose one argument is a tuple of tensors.

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from relaylang.diagnostics import define_codes
+from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, TupleGetItem, Var
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
-from relaylang.source import Span
 from relaylang.typing.written import call_span
 
 define_codes(

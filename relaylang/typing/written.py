@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.expr import Call, Constant, Constructor, Expr, Function, GlobalVar, Tuple, TupleGetItem, Var
 from relaylang.ops.record import Op
-from relaylang.source import SourceFile, Span
 
 #: How many operands of a call or fields of a tuple are written.
 _MOST = 12

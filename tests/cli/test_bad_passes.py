@@ -11,7 +11,7 @@ import relaylang as relay
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.diagnostics import RelayError
 from relaylang.passes.manager import Pass
-from relaylang.plugins import Passes
+from relaylang.plugins.files import Passes
 from relaylang.transform import PASSES, InferType, Sequential
 from tests.cli.command import relay as call_relay
 

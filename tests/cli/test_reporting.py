@@ -13,8 +13,8 @@ import pytest
 
 from tests.cli.command import relay, relay_process
 from tests.cli.test_bad_input import VERB_CALLS, Caps
+from tests.diagnostics.test_value import check_sarif
 from tests.shared import ROOT
-from tests.test_diagnostics import check_sarif
 
 MLP = ROOT / "examples" / "mlp.relay"
 WRONG = "def @main(%x: int32 {\n  nn.rellu(%x)\n}\n"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.interpreter import evaluate
 from relaylang.interpreter.errors import Fault
 from relaylang.interpreter.kernels import KernelError
@@ -15,7 +16,6 @@ from relaylang.interpreter.values import mismatch
 from relaylang.ir import ANY, Call, Constant, Function, TensorType, Tuple, Var
 from relaylang.ops import OPS, make_attrs
 from relaylang.ops.record import AttrError
-from relaylang.source import SourceFile, Span
 from relaylang.typing import infer
 from tests.consistency.calls import Made
 

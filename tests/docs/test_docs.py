@@ -14,7 +14,7 @@ from relaylang.cli.command import make_parser
 from relaylang.cli.usage import UsageError
 from relaylang.ops import OPS
 from tests.docs.blocks import blocks, calls, fits, indented, run_call, run_page, transcripts
-from tests.plugins import undone
+from tests.plugins.packages import undone
 from tests.shared import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

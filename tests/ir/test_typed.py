@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Constant, Function, Tuple, TupleGetItem, TupleType, Var, const, scalar_type, var
 from relaylang.ir.typed import (
     forget_stale_types,
@@ -17,7 +18,6 @@ from relaylang.ir.typed import (
     typed_var,
 )
 from relaylang.ops import get
-from relaylang.source import SourceFile, Span
 from relaylang.typing import check
 
 INT, FLOAT = scalar_type("int32"), scalar_type("float32")

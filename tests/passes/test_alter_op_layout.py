@@ -28,9 +28,9 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.passes.build import op_call
-from relaylang.passes.layouts.layout import fitted, parts, transformed_like, turned_shape
-from relaylang.passes.layouts.registry import ALTER, INFER
-from relaylang.passes.layouts.rule import changed
+from relaylang.passes.layout.layout import fitted, parts, transformed_like, turned_shape
+from relaylang.passes.layout.registry import ALTER, INFER
+from relaylang.passes.layout.rule import changed
 from relaylang.testing.temp_op_attr import TempOpAttr
 from relaylang.transform import (
     AlterOpLayout,

@@ -12,9 +12,9 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import ANY, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, TupleType, Type, Var, const
 from relaylang.ops import OPS, get
-from relaylang.passes import first_order_gradient, higher_order_gradient
 from relaylang.passes.build import op_call
-from relaylang.passes.gradients import GRADIENTS
+from relaylang.passes.gradient import first_order_gradient, higher_order_gradient
+from relaylang.passes.gradient.gradients import GRADIENTS
 from relaylang.transform import InferType
 from tests.passes.gradient_cases import BEYOND, Case, cases
 

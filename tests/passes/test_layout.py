@@ -26,7 +26,7 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.passes.build import op_call
-from relaylang.passes.layouts.conversions import CONVERSIONS
+from relaylang.passes.layout.conversions import CONVERSIONS
 from relaylang.transform import (
     ConvertLayout,
     InferType,

@@ -16,8 +16,8 @@ from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var,
 from relaylang.ir.structural import assert_structural_equal
 from relaylang.ops import OPS
 from relaylang.passes.build import op_call
-from relaylang.passes.qnn import LOWER
-from relaylang.passes.qnn_tables import FUNCTIONS
+from relaylang.passes.quantise.qnn import LOWER
+from relaylang.passes.quantise.qnn_tables import FUNCTIONS
 from relaylang.qnn import transform as qnn_transform
 from relaylang.transform import InferType, QnnCanonicalizeOps
 from tests.growth import assert_linear
@@ -339,7 +339,7 @@ def test_rules_of_others_go_first() -> None:
             new = QnnCanonicalizeOps()(InferType()(IRModule.from_expr(Function([x], body))))
             assert ops(new).count("abs") == wanted and "qnn.abs" not in ops(new)
     finally:
-        relay.passes.legalize.MAPS["FTVMQnnCanonicalize"].clear()
+        relay.passes.quantise.legalize.MAPS["FTVMQnnCanonicalize"].clear()
 
 
 def test_the_pass_stands_under_both_names() -> None:
@@ -369,7 +369,7 @@ def test_tables_of_others_go_first() -> None:
             body = op_call("qnn.abs", [x, const(0.5), const(0), const(0.5), const(0)])
             assert ops(qnn_transform.Legalize()(InferType()(IRModule.from_expr(Function([x], body))))) == wanted
     finally:
-        relay.passes.legalize.MAPS["FTVMQnnLegalize"].clear()
+        relay.passes.quantise.legalize.MAPS["FTVMQnnLegalize"].clear()
 
 
 def test_functions_of_unknown_scales_have_no_table() -> None:

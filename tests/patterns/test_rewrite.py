@@ -33,7 +33,7 @@ from relaylang.patterns import (
     rewrite,
     wildcard,
 )
-from relaylang.plugins import load_file
+from relaylang.plugins.files import load_file
 from relaylang.syntax import astext, parse
 from relaylang.transform import InferType, Sequential
 from tests.growth import assert_linear

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from relaylang.diagnostics import Diagnostic, RelayError, render
+from relaylang.diagnostics.export import as_json
 from relaylang.ir import Expr, IRModule, structural_diff
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis
-from relaylang.reports import as_json
 from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.typing import infer

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import ANY, Constant, Function, GlobalVar, Tuple, const
 from relaylang.ir.structural import structural_diff
-from relaylang.source import SourceFile
 from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.syntax.metadata import MetaNode, load_metadata

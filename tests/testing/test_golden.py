@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 # what the inner test runs use is loaded once, out here
-import relaylang.api
-import relaylang.testing.golden
-import relaylang.transform  # noqa: F401
 from relaylang.testing.golden import difference
 
 pytest_plugins = ["pytester"]

@@ -30,9 +30,9 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.extensions import lower_extensions
-from relaylang.passes.fuse_ops import fuse_expr
+from relaylang.passes.fusion.fuse_ops import fuse_expr
 from relaylang.passes.manager import stage
-from relaylang.passes.simplify_inference import simplify_expr
+from relaylang.passes.simplify.simplify_inference import simplify_expr
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.manifest import Manifest

@@ -12,9 +12,9 @@ from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
 from relaylang.passes.build import op_call
-from relaylang.passes.layouts.rewriter import Rewriter
-from relaylang.passes.layouts.rule import changed as with_attrs
-from relaylang.passes.layouts.rule import named
+from relaylang.passes.layout.rewriter import Rewriter
+from relaylang.passes.layout.rule import changed as with_attrs
+from relaylang.passes.layout.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 CONVOLUTIONS = {

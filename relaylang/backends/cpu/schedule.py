@@ -30,7 +30,7 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ops.record import Op
-from relaylang.passes.fuse_ops import is_primitive
+from relaylang.passes.fusion.fuse_ops import is_primitive
 
 #: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
 #: kernels which differ in their constants alone are compiled once.

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.ethosu.reference import run_tosa
-from relaylang.byoc.schedule import Schedule, Step
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, TensorType
+from relaylang.partition.schedule import Schedule, Step
 from relaylang.runtime import artifact as programs
 from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.files import atomic_write

@@ -13,11 +13,6 @@ from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_tosa, settings
-from relaylang.byoc.ethosu import COMPILER, Partitioned, partition_for_ethosu
-from relaylang.byoc.partition import region_function, regions_of
-from relaylang.byoc.regions import Region, part_of
-from relaylang.byoc.schedule import Schedule, make_schedule
-from relaylang.byoc.scope import scope_nodes, with_type_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import Evaluator, evaluate
 from relaylang.ir import (
@@ -38,6 +33,11 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ops.record import Op
+from relaylang.partition.partition import region_function, regions_of
+from relaylang.partition.regions import Region, part_of
+from relaylang.partition.schedule import Schedule, make_schedule
+from relaylang.partition.scope import scope_nodes, with_type_of
+from relaylang.partition.targets.ethosu import COMPILER, Partitioned, partition_for_ethosu
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50

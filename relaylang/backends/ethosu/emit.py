@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relaylang.backends.ethosu.tosa import Graph, Tensor
-from relaylang.byoc import ethosu_layers as layers
-from relaylang.byoc import ethosu_pool as pools
-from relaylang.byoc.composite import composite_name, composite_nodes
-from relaylang.byoc.ethosu import READERS
-from relaylang.byoc.fixed_point import IDENTITY, Rescale
 from relaylang.ir import Call, Expr, Function, TensorType, Tuple, Var, post_order
+from relaylang.partition.composite import composite_name, composite_nodes
+from relaylang.partition.fixed_point import IDENTITY, Rescale
+from relaylang.partition.targets import ethosu_layers as layers
+from relaylang.partition.targets import ethosu_pool as pools
+from relaylang.partition.targets.ethosu import READERS
 
 _CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 

@@ -9,9 +9,9 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import compile_module, ethosu
-from relaylang.byoc.ethosu import partition_for_ethosu
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
+from relaylang.partition.targets.ethosu import partition_for_ethosu
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
 from tests.backends.ethosu.networks import random_input, random_network

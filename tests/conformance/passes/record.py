@@ -99,7 +99,7 @@ def cases(programs: int, only: str = "", golden: bool = True) -> list[Case]:
 def ask(oracle: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """TVM's answers, one for each request."""
     with tempfile.TemporaryDirectory() as folder:
-        gradient = HERE.parent.parent.parent / "relaylang" / "std" / "gradient.relay"
+        gradient = HERE.parent.parent.parent / "relaylang" / "stdlib" / "gradient.relay"
         (Path(folder) / "gradient.rly").write_text(gradient.read_text())
         done = subprocess.run(
             [oracle, str(HERE / "worker.py"), str(SHARED / "oracle"), folder],

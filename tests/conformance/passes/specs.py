@@ -9,9 +9,9 @@ from typing import Any
 
 import relaylang as relay
 from relaylang.ir import Call, Function, GlobalVar, IRModule, Let, Var, children, post_order
-from relaylang.partitioning import get_pattern_table
+from relaylang.partition.driver import get_pattern_table
 from relaylang.passes.build import op_call
-from relaylang.passes.legalize import MAPS
+from relaylang.passes.quantise.legalize import MAPS
 from relaylang.patterns import is_op, wildcard
 from relaylang.transform import (
     AlterOpLayout,

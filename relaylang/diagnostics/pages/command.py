@@ -1,0 +1,206 @@
+"""Pages on the command line, the session and the Python interface: R07xx; errors of ours: R09xx."""
+
+from __future__ import annotations
+
+from relaylang.diagnostics.pages.page import Page
+
+PAGES = (
+    Page(
+        "R0700",
+        "wrong arguments",
+        """The call has an option, a verb or a value that does not exist, or lacks one. `relay VERB --help` shows them with
+        examples. Exit status 2.""",
+        "$ relay chek examples/mlp.relay",
+        "$ relay check examples/mlp.relay",
+        "shell",
+    ),
+    Page(
+        "R0704",
+        "cannot write a file",
+        """The result cannot be written: the directory does not exist or is not writable, or the disk is full. Files are written
+        whole or not at all; what was there before stands.""",
+        "$ relay print examples/mlp.relay -o no/such/directory/net.relay",
+        "$ relay print examples/mlp.relay -o net.relay",
+        "shell",
+    ),
+    Page(
+        "R0705",
+        "wrong value for an option",
+        """A value given with --input or --params does not fit its parameter: another shape, another element type, a name that
+        the function does not have.""",
+        "$ relay run examples/loop.relay --entry power --input base=1.5 --input n=1.5",
+        "$ relay run examples/loop.relay --entry power --input base=1.5 --input n=10",
+        "shell",
+    ),
+    Page(
+        "R0706",
+        "a value is missing",
+        """The program has parameters (or constants that its text does not carry) that nothing gives a value. Give them with
+        --input NAME=VALUE, --params FILE, or --random-params SEED.""",
+        "$ relay run examples/mlp.relay",
+        "$ relay run examples/mlp.relay --random-params 0",
+        "shell",
+    ),
+    Page(
+        "R0707",
+        "no such function",
+        """The module has no function of this name to run or compile. --entry NAME chooses one; without it that is @main.""",
+        "$ relay run examples/loop.relay --entry powr --input base=1.5 --input n=10",
+        "$ relay run examples/loop.relay --entry power --input base=1.5 --input n=10",
+        "shell",
+    ),
+    Page(
+        "R0708",
+        "a type is taken from a comment",
+        """A note. A fragment's variable has no type of its own; the comment `/* ty=... */` behind a call that takes it tells one,
+        and it was used. Declare the variable to be sure.""",
+        "nn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
+        "free_var %x: Tensor[(2, 3), float32];\nnn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
+    ),
+    Page(
+        "R0720",
+        "unknown command",
+        """Commands of the session begin with a colon; `:help` lists them.""",
+        ":hlep",
+        ":help",
+        "session",
+    ),
+    Page(
+        "R0721",
+        "wrong argument of a command",
+        """A command of the session lacks its argument, or it names something that does not exist.""",
+        ":doc nn.rellu",
+        ":doc nn.relu",
+        "session",
+    ),
+    Page(
+        "R0722",
+        "a variable without a value",
+        """The session evaluates what is entered, and the expression uses a variable that has no value yet. Bind it:
+        `let %x = 1`.""",
+        "add(%x, 1)",
+        "let %x = 1\nadd(%x, 1)",
+        "session",
+    ),
+    Page(
+        "R0723",
+        "nothing to evaluate",
+        """An expression is wanted, as behind `relay run -e`, and what was given holds definitions.""",
+        "$ relay run examples/numbers.relay -e 'def @f() { 1 }'",
+        "$ relay run examples/numbers.relay -e '@total(Two(5, 6))'",
+        "shell",
+    ),
+    Page(
+        "R0724",
+        "no such place to stop at",
+        """`--break` names a variable (%x), a function (@f), an operator or a line of the program; this one is none of them.""",
+        "$ relay run examples/loop.relay --break %nowhere",
+        "$ relay run examples/loop.relay",
+        "shell",
+    ),
+    Page(
+        "R0725",
+        "cannot save",
+        """The session's definitions cannot be written: the file is there already (`:save!` replaces it), or the directory does
+        not exist or may not be written to.""",
+        ":save no/such/directory/session.relay",
+        ":save session.relay",
+        "session",
+    ),
+    Page(
+        "R0726",
+        "nothing to take back",
+        """`:undo` takes the session's last definition back, and there is none.""",
+        ":undo",
+        "let %x = 1\n:undo",
+        "session",
+    ),
+    Page(
+        "R0727",
+        "the configuration is wrong",
+        """A warning. The session's configuration file cannot be read, or has a setting that does not exist or a value that it
+        cannot take; the default is used instead.""",
+        "[repl]\nvi-mod = yes",
+        "[repl]",
+        "text",
+    ),
+    Page(
+        "R0728",
+        "the history cannot be kept",
+        """A warning. The file with the session's history cannot be read or written. The session goes on, and its history is gone
+        at its end.""",
+        "$ XDG_STATE_HOME=/no/such/place relay repl",
+        "$ relay repl",
+        "text",
+    ),
+    Page(
+        "R0730",
+        "wrong argument of the Python interface",
+        """A function of relaylang is called with an argument that it does not know.""",
+        "import relaylang as relay\nmod = relay.parse('def @main() { 1 }')\nrelay.create_executor('debugg', mod)",
+        "import relaylang as relay\nmod = relay.parse('def @main() { 1 }')\nrelay.create_executor('debug', mod)",
+        "python",
+    ),
+    Page(
+        "R0760",
+        "a test failed",
+        """`relay test` ran a file, and its output is not what the file's `// CHECK:` lines say, its errors are not those of the
+        `// expected-error` comments, or the call failed. `--update` writes the expectations as the output is now.""",
+        "// RUN: relay print %s --no-types\n// CHECK: subtract\nadd(1, 2)",
+        "// RUN: relay print %s --no-types\n// CHECK: add(1, 2)\nadd(1, 2)",
+        "text",
+    ),
+    Page(
+        "R0761",
+        "a test that checks nothing",
+        """A RUN line without a `// CHECK:` line would pass whatever it prints. Say what is expected, or let
+        `relay test --update` write it.""",
+        "// RUN: relay print %s --no-types\nadd(1, 2)",
+        "// RUN: relay print %s --no-types\n// CHECK: add(1, 2)\nadd(1, 2)",
+        "text",
+    ),
+    Page(
+        "R0762",
+        "a wrong directive in a test",
+        """A comment that `relay test` reads has another form: a RUN line calls `relay`, `not relay` or `filecheck`, nothing
+        else. docs/golden.md has the list.""",
+        "// RUN: rm -rf %s\n// CHECK: add\nadd(1, 2)",
+        "// RUN: relay print %s\n// CHECK: add\nadd(1, 2)",
+        "text",
+    ),
+    Page(
+        "R0763",
+        "a package is not installed",
+        """What was asked for needs a package that an extra of relaylang brings; the note has the line that installs it.""",
+        "$ relay test tests/",
+        "$ pip install 'relaylang[golden]'",
+        "text",
+    ),
+    Page(
+        "R0770",
+        "no picture could be made",
+        """Pictures in SVG are made by the program `dot` of Graphviz, which is not there or failed. On Debian or Ubuntu: apt
+        install graphviz. An HTML page (-o net.html) needs no program.""",
+        "$ PATH= relay viz examples/mlp.relay -o net.svg",
+        "$ relay viz examples/mlp.relay -o net.html",
+        "text",
+    ),
+    Page(
+        "R0900",
+        "internal error of relaylang",
+        """Something went wrong inside relaylang; your program may be right. Please report it with the input, the call,
+        `relay --version`, and the traceback that RELAY_TRACEBACK=1 in front of the call shows. Exit status 1.""",
+        "$ relay check net.relay",
+        "$ RELAY_TRACEBACK=1 relay check net.relay",
+        "text",
+    ),
+    Page(
+        "R0901",
+        "there is not enough memory",
+        """The system gives no more memory. Close something, or take a machine with more; `relay run --memory-limit` ends a
+        program before that.""",
+        "$ relay run net.relay",
+        "$ relay run net.relay --memory-limit 4GiB",
+        "text",
+    ),
+)

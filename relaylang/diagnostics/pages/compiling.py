@@ -1,0 +1,485 @@
+"""Pages on passes, patterns, backends: R05xx and R06xx."""
+
+from __future__ import annotations
+
+from relaylang.diagnostics.pages.page import Page
+
+_R = "import relaylang as relay\n"
+_MOD = 'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(nn.relu(%x)) }")\n'
+_PATTERN = "import relaylang as relay\nfrom relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard\n"
+_CIRCLE = '''import relaylang as relay
+from relaylang.transform import PartitionGraph, Sequential
+
+program = """{program}"""
+Sequential([PartitionGraph()])(relay.parse(program))
+'''
+_CALLBACK = """
+class Twice(DFPatternCallback):
+    def __init__(self):
+        super().__init__()
+        self.x = wildcard()
+        self.pattern = is_op("nn.relu")(self.x)
+
+    def callback(self, pre, post, node_map):
+"""
+
+PAGES = (
+    Page(
+        "R0501",
+        "a pass has no such option",
+        """A pass is given an option that it does not have, or a value that the option cannot take. `relay opt --list` shows
+        every pass with its options.""",
+        '$ relay opt examples/mlp.relay --passes "FuseOps(level=2)"',
+        '$ relay opt examples/mlp.relay --passes "FuseOps(fuse_opt_level=2)"',
+        "shell",
+    ),
+    Page(
+        "R0502",
+        "a pass failed",
+        """A pass raised an exception that is no diagnostic. The place shown is the line of the pass that failed; for a pass of
+        your own, repair it there. For one of relaylang's please report it.""",
+        "$ relay opt examples/mlp.relay --load failing_pass.py --passes Failing",
+        "$ relay opt examples/mlp.relay --passes FuseOps",
+        "shell",
+    ),
+    Page(
+        "R0503",
+        "a pass returned no module",
+        """A pass takes a module and returns one. This one got or returned something else: a `return` is missing, or it was
+        given an expression, which `IRModule.from_expr` makes a module of.""",
+        _R + _MOD + "@relay.transform.module_pass(opt_level=0)\ndef forgets(mod, ctx):\n    mod\n\nforgets(mod)",
+        _R + _MOD + "@relay.transform.module_pass(opt_level=0)\ndef keeps(mod, ctx):\n    return mod\n\nkeeps(mod)",
+        "python",
+    ),
+    Page(
+        "R0504",
+        "a pass made a wrong program",
+        """What a pass returned is not well-typed, or uses variables where they are not bound; the errors behind this one say
+        what. `relay opt --verify` checks after every pass.""",
+        "$ relay opt examples/mlp.relay --load wrong_pass.py --passes Wrong --verify",
+        "$ relay opt examples/mlp.relay --passes FuseOps --verify",
+        "text",
+    ),
+    Page(
+        "R0505",
+        "there is no such pass",
+        """The list of passes names one that does not exist. `relay opt --list` shows all; passes of your own are loaded with
+        --load.""",
+        "$ relay opt examples/mlp.relay --passes FuseOp",
+        "$ relay opt examples/mlp.relay --passes FuseOps",
+        "shell",
+    ),
+    Page(
+        "R0506",
+        "a pass changed what the program computes",
+        """`relay opt --bisect` ran the program after each pass, and after this one the result is another. Look at what it changed
+        with --print-changed.""",
+        "$ relay opt examples/mlp.relay --load changing_pass.py --passes Changing --bisect --random-params 0",
+        "$ relay opt examples/mlp.relay --passes FuseOps --bisect --random-params 0",
+        "text",
+    ),
+    Page(
+        "R0507",
+        "a list of passes is not written right",
+        """A list of passes is names with commas between, each with options in parentheses where it has some:
+        `SimplifyInference,FuseOps(fuse_opt_level=2)`.""",
+        '$ relay opt examples/mlp.relay --passes "SimplifyInference,,FuseOps("',
+        '$ relay opt examples/mlp.relay --passes "SimplifyInference,FuseOps(fuse_opt_level=2)"',
+        "shell",
+    ),
+    Page(
+        "R0508",
+        "there is no such configuration",
+        """The pass context is given a configuration that no pass reads, or a value of another type than it wants.""",
+        "$ relay opt examples/mlp.relay --passes FuseOps --config relay.FuseOps.depth=3",
+        "$ relay opt examples/mlp.relay --passes FuseOps --config relay.FuseOps.max_depth=3",
+        "shell",
+    ),
+    Page(
+        "R0509",
+        "a variable is not bound as it should be",
+        """In a program made from Python a variable is bound twice, or used where nothing binds it. `Verify` finds it behind the
+        pass that caused it.""",
+        _R + 'x = relay.var("x")\nrelay.Let(x, relay.const(1), relay.Let(x, relay.const(2), x))',
+        _R + 'x, y = relay.var("x"), relay.var("y")\nrelay.Let(x, relay.const(1), relay.Let(y, relay.const(2), y))',
+        "text",
+    ),
+    Page(
+        "R0510",
+        "there is nothing to analyse",
+        """An analysis is asked for an expression that the function does not have: its number is too large.""",
+        "from relaylang.passes.analysis import extract_intermdeiate_expr\nextract_intermdeiate_expr(mod, 99)",
+        "from relaylang.passes.analysis import extract_intermdeiate_expr\nextract_intermdeiate_expr(mod, 0)",
+        "text",
+    ),
+    Page(
+        "R0511",
+        "there is no gradient",
+        """The first-order gradient takes data flow: calls of operators that have a gradient, and tuples. It goes through no
+        `if`, `match`, reference or function value, and not through operators that have no gradient.""",
+        _R + 'mod = relay.parse("def @main(%x: float32, %c: bool) { if (%c) { %x } else { negative(%x) } }")\n'
+        'relay.transform.InferType()(mod)\nrelay.transform.gradient(mod["main"], mode="first_order")',
+        _R + 'mod = relay.parse("def @main(%x: Tensor[(2, 3), float32]) { multiply(%x, %x) }")\n'
+        'relay.transform.InferType()(mod)\nrelay.transform.gradient(mod["main"], mode="first_order")',
+        "python",
+    ),
+    Page(
+        "R0512",
+        "a plug-in or a file of passes cannot be loaded",
+        """The file given with --load cannot be read or raised an exception; the message says where. Or an installed package adds
+        something that cannot be imported, or is something else than the group of its entry point wants: the message names the
+        package.""",
+        "$ relay opt examples/mlp.relay --load broken_file.py --passes FuseOps",
+        "$ relay opt examples/mlp.relay --load my_passes.py --passes FuseOps",
+        "shell",
+    ),
+    Page(
+        "R0513",
+        "there is no such accelerator",
+        """Partitioning is asked for an accelerator that has no table of patterns. The note lists those that have one; a package
+        of your own adds one with `register_pattern_table`.""",
+        'from relaylang.partition.driver import get_pattern_table\nget_pattern_table("dnll")',
+        'from relaylang.partition.driver import get_pattern_table\nget_pattern_table("dnnl")',
+        "python",
+    ),
+    Page(
+        "R0514",
+        "a parameter's value does not fit",
+        """A value that is to become part of the program has another element type or another number of dimensions than its
+        parameter.""",
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition.driver import bind_params\n"
+        + _MOD
+        + 'bind_params(mod, {"x": np.ones(2)})',
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition.driver import bind_params\n"
+        + _MOD
+        + 'bind_params(mod, {"x": np.ones(2, np.float32)})',
+        "python",
+    ),
+    Page(
+        "R0515",
+        "a function has another form than the pass takes",
+        """Some passes take functions of one form: UnCPS those whose last parameter is a continuation, Defunctionalization an
+        entry that neither takes nor returns functions.""",
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
+        'relay.transform.un_cps(mod["main"])',
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
+        'relay.transform.UnCPS()(mod)',
+        "python",
+    ),
+    Page(
+        "R0516",
+        "an operator has no integer form",
+        """FakeQuantizationToInteger with `hard_fail` meets an operator between qnn.dequantize and qnn.quantize that it has no
+        rule for, or `optional_qnn_ops` names one. Without `hard_fail` such a part stays in floats.""",
+        _R + 'relay.transform.FakeQuantizationToInteger(optional_qnn_ops=["sinh"])(\n'
+        '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
+        _R + 'relay.transform.FakeQuantizationToInteger(optional_qnn_ops=["nn.softmax"])(\n'
+        '    relay.parse("def @main(%x: float32) { sinh(%x) }"))',
+        "python",
+    ),
+    Page(
+        "R0517",
+        "a quantized operator cannot be lowered",
+        """QnnCanonicalizeOps makes plain integer operators of those of the qnn dialect, also where scales and zero points are no
+        constants. What means nothing is left: an output scale of 0, a rounding or a compute_dtype that does not exist, an
+        input scale above 1 of qnn.softmax.""",
+        _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
+        '  qnn.requantize(%x, 0.5f, 0, 0f, 0, out_dtype="int8")\n}"""))',
+        _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
+        '  qnn.requantize(%x, 0.5f, 0, 0.25f, 0, out_dtype="int8")\n}"""))',
+        "python",
+    ),
+    Page(
+        "R0518",
+        "a region waits for its own result",
+        """In an annotated program a value leaves a region, something outside takes it, and what that gives goes into the same
+        region again. A region is one call, so this cannot run. AnnotateTarget and MergeCompilerRegions draw no such region; where
+        annotations come from elsewhere, end the region before the call outside and begin another behind it.""",
+        _CIRCLE.format(program='''def @main(%x: float32) {
+  %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
+  %1 = exp(annotation.compiler_end(%0, compiler="npu"));
+  %2 = multiply(%0, annotation.compiler_begin(%1, compiler="npu"));
+  annotation.compiler_end(%2, compiler="npu")
+}'''),
+        _CIRCLE.format(program='''def @main(%x: float32) {
+  %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
+  %1 = annotation.compiler_end(%0, compiler="npu");
+  %2 = exp(%1);
+  %3 = multiply(annotation.compiler_begin(%1, compiler="npu"), annotation.compiler_begin(%2, compiler="npu"));
+  annotation.compiler_end(%3, compiler="npu")
+}'''),
+        "python",
+    ),
+    Page(
+        "R0519",
+        "a pattern table is not well made",
+        """A row of a pattern table is `(name, pattern)` or `(name, pattern, check)`: a text, a dataflow pattern, and a function
+        that is asked about each match.""",
+        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        'relay.transform.MergeComposite([("npu.exp", "exp")])(relay.parse("def @main(%x: float32) { exp(%x) }"))',
+        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        'relay.transform.MergeComposite([("npu.exp", is_op("exp")(wildcard()))])(\n'
+        '    relay.parse("def @main(%x: float32) { exp(%x) }"))',
+        "python",
+    ),
+    Page(
+        "R0520",
+        "a pattern cannot be used",
+        """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in
+        `__init__`.""",
+        _PATTERN + "from relaylang.ir import var\nclass Empty(DFPatternCallback):\n    def callback(self, pre, post, node_map):\n"
+        '        return post\n\nrewrite(Empty(), var("x", shape=(2,)))',
+        _PATTERN + _CALLBACK + "        return node_map[self.x][0]\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
+        "python",
+    ),
+    Page(
+        "R0521",
+        "a callback returned no expression",
+        """The callback of a rewrite must return an expression: `post` where nothing is to change.""",
+        _PATTERN + _CALLBACK + "        pass\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
+        _PATTERN + _CALLBACK + "        return post.args[0]\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
+        "python",
+    ),
+    Page(
+        "R0522",
+        "a callback changed a type",
+        """What a rewrite puts in must have the type of what it replaces, for the program around it counts on it; or the program
+        was not well-typed before.""",
+        "rewrite(Changing(), mod)    # nn.relu(x) becomes x cast to int8",
+        "rewrite(Keeping(), mod)     # nn.relu(x) becomes x",
+        "text",
+    ),
+    Page(
+        "R0523",
+        "rewriting does not end",
+        """A callback's result matches its own pattern again and again. Match less, or rewrite once: `rewrite_once = True`.""",
+        "rewrite(Wrap(), expr)       # f(x) becomes f(f(x))",
+        "rewrite(WrapOnce(), expr)   # the same with rewrite_once=True",
+        "text",
+    ),
+    Page(
+        "R0524",
+        "a pattern does not match",
+        """`explain_match` (and `relay match --explain`) shows where the pattern and the program part. It is an answer, not a
+        fault.""",
+        "$ relay match 'nn.relu(nn.conv2d(_, _))' examples/mlp.relay --explain",
+        "$ relay match 'nn.relu(_)' examples/mlp.relay",
+        "text",
+    ),
+    Page(
+        "R0525",
+        "a pattern is not written right",
+        """Patterns are written as the programs that they match: `_` is anything, `const` a constant, `...` any further
+        arguments, `p?` an optional call. `relay match --help` has the list.""",
+        "$ relay match 'nn.relu(' examples/mlp.relay",
+        "$ relay match 'nn.relu(_)' examples/mlp.relay --count",
+        "shell",
+    ),
+    Page(
+        "R0526",
+        "a match",
+        """A note of `relay match`: the place where the pattern matches, and the parts of it.""",
+        "$ relay match 'nn.relu(_)' examples/mlp.relay",
+        "$ relay match 'nn.relu(_)' examples/mlp.relay --count",
+        "text",
+    ),
+    Page(
+        "R0527",
+        "a partition has no name, or one that another function has",
+        """Partitions are lifted into the module under their `global_symbol`, which PartitionGraph gives them: each needs one, and
+        two of one name must be equal. What is given up by name must be a partition (a function with `Compiler`).""",
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { negative(%x) }"))\n'
+        'relay.transform.InlineCompilerFunctionsBoundTo(["main"])(mod)',
+        _R + 'from relaylang.partition.driver import partition_for_dnnl\n'
+        'mod = partition_for_dnnl(relay.parse("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"))\n'
+        'names = [gv for gv, f in mod.functions.items() if "Compiler" in f.attrs]\n'
+        'relay.transform.InlineCompilerFunctionsBoundTo(names)(mod)',
+        "python",
+    ),
+    Page(
+        "R0528",
+        "a value is wanted on two devices",
+        """All operands of an operator lie where its result does, and a function's parameters and result have one device each. A
+        value goes from one device to another by `device_copy`, or where `on_device` stands around it and says where it comes from.""",
+        _R + 'text = """def @main(%x: float32) {\n'
+        '  %0 = device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda");\n'
+        '  device_copy(%0, src_virtual_device="cpu", dst_virtual_device="cuda")\n}"""\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(relay.parse(text))',
+        _R + 'text = """def @main(%x: float32) {\n'
+        '  %0 = device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda");\n'
+        '  device_copy(%0, src_virtual_device="cuda", dst_virtual_device="cpu")\n}"""\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(relay.parse(text))',
+        "python",
+    ),
+    Page(
+        "R0529",
+        "there is no such device, or no target for it",
+        """PlanDevices takes the targets that a program is compiled for: one for each kind of device that the program names. A device
+        is a name such as `cpu`, `cuda`, `cuda(1)`, or a target's.""",
+        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        'relay.transform.PlanDevices(["llvm"])(mod)',
+        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        'relay.transform.PlanDevices(["llvm", "cuda"])(mod)',
+        "python",
+    ),
+    Page(
+        "R0601",
+        "unknown target",
+        """There is no backend of this name. `relay compile --help` lists the targets.""",
+        "$ relay compile examples/mlp.relay --target cude --random-params 0 -o net.so",
+        "$ relay compile examples/mlp.relay --target c --random-params 0 --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0602",
+        "wrong target option",
+        """A target has options, `-key=value`, and does not have this one, or not with this value.""",
+        '$ relay compile examples/mlp.relay --target "c -threads=4" -o net.so',
+        '$ relay compile examples/mlp.relay --target "c -num-threads=4" --random-params 0 --emit c -o net.c',
+        "shell",
+    ),
+    Page(
+        "R0603",
+        "nothing to compile",
+        """The module has no function of this name.""",
+        'import relaylang as relay\nfrom relaylang.backends import compile_module\nmod = relay.parse("def @f() { 1 }")\n'
+        'compile_module(mod, "c", entry="main")',
+        'import relaylang as relay\nfrom relaylang.backends.cpu import emit_c\nmod = relay.parse("def @f() { 1 }")\n'
+        'emit_c(relay.transform.InferType()(mod), {}, "f", {})',
+        "python",
+    ),
+    Page(
+        "R0604",
+        "a backend failed",
+        """The backend of an installed package raised an exception that is no diagnostic, or returned something that is no artifact.
+        The message says where in its code; it is the package's to mend.""",
+        "def compile_for(mod, target, fallback, params, entry):\n    return None",
+        "def compile_for(mod, target, fallback, params, entry):\n"
+        "    return Program(mod, params, entry)    # with run(**inputs), save(path), input_names",
+        "text",
+    ),
+    Page(
+        "R0611",
+        "the Ethos-U tools are not installed",
+        """Compiling for Ethos-U needs Arm's Vela and the TOSA tools, which the extra brings: `pip install 'relaylang[ethosu]'`.""",
+        '$ relay compile examples/quantized.relay --target "ethos-u, c" -o net.tar',
+        "$ pip install 'relaylang[ethosu]'",
+        "text",
+    ),
+    Page(
+        "R0612",
+        "the Ethos-U compiler cannot take it",
+        """A part of the program that was to go to the NPU has a form that Vela refuses, or the program's inputs or results are
+        not tensors of known shape. docs/ethosu.md says what the NPU takes; `ethos-u, c` leaves the rest to the CPU.""",
+        '$ relay compile net.relay --target "ethos-u" -o net.tar',
+        '$ relay compile net.relay --target "ethos-u, c" -o net.tar',
+        "text",
+    ),
+    Page(
+        "R0613",
+        "the TOSA reference model cannot run it",
+        """The reference model, which computes what the NPU computes, stopped at a region. The notes carry what it said.""",
+        "artifact.run(...)    # a region that the reference model refuses",
+        'artifact = compile_module(mod, "c")    # run the program on the CPU instead',
+        "text",
+    ),
+    Page(
+        "R0614",
+        "nothing for the Ethos-U",
+        """No operator of the program can go to the NPU: it takes quantized networks (int8, int16). The notes say of each
+        operator why it stays. Quantize the network, or compile for the CPU.""",
+        "$ relay compile examples/mlp.relay --target ethos-u --random-params 0 -o net.tar",
+        "$ relay compile examples/mlp.relay --target c --random-params 0 -o net.so",
+        "text",
+    ),
+    Page(
+        "R0620",
+        "stays on the host",
+        """A note of the Ethos-U backend: an operator that the NPU could have taken stays on the CPU, and why.""",
+        '$ relay compile examples/convnet.relay --target "ethos-u, c" --random-params 0 -o net.tar',
+        '$ relay compile examples/quantized.relay --target "ethos-u, c" --random-params 0 -o net.tar',
+        "text",
+    ),
+    Page(
+        "R0630",
+        "no C compiler",
+        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. None of them is there, or
+        the one that was named does not start. On Debian or Ubuntu: apt install gcc.""",
+        "$ relay compile examples/mlp.relay --cc /no/such/cc --random-params 0 -o net.so",
+        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0631",
+        "the C compiler failed",
+        """The C compiler refused what relaylang wrote, or a flag of -cflags or -march. The notes carry its words. Without flags
+        of your own please report it.""",
+        '$ relay compile examples/mlp.relay --target "c -cflags=--no-such-flag" --random-params 0 -o net.so',
+        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
+        "text",
+    ),
+    Page(
+        "R0632",
+        "cannot be compiled",
+        """The CPU backend compiles programs whose shape is known beforehand: functions that call themselves, functions as values
+        and results that are no tensors are left to the interpreter.""",
+        "$ relay compile examples/loop.relay -o loop.so",
+        "$ relay run examples/loop.relay",
+        "text",
+    ),
+    Page(
+        "R0633",
+        "an operator without code",
+        """The CPU backend has no code for the operator. The interpreter may have: `relay run`.""",
+        "$ relay compile net.relay -o net.so",
+        "$ relay run net.relay",
+        "text",
+    ),
+    Page(
+        "R0634",
+        "an extent is not known",
+        """The CPU backend makes loops over known extents, and a `?` is in a type. State the extent in the program.""",
+        "$ relay compile unknown_extent.relay -o net.so",
+        "$ relay compile known_extent.relay --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0635",
+        "an element type cannot be compiled",
+        """The CPU backend has no C type for the element type. `cast` to one that it has.""",
+        "$ relay compile strange_dtype.relay --emit c -o net.c",
+        "$ relay compile known_extent.relay --emit c -o net.c",
+        "text",
+    ),
+    Page(
+        "R0640",
+        "wrong input of a compiled program",
+        """A compiled program was called with an input that is missing, unknown, given twice, or of another shape or element
+        type.""",
+        "import numpy as np\nimport relaylang as relay\n"
+        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
+        'relay.build(mod, target="c").run(x=np.ones(3, np.float32))',
+        "import numpy as np\nimport relaylang as relay\n"
+        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
+        'relay.build(mod, target="c").run(x=np.ones(2, np.float32))',
+        "python",
+    ),
+    Page(
+        "R0641",
+        "not a compiled program",
+        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine. The notes say
+        which part is wrong. A file of an earlier version has to be compiled again.""",
+        'from relaylang.runtime.artifact import load\nload("my_passes.py")',
+        'from relaylang.runtime.artifact import load\nload("net.so")    # written by relay compile -o net.so',
+        "text",
+    ),
+    Page(
+        "R0642",
+        "the temporary directory cannot be used",
+        """Compiling and loading a program write files into the temporary directory. Its disk is full, it is read-only or
+        missing, or its file system forbids code (`noexec`). Free some space, or name another directory in TMPDIR.""",
+        "TMPDIR=/full relay compile net.relay -o net.so",
+        "TMPDIR=/var/tmp relay compile net.relay -o net.so",
+        "text",
+    ),
+)

@@ -1,0 +1,156 @@
+"""What is said about a wrong program: diagnostics as values, their codes, and how they are shown.
+
+Nothing in the library prints. Readers, checkers and compilers make `Diagnostic` values, collect them and go on, and
+raise one `RelayError` with all of them where there is nothing left to return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from relaylang.diagnostics.rendering import render as render
+from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.suggest import did_you_mean as did_you_mean
+
+#: Each code's short title. The hundreds say where it comes from: 00 files, 01 syntax, 02 names, 03 types,
+#: 04 evaluation, 05 passes, 06 backends, 07 the command line, 09 an error of ours.
+CODES: dict[str, str] = {"R0090": "there are more errors than are shown"}
+
+
+def define_codes(codes: dict[str, str]) -> None:
+    """Add codes to the table. Two meanings for one code are an error of ours."""
+    for code, title in codes.items():
+        if CODES.setdefault(code, title) != title:
+            raise AssertionError(f"{code} is defined twice")
+
+
+@dataclass(frozen=True)
+class Label:
+    """A span and what is to be said at it. The primary label is where the diagnostic points."""
+
+    span: Span
+    text: str = ""
+    primary: bool = True
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A suggested repair that a tool can make: the span's text is to be replaced by `replacement`."""
+
+    span: Span
+    replacement: str
+    title: str = ""
+
+    def apply(self, text: str) -> str:
+        """The source's text with this repair made."""
+        return text[: self.span.start] + self.replacement + text[self.span.end :]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One thing to say about a program.
+
+    `code` is from `CODES`, `title` one sentence without a full stop, `labels` the places (the first primary one is the
+    diagnostic's own), `notes` further sentences, `severity` "error", "warning" or "note".
+    """
+
+    code: str
+    title: str
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    fix: Fix | None = None
+    severity: str = "error"
+
+    @property
+    def span(self) -> Span | None:
+        for label in self.labels:
+            if label.primary:
+                return label.span
+        return self.labels[0].span if self.labels else None
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+def error(
+    code: str,
+    title: str,
+    span: Span | None = None,
+    label: str = "",
+    *,
+    also: Iterable[tuple[Span | None, str]] = (),
+    notes: Iterable[str] = (),
+    fix: Fix | None = None,
+    severity: str = "error",
+) -> Diagnostic:
+    """A diagnostic from its parts: one primary place and any number of secondary ones (`also`)."""
+    labels = [Label(span, label)] if span is not None else []
+    labels += [Label(place, text, primary=False) for place, text in also if place is not None]
+    return Diagnostic(code, title, tuple(labels), tuple(notes), fix, severity)
+
+
+class RelayError(Exception):
+    """The program is wrong. Carries every diagnostic that was found, errors and the notes beside them.
+
+    `partial` is the module of a text whose grammar is right: functions that the errors do not touch are as written.
+    """
+
+    def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], partial: object = None) -> None:
+        self.partial = partial
+        self.diagnostics = [diagnostics] if isinstance(diagnostics, Diagnostic) else list(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(render(d) for d in self.diagnostics)
+
+
+@dataclass
+class Diagnostics:
+    """A collector. `limit` errors are kept; what comes behind them is counted only.
+
+    What is said again at the same place is left out, and so is an error in types where an earlier one says that a name or
+    a value there could not be read: the one is the cause of the other.
+    """
+
+    limit: int = 20
+    items: list[Diagnostic] = field(default_factory=list)
+    errors: int = 0
+    _told: set[tuple[str, str, str, int, int]] = field(default_factory=set, repr=False)
+    _unread: set[tuple[str, int, int]] = field(default_factory=set, repr=False)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        span = diagnostic.span
+        if span is not None:
+            place = span.source.name, span.start, span.end
+            key = (diagnostic.code, diagnostic.title, *place)
+            if key in self._told or (diagnostic.code[:3] == "R03" and place in self._unread):
+                return
+            self._told.add(key)
+            if diagnostic.code[:3] in ("R01", "R02") and diagnostic.severity == "error":
+                self._unread.add(place)
+        if diagnostic.severity == "error":
+            self.errors += 1
+            if self.errors > self.limit:
+                return
+        self.items.append(diagnostic)
+
+    def raise_errors(self) -> None:
+        if self.errors:
+            raise RelayError([*self.items, *and_more(self.errors - self.limit)])
+
+
+def and_more(hidden: int, exact: bool = True) -> list[Diagnostic]:
+    """A note that says how many errors are not shown; nothing where all are."""
+    if hidden <= 0:
+        return []
+    count = f"{hidden} more error{'s' * (hidden != 1)}" if exact else f"more than {hidden} others"
+    return [error("R0090", f"and {count}", severity="note", notes=["repair the first ones and look again"])]
+
+
+def first_ones(diagnostics: Iterable[Diagnostic], limit: int = 20) -> list[Diagnostic]:
+    """The diagnostics with no more than `limit` errors, and a note that counts the others."""
+    said = Diagnostics(limit)
+    for diagnostic in diagnostics:
+        said.add(diagnostic)
+    return [*said.items, *and_more(said.errors - limit)]

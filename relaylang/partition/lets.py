@@ -1,0 +1,201 @@
+"""Lets and scopes as partitioning sees them.
+
+A program in A-normal form partitions as its graph form does: lets whose values have no effect are put in place first,
+shared by identity where a variable is used more than once. What has an effect stays where it is, and so do functions
+that call themselves and values that only a closure or a branch makes use of, which would move into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Var,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylang.ops.record import Op
+from relaylang.passes.effects import may_have_effects, pure_functions
+from relaylang.passes.normal_forms.bindings import ATOMS, Scope, _common
+from relaylang.passes.normal_forms.to_gnf import _recursive
+from relaylang.passes.rewriting import retype
+
+#: A function and its post-order -> the nodes, by id, that may have effects or hold such a node.
+Effects = Callable[[Expr, "list[Expr]"], "set[int]"]
+
+
+def is_closed(node: Expr) -> bool:
+    """Whether a function is a composite or another compiler's, which refers to nothing but its parameters."""
+    return isinstance(node, Function) and (
+        node.body is None or any([key in node.attrs for key in ("Composite", "PartitionedFromPattern", "Compiler")])
+    )
+
+
+def inside_closed(order: list[Expr]) -> set[int]:
+    """The composites among nodes, and what is in them, by id."""
+    found: set[int] = set()
+    for node in order:
+        if type(node) is Function and is_closed(node):
+            found.add(id(node))
+            if node.body is not None:
+                found.update([id(n) for n in post_order(node.body) if not isinstance(n, (Op, Constant))])
+    return found
+
+
+def places(node: Expr, here: Scope, open_lets: bool) -> list[tuple[Expr, Scope]]:
+    """The operands of a node, each with its scope: bodies of functions, branches and match arms have scopes of their
+    own, and so have, with `open_lets`, those of lets."""
+    if isinstance(node, Function):
+        return [] if is_closed(node) else [(node.body, Scope(here))]
+    if isinstance(node, If):
+        return [(node.cond, here), (node.true_branch, Scope(here)), (node.false_branch, Scope(here))]
+    if isinstance(node, Match):
+        return [(node.data, here), *[(c.rhs, Scope(here)) for c in node.clauses]]
+    if isinstance(node, Let):
+        return [(node.value, here), (node.body, Scope(here) if open_lets else here)]
+    return [(child, here) for child in children(node)]
+
+
+def find_scopes(
+    root: Expr, order: list[Expr], open_lets: bool
+) -> tuple[dict[int, Scope], dict[Scope, Expr], dict[Var, Scope]]:
+    """The scope of each node but atoms, by id; the node that opens each; and where each variable is used, all in one.
+
+    A node that several scopes share belongs to the innermost that holds them all. `order` is the post-order of `root`.
+    """
+    scopes: dict[int, Scope] = {id(root): Scope(None)}
+    openers: dict[Scope, Expr] = {}
+    used: dict[Var, Scope] = {}
+    for node in reversed(order):
+        here = scopes.get(id(node))
+        if here is None:
+            continue  # an atom, or inside of a composite
+        for child, scope in places(node, here, open_lets):
+            if scope is not here:
+                openers[scope] = node
+            if type(child) in ATOMS:
+                if isinstance(child, Var):
+                    known = used.get(child)
+                    used[child] = scope if known is None else known if known is scope else _common(known, scope)
+                continue
+            known = scopes.get(id(child))
+            scopes[id(child)] = scope if known is None else known if known is scope else _common(known, scope)
+    return scopes, openers, used
+
+
+_REFERENCES = (RefCreate, RefRead, RefWrite)
+
+
+def is_simple(order: list[Expr]) -> bool:
+    """Whether nodes cannot have effects: calls of operators without a state, of constructors and of composites."""
+    for node in order:
+        if type(node) is Call:
+            op = node.op
+            if not (isinstance(op, Constructor) or (isinstance(op, Op) and not op.stateful) or is_closed(op)):
+                return False
+        elif isinstance(node, _REFERENCES):
+            return False
+    return True
+
+
+def effects_of(mod: IRModule) -> Effects:
+    """What says which nodes (by id) of a function of a module may have effects, or hold such a node: references,
+    functions that are not known to have none, and operators with a state. It is given the function's post-order."""
+    pure: list[frozenset[GlobalVar]] = []
+
+    def effects(expr: Expr, order: list[Expr]) -> set[int]:
+        if is_simple(order):
+            return set()
+        if not pure:
+            pure.append(pure_functions(mod))
+        found = may_have_effects(expr, pure[0])
+        stateful = False
+        for node in order:
+            if isinstance(node, Call) and isinstance(node.op, Op) and node.op.stateful:
+                found.add(id(node))
+                stateful = True
+            elif stateful and not isinstance(node, Function) and any([id(c) in found for c in children(node)]):
+                found.add(id(node))
+        return found
+
+    return effects
+
+
+def place_lets(func: Function, effects: Effects, order: list[Expr] | None = None) -> Function:
+    """The function with its lets without effects put in place; itself where there are none. `order` is its post-order.
+
+    Linear, and without recursion. Types stay.
+    """
+    order = list(post_order(func)) if order is None else order
+    lets = [node for node in order if type(node) is Let]
+    if not lets:
+        return func
+    impure = effects(func, order)
+    recursive = _recursive(func) if any([isinstance(node.value, Function) for node in lets]) else ()
+    scopes: dict[int, Scope] = {}
+    used: dict[Var, Scope] = {}
+    if any([isinstance(node, (If, Match)) or (type(node) is Function and node is not func) for node in order]):
+        scopes, _, used = find_scopes(func, order, open_lets=False)
+    gone: set[int] = set()
+    for node in lets:
+        where = used.get(node.variable)
+        moves = where is not None and where is not scopes.get(id(node))
+        if not moves and id(node.value) not in impure and node.variable not in recursive:
+            gone.add(id(node))
+    if not gone:
+        return func
+    new = _placed(func, gone)
+    assert isinstance(new, Function)
+    return new
+
+
+def _placed(func: Function, gone: set[int]) -> Expr:
+    done: dict[int, Expr] = {}
+    values: dict[Var, Expr] = {}
+
+    def copy(node: Expr) -> Expr:
+        if type(node) is Var:
+            return values.get(node, node)
+        return done.get(id(node), node)
+
+    stack: list[tuple[Expr, int]] = [(func, 0)]
+    while stack:
+        node, step = stack.pop()
+        if type(node) in ATOMS or (step == 0 and id(node) in done):
+            continue
+        if type(node) is Function and is_closed(node):
+            done[id(node)] = node
+        elif isinstance(node, Let) and step < 2:
+            # The value before the body, in which the variable may stand for it.
+            if step == 0:
+                stack += [(node, 1), (node.value, 0)]
+            else:
+                if id(node) in gone:
+                    values[node.variable] = copy(node.value)
+                stack += [(node, 2), (node.body, 0)]
+        elif step == 0:
+            stack.append((node, 1))
+            stack.extend([(c, 0) for c in reversed(children(node)) if type(c) not in ATOMS])
+        elif id(node) in gone:
+            assert isinstance(node, Let)
+            done[id(node)] = copy(node.body)
+        else:
+            done[id(node)] = retype(rebuild(node, tuple([copy(c) for c in children(node)])), node)
+    return copy(func)
+
+
+__all__ = ["Effects", "effects_of", "find_scopes", "inside_closed", "is_closed", "place_lets"]

@@ -1,0 +1,59 @@
+"""The pattern tables by the accelerators' names: the language's own, those of scripts, those of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.targets import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
+from relaylang.passes.manager import raised_in
+from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
+
+define_codes({"R0513": "there is no such accelerator"})
+
+_TABLES = "relaylang.pattern_tables"
+Table = Callable[..., "Sequence[Entry | tuple]"]
+#: Pattern tables by the accelerator's name.
+PATTERN_TABLES: dict[str, Table] = {
+    "ethos-n": ethosn.pattern_table,
+    "ethos-u": ethosu.pattern_table,
+    "bnns": bnns.pattern_table,
+    "dnnl": dnnl.pattern_table,
+    "cmsis-nn": cmsisnn.pattern_table,
+    "arm_compute_lib": arm_compute_lib.pattern_table,
+}
+
+
+def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
+    """Add a table: `@register_pattern_table("my-npu")` on a function that returns rows `(name, pattern[, check])`."""
+
+    def add(function: Table) -> Table:
+        PATTERN_TABLES[compiler] = function
+        return function
+
+    return add(table) if table is not None else add
+
+
+def get_pattern_table(compiler: str) -> list[Entry]:
+    """The rows of an accelerator's table. Raises `RelayError` where there is none of that name."""
+    table = PATTERN_TABLES.get(compiler)
+    if table is None:
+        table = load_installed(_TABLES, compiler)
+        if table is not None and not callable(table):
+            raise wrong_plugin(_TABLES, compiler, f"is no function, but a value of type {type(table).__name__}")
+    if table is None:
+        known = [*PATTERN_TABLES, *installed_names(_TABLES)]
+        near = did_you_mean(compiler, known)
+        notes = [f"did you mean {near}?"] if near else [f"there are {', '.join(known)}"]
+        raise RelayError(error("R0513", f"there is no accelerator {compiler}", notes=notes))
+    try:
+        rows = table()
+    except RelayError:
+        raise
+    except (KeyboardInterrupt, MemoryError, SystemExit):
+        raise
+    except Exception as problem:
+        raise RelayError(raised_in(compiler, problem, "the pattern table of")) from problem
+    return as_entries(rows)

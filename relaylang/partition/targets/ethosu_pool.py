@@ -1,0 +1,159 @@
+"""Pooling layers for the Ethos-U, read from their calls.
+
+Relay averages whole numbers by dividing their sum with truncation towards zero; the accelerator's average rounds. So an
+average is written as a sum (a depthwise convolution with twos) whose rescale rounds where the truncation would fall:
+with n numbers in a window, sum s, and rounding half up,
+
+    floor(s / n) = round((2 s - n + 1) / 2 n)        ceil(s / n) = round((2 s + n - 1) / 2 n)
+
+and the truncation is max(floor, min(ceil, 0)). The rescale's multiplier is off by 2^-31 at most, the value by 2^-22,
+and the nearest midpoint is 1 / 2n away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.ir import Call
+from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
+from relaylang.partition.targets.ethosu_layers import (
+    RANGES,
+    Output,
+    clamp_of,
+    constant,
+    exact_padding,
+    feature_type,
+    narrow,
+    nchw,
+    op_name,
+    padding4,
+    pair,
+    scalar,
+    scales,
+    spread_of,
+    tail,
+    tensor_of,
+)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Maximum over windows; `pad` is (top, left, bottom, right), negative where no window reaches the last rows."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int, int, int]
+    layout: str
+
+
+@dataclass(frozen=True)
+class AvgPool:
+    """The truncated average over windows, then `out` of it less `out_input_zp`.
+
+    `signed` says whether a sum can be negative.
+    """
+
+    window: Pool
+    signed: bool
+    out: Output
+    out_input_zp: int
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a window has."""
+        return self.window.kernel[0] * self.window.kernel[1]
+
+    @property
+    def division(self) -> Rescale:
+        """The rescale by 1 / 2n."""
+        multiplier, shift = multiplier_and_shift(0.5 / self.numbers)
+        return Rescale((multiplier,), (shift,), 0)
+
+
+def read_max_pool(calls: Sequence[Call]) -> Pool:
+    """nn.max_pool2d of an int8 or uint8 tensor."""
+    (call,) = calls
+    feature_type(call.args[0])
+    pool = _window(call)
+    if any(p >= k for p, k in zip(pool.pad, (*pool.kernel, *pool.kernel))):
+        raise Unsupported("a padding as wide as the window")
+    if pool.kernel[0] > 256 or pool.kernel[0] * pool.kernel[1] > 65536:
+        raise Unsupported(f"a window of {pool.kernel[0]} x {pool.kernel[1]}")
+    return pool
+
+
+def read_avg_pool(calls: Sequence[Call]) -> AvgPool:
+    """cast(int32) nn.avg_pool2d, then cast or qnn.requantize, then limits; or qnn.avg_pool2d, then limits."""
+    calls = list(calls)
+    if op_name(calls[0]) == "qnn.avg_pool2d":
+        return _read_qnn_avg_pool(calls)
+    if op_name(calls[0]) != "cast":
+        dtype = tensor_of(calls[0].args[0], "its input").dtype
+        raise Unsupported(f"it adds in {dtype}, which may overflow; cast to int32 in front of it and back behind it")
+    widened, pool, *rest = calls
+    source = feature_type(widened.args[0])
+    if tensor_of(widened, "the result of the cast").dtype != "int32":
+        raise Unsupported("it is taken on int32 only")
+    window = _average_window(pool)
+    low, high = RANGES[source.dtype]
+    input_zp = 0
+    if op_name(rest[0]) == "qnn.requantize":
+        input_zp = scalar(rest[0].args[2], "its input zero point")
+        if not low <= input_zp <= high:
+            raise Unsupported(f"the input zero point {input_zp} is no {source.dtype} number")
+        if constant(rest[0].args[1], "its input scale").size != 1:
+            raise Unsupported("scales of channels behind an average")
+        out = tail(rest, np.array([spread_of(source.dtype, input_zp)]))
+    else:
+        low, high, dtype = narrow(rest, low, high, "int32")
+        if dtype != source.dtype:
+            raise Unsupported(f"the average of {source.dtype} becomes {dtype}")
+        out = Output(dtype, None, clamp_of(low, high, dtype))
+    return AvgPool(window, source.dtype == "int8", out, input_zp)
+
+
+def _read_qnn_avg_pool(calls: list[Call]) -> AvgPool:
+    pool, *rest = calls
+    source = feature_type(pool.args[0])
+    input_scale, output_scale = scales(pool.args[1], "its input scale"), scales(pool.args[3], "its output scale")
+    same_zp = scalar(pool.args[2], "its input zero point") == scalar(pool.args[4], "its output zero point")
+    if input_scale.size != 1 or output_scale.size != 1 or input_scale.flat[0] != output_scale.flat[0] or not same_zp:
+        raise Unsupported("its input and output scales differ: Relay averages rescaled numbers that int8 does not hold")
+    low, high, dtype = narrow(rest, *RANGES[source.dtype], source.dtype)
+    if dtype != source.dtype:
+        raise Unsupported(f"a cast to {dtype} behind it")
+    out = Output(dtype, None, clamp_of(low, high, dtype))
+    return AvgPool(_average_window(pool), source.dtype == "int8", out, 0)
+
+
+def _average_window(call: Call) -> Pool:
+    window = _window(call)
+    kh, kw = window.kernel
+    if kh * kw > 4096 or kh > 64:
+        raise Unsupported(f"a window of {kh} x {kw}; at most 64 rows and 4096 numbers")
+    if op_name(call) == "nn.global_avg_pool2d":
+        return window
+    given = padding4(call.attrs.padding)
+    if any(have > asked for have, asked in zip(window.pad, given)):
+        raise Unsupported("a window that ceil_mode lets reach beyond the padding")
+    if any(p > 0 for p in window.pad) and not call.attrs.count_include_pad:
+        raise Unsupported("an average that does not count the padding divides by another number at the border")
+    return window
+
+
+def _window(call: Call) -> Pool:
+    attrs = call.attrs
+    if attrs.layout not in ("NCHW", "NHWC") or attrs.out_layout not in ("", attrs.layout):
+        raise Unsupported(f"layout {attrs.layout}; NCHW and NHWC are taken")
+    _, _, h, w = nchw(tensor_of(call.args[0], "its input").shape, attrs.layout)
+    if op_name(call).startswith("nn.global"):
+        return Pool((h, w), (1, 1), (0, 0, 0, 0), attrs.layout)
+    if pair(attrs.dilation) != (1, 1):
+        raise Unsupported("a dilated pool")
+    kernel, stride = pair(attrs.pool_size), pair(attrs.strides)
+    _, _, oh, ow = nchw(tensor_of(call, "its result").shape, attrs.layout)
+    pad = exact_padding((h, w), (oh, ow), kernel, padding4(attrs.padding), stride, (1, 1))
+    return Pool(kernel, stride, pad, attrs.layout)

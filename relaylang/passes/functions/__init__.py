@@ -1,0 +1,1 @@
+"""Passes over functions as such: inlining, lifting, specialisation, closures."""

@@ -1,0 +1,1 @@
+"""Differentiation, and the passes that serve it."""

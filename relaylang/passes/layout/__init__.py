@@ -1,0 +1,1 @@
+"""Passes that change the layouts of tensors."""

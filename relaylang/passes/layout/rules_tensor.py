@@ -1,0 +1,384 @@
+"""What layouts mean to operators on tensors of any kind: element by element, broadcasts, reductions, parts, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.ir.types import Type
+from relaylang.passes.layout.layout import (
+    block,
+    fitted,
+    has_blocks,
+    is_split,
+    parts,
+    places,
+    rank,
+    sub,
+    text,
+    transformed_like,
+    whole,
+)
+from relaylang.passes.layout.rule import (
+    KEEP,
+    PLAIN,
+    InferCorrectLayoutOutput,
+    Layouts,
+    Rule,
+    changed,
+    field_types,
+    shape_at,
+)
+
+Out = InferCorrectLayoutOutput
+Types = Sequence["Type | None"]
+
+
+def elementwise(count: int = 1, results: int = 1, others: str = PLAIN) -> Rule:
+    """The first operand's layout, whatever it is; the other operands stay as they are."""
+
+    def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+        layout = (new or old)[0]
+        if layout is None:
+            return None
+        return Out([layout, *[others] * (count - 1)], [layout] * results, attrs)
+
+    return rule
+
+
+def _size(shape: Sequence[Any]) -> int:
+    total = 1
+    for extent in shape:
+        if not isinstance(extent, int):
+            return 1 << 62
+        total *= extent
+    return total
+
+
+def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[str], str] | None:
+    """The layouts of two operands that broadcast, and that of their result."""
+    shapes = [shape_at(types, 0), shape_at(types, 1)]
+    if shapes[0] is None or shapes[1] is None:
+        return None
+    ranks = [len(s) for s in shapes if s is not None]
+    if old[0] is None and old[1] is None:
+        return None
+    layouts = [old[0], old[1]]
+    for known, other in ((0, 1), (1, 0)):
+        layout = old[known]
+        if layout is not None and layouts[other] is None:
+            if ranks[known] < ranks[other] or rank(layout) != ranks[known]:
+                return None
+            layouts[other] = sub(layout, ranks[known] - ranks[other], ranks[other])
+    first, second = layouts
+    assert first is not None and second is not None
+    larger = 0 if ranks[0] >= ranks[1] else 1
+    if new is None:
+        return [first, second], (first, second)[larger]
+    now = [str(new[0]), str(new[1])]
+    wholes = [len(whole(n)) for n in now]
+    lead = 0 if wholes[0] > wholes[1] else 1 if wholes[1] > wholes[0] else larger
+    if wholes[0] == wholes[1] and ranks[0] == ranks[1]:
+        # The result is as large as the operand that is not spread over it: the other one is brought beside it.
+        lead = 1 if _size(shapes[1]) > _size(shapes[0]) else 0
+    if ranks[lead] < ranks[1 - lead]:
+        return None
+    follow = 1 - lead
+    own = (first, second)[follow]
+    if now[lead] == (first, second)[lead]:
+        return [first, second], now[lead]
+    follower = transformed_like(own, (first, second)[lead], now[lead])
+    if follower is None:
+        return None
+    follower = fitted(follower, own, shapes[follow] or ())
+    return ([now[0], follower] if lead == 0 else [follower, now[1]]), now[lead]
+
+
+def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """The larger operand's layout; the other one follows, with blocks of 1 where its extent is 1."""
+    found = two_layouts(new, old, types)
+    return None if found is None else Out(found[0], [found[1]], attrs)
+
+
+def concatenate(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """The layout that all operands have, else the one that they had."""
+    count = len(field_types(types, 0))
+    made = joined(attrs, new and new[:count], old[:count], types)
+    return None if made is None else Out([made[0]] * count, [made[0]], made[1])
+
+
+def joined(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> tuple[str, Any] | None:
+    """The layout in which tensors are joined, and the attributes of the operator that does it."""
+    before = next((layout for layout in old if layout is not None), None)
+    if before is None or len(old) != len(field_types(types, 0)):
+        return None
+    axes = parts(before)
+    axis = attrs.axis % len(axes) if axes else 0
+    if axis >= len(axes) or axes[axis][1]:
+        return None
+    first = new[0] if new is not None else None
+    if new is None or first in (None, before) or any(layout != first for layout in new) or any(b != before for b in old):
+        return before, attrs
+    assert first is not None
+    at = places(first, axes[axis][0])
+    return (first, changed(attrs, axis=at[0])) if at else None
+
+
+def split(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """A split along an axis of blocks goes between the blocks."""
+    sections = attrs.indices_or_sections
+    count = sections if isinstance(sections, int) else len(sections) + 1
+    shape = shape_at(types, 0)
+    if old[0] is None or shape is None or rank(old[0]) != len(shape):
+        return None
+    if new is None or new[0] is None or new[0] == old[0]:
+        return Out([old[0]], [old[0]] * count, attrs)
+    axis = attrs.axis % len(shape)
+    letter, size = parts(old[0])[axis]
+    at, of = places(new[0], letter), block(new[0], letter)
+    cuts = [shape[axis]] if isinstance(sections, int) else sections
+    if isinstance(sections, int) and isinstance(shape[axis], int) and shape[axis] % sections == 0:
+        cuts = [shape[axis] // sections]
+    fits = bool(at) and not size and (of == 1 or all(isinstance(c, int) and c % of == 0 for c in cuts))
+    if not fits:
+        return Out([old[0]], [old[0]] * count, attrs)
+    places_of = sections if isinstance(sections, int) else [c // of for c in sections]
+    return Out([new[0]], [new[0]] * count, changed(attrs, axis=at[0], indices_or_sections=places_of))
+
+
+def transpose(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """The result's axes are the operand's in another order, so that its layout names them in that order."""
+    before = old[0]
+    if before is None:
+        return None
+    axes = parts(before)
+    order = [a % len(axes) for a in attrs.axes] if attrs.axes else list(range(len(axes)))[::-1]
+    if len(order) != len(axes):
+        return None
+    layout = before
+    if new is not None and new[0] is not None and rank(new[0]) == len(axes):
+        at = [places(new[0], axes[a][0]) for a in order]
+        if not has_blocks(before) and all(at):
+            layout, order = new[0], [a[0] for a in at]
+    made = text([parts(layout)[a] for a in order])
+    return Out([layout], [made], attrs if layout == before else changed(attrs, axes=order))
+
+
+def squeeze(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """The axes that are dropped go by their letters, with their blocks."""
+    shape = shape_at(types, 0)
+    before = old[0]
+    if before is None or shape is None or rank(before) != len(shape):
+        return None
+    if attrs.axis is None:
+        gone = [i for i, extent in enumerate(shape) if extent == 1]
+    else:
+        gone = [a % len(shape) for a in attrs.axis]
+    letters = [parts(before)[a][0] for a in gone]
+    if new is None or new[0] is None or new[0] == before:
+        return Out([before], [_without(before, gone)], attrs)
+    drop = [p for letter in letters for p in places(new[0], letter)]
+    return Out([new[0]], [_without(new[0], drop)], changed(attrs, axis=drop))
+
+
+def _without(layout: str, gone: Sequence[int]) -> str:
+    return text([part for i, part in enumerate(parts(layout)) if i not in set(gone)])
+
+
+def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """A slice along an axis of blocks takes whole blocks."""
+    shape = shape_at(types, 0)
+    before = old[0]
+    if before is None or shape is None or rank(before) != len(shape) or attrs.begin is None or attrs.end is None:
+        return None
+    if len(old) > 1:
+        return None
+    if new is None or new[0] is None or new[0] == before:
+        return Out([before], [before], attrs)
+    layout = new[0]
+    axes = parts(before)
+    starts, ends, strides = list(attrs.begin), list(attrs.end), list(attrs.strides or ())
+    if attrs.axes:
+        named = [a % len(shape) for a in attrs.axes]
+    else:
+        named = list(range(max(len(starts), len(ends), len(strides))))
+    strides += [1] * (len(named) - len(strides))
+    for axis in range(min(len(starts), len(ends)), len(named)):  # what is not given takes the whole axis
+        if attrs.slice_mode == "size" or strides[axis] < 0 or not isinstance(shape[axis], int):
+            return None
+        starts += [0] * (axis == len(starts))
+        ends += [shape[axis]] * (axis == len(ends))
+    if len(starts) != len(ends) or len(named) != len(starts) or has_blocks(before):
+        return None
+    made: dict[int, tuple[int, int, int]] = {}
+    for i, axis in enumerate(named):
+        begin, end, step = starts[i], ends[i], strides[i]
+        if attrs.slice_mode == "size":
+            step = 1
+        letter = axes[axis][0]
+        of = block(layout, letter)
+        at = places(layout, letter)
+        if not at:
+            return None
+        if is_split(layout, letter):
+            extent = shape[axis]
+            if step != 1 or not isinstance(extent, int) or begin is None or end is None:
+                return None
+            if attrs.slice_mode == "size":
+                end = extent if end < 0 else begin + end
+            begin, end = [min(max(v + extent if v < 0 else v, 0), extent) for v in (begin, end)]
+            if begin % of or end % of:
+                return None
+            begin, end = begin // of, end // of
+            if attrs.slice_mode == "size":
+                end -= begin
+        made[at[0]] = (begin, end, step)
+    order = None
+    if attrs.axes:
+        order = [places(layout, axes[a][0])[0] for a in named]
+        rows = [made[p] for p in order]
+    else:
+        full = _extents(shape, before, layout)
+        if full is None:
+            return None
+        count = max(made, default=-1) + 1 if has_blocks(layout) else len(full)
+        rows = [made.get(p, (0, -1 if attrs.slice_mode == "size" else full[p], 1)) for p in range(count)]
+    fields = {"begin": [r[0] for r in rows], "end": [r[1] for r in rows], "strides": [r[2] for r in rows]}
+    if has_blocks(layout) and all(r[2] == 1 for r in rows):
+        fields["strides"] = list(attrs.strides or ())
+    return Out([layout], [layout], changed(attrs, **fields, axes=order))
+
+
+def _extents(shape: Sequence[Any], old: str, layout: str) -> list[int] | None:
+    """The extents in a layout, where they are known."""
+    by = {letter: extent for (letter, _), extent in zip(parts(old), shape)}
+    out = []
+    for letter, size in parts(layout):
+        extent = size or by.get(letter)
+        if not isinstance(extent, int):
+            return None
+        out.append(extent if size else extent // block(layout, letter))
+    return out
+
+
+def slice_like(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    if old[0] is None or old[0] != old[1] or has_blocks(old[0]):
+        return None
+    shape = shape_at(types, 0)
+    if new is None or new[0] is None or new[0] != new[1] or not attrs.axes or shape is None:
+        return Out([old[0], old[0]], [old[0]], attrs)
+    found = [places(new[0], parts(old[0])[a % len(shape)][0]) for a in attrs.axes]
+    if not all(found):
+        return Out([old[0], old[0]], [old[0]], attrs)
+    return Out([new[0], new[0]], [new[0]], changed(attrs, axes=[f[0] for f in found]))
+
+
+def reduction(position: bool = False) -> Rule:
+    """Reduced axes go by their letters, with their blocks. Where the result is a `position` among the reduced elements,
+    their order is kept."""
+
+    def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+        before, shape = old[0], shape_at(types, 0)
+        if before is None or shape is None or rank(before) != len(shape) or not shape:
+            return None
+        layout = new[0] if new is not None and new[0] is not None else before
+        given = attrs.axis
+        listed = [a % len(shape) for a in given] if given not in (None, ()) else list(range(len(shape)))
+        letters = {parts(before)[a][0] for a in listed}
+        gone = {c for c, _ in parts(before) if c not in letters} if attrs.exclude and given else letters
+        if has_blocks(before) and layout != before:
+            return None
+        if position and layout != before and not _same_order(before, layout, gone):
+            return None
+        now = [i for i, (c, _) in enumerate(parts(layout)) if c in letters or c.upper() in letters]
+        left: list[tuple[str, int]] = []
+        for c, size in parts(layout):
+            if c not in gone and c.upper() not in gone:
+                left.append((c, size))
+            elif attrs.keepdims:
+                left.append((c, 1 if size else 0))
+        attrs = attrs if layout == before else changed(attrs, axis=now)
+        inputs = [layout]
+        if len(old) == 2:  # variance, and the mean that it takes
+            mean = shape_at(types, 1) or ()
+            inputs.append(fitted(layout, before, mean) if len(mean) == len(shape) else PLAIN)
+        return Out(inputs, [text(left)], attrs)
+
+    return rule
+
+
+def _same_order(old: str, new: str, letters: set[str]) -> bool:
+    """Whether the elements along some axes are counted in the same order in both layouts."""
+    before = [c for c, _ in parts(old) if c in letters]
+    after = [c for c, _ in parts(new) if c in letters or c.upper() in letters]
+    if len(before) == 1:
+        return after[0].isupper() and {c.upper() for c in after} == set(before)
+    return before == after
+
+
+def topk(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    shape = shape_at(types, 0)
+    if old[0] is None or shape is None or rank(old[0]) != len(shape):
+        return None
+    results = 2 if attrs.ret_type == "both" else 1
+    moved = moved_axis(attrs.axis, len(shape), old[0], new[0] if new else None)
+    if moved is None:
+        return Out([old[0]], [old[0]] * results, attrs)
+    return Out([moved[0]], [moved[0]] * results, changed(attrs, axis=moved[1]))
+
+
+def moved_axis(axis: int, count: int, old: str, new: str | None) -> tuple[str, int] | None:
+    """The new layout and where an axis is in it; None where it is in blocks there."""
+    if new is None or new == old or has_blocks(old) or rank(old) != count:
+        return None
+    letter = parts(old)[axis % count][0]
+    at = places(new, letter)
+    return (new, at[0]) if len(at) == 1 else None
+
+
+def per_axis_multiply(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """fixed_point_multiply_per_axis: the factors lie along the axes that they are for, in blocks where these are."""
+    shape = shape_at(types, 0)
+    if old[0] is None or shape is None or rank(old[0]) != len(shape) or len(attrs.axes) != 1 or has_blocks(old[0]):
+        return None
+    letter = parts(old[0])[attrs.axes[0] % len(shape)][0]
+    layout = new[0] if new is not None and new[0] is not None else old[0]
+    at = places(layout, letter)
+    along = text([parts(layout)[p] for p in at])
+    if layout != old[0]:
+        attrs = changed(attrs, axes=at)
+    return Out([layout, along, along, along], [layout], attrs)
+
+
+UNARY = (
+    "abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp fast_erf fast_exp fast_tanh floor log log10 log2 "
+    "logical_not negative ones_like round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like isfinite isinf isnan "
+    "clip cast reinterpret fixed_point_multiply nn.relu nn.leaky_relu on_device device_copy annotation.stop_fusion "
+    "annotation.cast_hint annotation.bitpack_start annotation.bitpack_end annotation.checkpoint "
+    "annotation.compiler_begin annotation.compiler_end"
+)
+BINARY = (
+    "add bitwise_and bitwise_or bitwise_xor divide floor_divide floor_mod left_shift logical_and logical_or logical_xor "
+    "maximum minimum mod multiply power right_shift subtract trunc_divide trunc_mod equal greater greater_equal less "
+    "less_equal not_equal"
+)
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(UNARY.split(), elementwise()),
+    **dict.fromkeys(BINARY.split(), broadcast),
+    "cast_like": elementwise(2, others=KEEP),
+    "full_like": elementwise(2),
+    "nn.dropout": elementwise(results=2),
+    "relay.op.annotation.simulated_quantize": elementwise(4),
+    "concatenate": concatenate,
+    "split": split,
+    "transpose": transpose,
+    "squeeze": squeeze,
+    "strided_slice": strided_slice,
+    "slice_like": slice_like,
+    **dict.fromkeys("sum mean prod max min all any variance".split(), reduction()),
+    "argmax": reduction(position=True),
+    "argmin": reduction(position=True),
+    "topk": topk,
+    "fixed_point_multiply_per_axis": per_axis_multiply,
+}

@@ -1,0 +1,312 @@
+"""ToCPS: continuation passing style. A function takes one parameter more, and calls it with its result.
+
+    fn (x: A) -> B { body }   becomes   fn <answer>(x: A', k: fn (B') -> answer) -> answer { ... k(result) }
+
+where A' and B' have the functions inside them changed alike. What stands behind a call becomes the function that the
+call is given; what stands behind an `if` or `match` is bound to a name that all branches call, so that nothing is
+copied. Operators, constructors and kernels (primitive functions) are called as before. UnCPS puts a function of the
+first form around one of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.ir import (
+    Call,
+    Clause,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    If,
+    IRModule,
+    Let,
+    Match,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    TypeVar,
+    Var,
+    bound_vars,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylang.ir.typemaps import HasPart, TypeMap, parts, with_parts
+from relaylang.ir.types import written
+from relaylang.ops.record import Op
+from relaylang.passes.normal_forms.blocks import Walk, free_name, is_wide, map_pattern, type_of, walk
+from relaylang.passes.normal_forms.to_anf import convert
+from relaylang.passes.rewriting import is_opaque
+from relaylang.typing import check
+
+define_codes({"R0515": "a function has another form than the pass takes"})
+
+
+def cps_types(answer: TypeVar) -> TypeMap:
+    """Types with their functions taking continuations that give `answer`."""
+
+    def make(ty: Type, new: Sequence[Type]) -> Type:
+        if isinstance(ty, FuncType):
+            return FuncType([*new[:-1], FuncType([new[-1]], answer)], answer, ty.type_params)
+        return with_parts(ty, new) if new else ty
+
+    return TypeMap(make)
+
+
+class _Converter:
+    """One function of the module. `called(gv)` gives the name of a global function's other form, None if it has none."""
+
+    def __init__(self, func: Function, called: Callable[[GlobalVar], GlobalVar | None]) -> None:
+        self.answer = TypeVar("answer")
+        self.called = called
+        self.cps_type = cps_types(self.answer)
+        self.new: dict[Var, Var] = {}
+        self.plain: set[Var] = set()
+        for var in bound_vars(func):
+            self.new[var] = Var(var.name_hint, written(self.cps_type(type_of(var))), var.span)
+        for node in post_order(func):
+            if isinstance(node, Let) and _is_kernel(node.value):
+                self.plain.add(node.variable)
+                self.new[node.variable] = Var(node.variable.name_hint, written(type_of(node.variable)), node.variable.span)
+
+    def function(self, func: Function) -> Walk:
+        k = Var("k", written(FuncType([self.cps_type(_result(func))], self.answer)))
+        body = yield self.block(func.body, k)
+        params = [*(self.new[p] for p in func.params), k]
+        return Function(params, body, self.answer, func.type_params, func.attrs, func.span)
+
+    def atom(self, expr: Expr) -> Expr:
+        if isinstance(expr, Var):
+            return self.new.get(expr, expr)
+        if isinstance(expr, GlobalVar):
+            return self.value_of(expr)
+        return expr
+
+    def value_of(self, gv: GlobalVar) -> Expr:
+        """A global function as a value: it is polymorphic in the answer, and a value is not."""
+        ty = gv.checked_type
+        name = self.called(gv)
+        if name is None or not isinstance(ty, FuncType) or ty.type_params:
+            return name or gv
+        changed = self.cps_type(ty)
+        assert isinstance(changed, FuncType)
+        params = [Var(f"p{i}", t) for i, t in enumerate(changed.arg_types)]
+        return Function(params, Call(name, params), self.answer)
+
+    def block(self, expr: Expr, k: Expr) -> Walk:
+        """A chain of lets that hands its result to the continuation `k`."""
+        around: list[Callable[[Expr], Expr]] = []
+        while isinstance(expr, Let):
+            variable, value, expr = expr.variable, expr.value, expr.body
+            last = expr is variable
+            if isinstance(value, (If, Match)):
+                after = k if last else Var("k")
+                branches: list[Expr] = []
+                for branch in children(value)[1:]:
+                    branches.append((yield self.block(branch, after)))
+                chosen = self.choice(value, branches)
+                if last:
+                    return _wrapped(chosen, around)
+                around.append(_joined(after, self.new[variable], chosen, self.answer))
+            elif isinstance(value, Call) and not self.direct(value.op):
+                args = [self.atom(a) for a in value.args]
+                op = self.called(value.op) or value.op if isinstance(value.op, GlobalVar) else self.atom(value.op)
+                if last:
+                    return _wrapped(Call(op, [*args, k], value.attrs, (), value.span), around)
+                around.append(_called(op, args, value, self.new[variable], self.answer))
+            else:
+                if isinstance(value, Function) and not _is_kernel(value):
+                    made = yield self.function(value)
+                elif isinstance(value, (Var, GlobalVar)):
+                    made = self.atom(value)
+                elif isinstance(value, Function):
+                    made = value
+                else:
+                    made = rebuild(value, tuple([self.atom(c) for c in children(value)]))
+                around.append(_bound(self.new[variable], made))
+        return _wrapped(Call(k, [self.atom(expr)]), around)
+
+    def choice(self, node: If | Match, branches: list[Expr]) -> Expr:
+        if isinstance(node, If):
+            return If(self.atom(node.cond), branches[0], branches[1], node.span)
+        clauses = [Clause(map_pattern(c.lhs, self.new), b, c.span) for c, b in zip(node.clauses, branches)]
+        return Match(self.atom(node.data), clauses, node.complete, node.span)
+
+    def direct(self, op: Expr) -> bool:
+        if isinstance(op, GlobalVar):
+            return self.called(op) is None
+        return isinstance(op, (Op, Constructor)) or op in self.plain or _is_kernel(op)
+
+
+def _is_kernel(expr: Expr) -> bool:
+    return isinstance(expr, Function) and (is_opaque(expr) or bool(expr.attrs.get("Primitive")))
+
+
+def _result(func: Function) -> Type:
+    ty = func.checked_type
+    assert isinstance(ty, FuncType)
+    return ty.ret_type
+
+
+def _wrapped(expr: Expr, around: list[Callable[[Expr], Expr]]) -> Expr:
+    for put in reversed(around):
+        expr = put(expr)
+    return expr
+
+
+def _bound(variable: Var, value: Expr) -> Callable[[Expr], Expr]:
+    return lambda rest: Let(variable, value, rest, value.span)
+
+
+def _joined(k: Expr, variable: Var, chosen: Expr, answer: Type) -> Callable[[Expr], Expr]:
+    assert isinstance(k, Var)
+    return lambda rest: Let(k, Function([variable], rest, answer), chosen)
+
+
+def _called(op: Expr, args: list[Expr], call: Call, variable: Var, answer: Type) -> Callable[[Expr], Expr]:
+    return lambda rest: Call(op, [*args, Function([variable], rest, answer)], call.attrs, (), call.span)
+
+
+def to_cps(mod: IRModule) -> IRModule:
+    """A typed module with each function in continuation passing style. Functions that others call have that form under
+    the name `<name>_cps`, as in TVM, and their own name has it too."""
+    taken = {gv.name_hint for gv in mod.functions}
+    names: dict[GlobalVar, GlobalVar] = {}
+    wanted: list[GlobalVar] = []
+
+    def called(gv: GlobalVar) -> GlobalVar | None:
+        if gv not in mod.functions or _is_kernel(mod.functions[gv]):
+            return None
+        if gv not in names:
+            names[gv] = GlobalVar(free_name(f"{gv.name_hint}_cps", taken))
+            wanted.append(gv)
+        return names[gv]
+
+    new = {gv: f if _is_kernel(f) else _converted(f, called) for gv, f in mod.functions.items()}
+    more: dict[GlobalVar, Function] = {}
+    while wanted:
+        gv = wanted.pop()
+        more[names[gv]] = _converted(mod.functions[gv], called)
+    return mod.with_functions({**new, **more})
+
+
+def _converted(func: Function, called: Callable[[GlobalVar], GlobalVar | None]) -> Function:
+    normal = convert(func, let_results=False)
+    assert isinstance(normal, Function)
+    converter = _Converter(normal, called)
+    made: Function = walk(converter.function(normal))
+    return Function(made.params, made.body, made.ret_type, [*made.type_params, converter.answer], made.attrs, made.span)
+
+
+def function_to_cps(func: Function, mod: IRModule | None = None) -> Function:
+    """One function in continuation passing style; what it calls of the module is added to the module in that form."""
+    check(func, module=mod, fragment=True)
+    home = mod if mod is not None else IRModule()
+    taken = {gv.name_hint for gv in home.functions}
+    names: dict[GlobalVar, GlobalVar] = {}
+    wanted: list[GlobalVar] = []
+
+    def called(gv: GlobalVar) -> GlobalVar | None:
+        if gv not in home.functions or _is_kernel(home.functions[gv]):
+            return None
+        if gv not in names:
+            names[gv] = GlobalVar(free_name(f"{gv.name_hint}_cps", taken))
+            wanted.append(gv)
+        return names[gv]
+
+    made = _converted(func, called)
+    while wanted:
+        gv = wanted.pop()
+        home[names[gv]] = _converted(home.functions[gv], called)
+    return made
+
+
+def un_cps(func: Function) -> Function:
+    """A function of the plain form that calls one in continuation passing style. Raises `RelayError` (R0515)."""
+    last = func.params[-1] if func.params else None
+    k = (last.checked_type or last.type_annotation) if last is not None else None
+    if not isinstance(k, FuncType) or len(k.arg_types) != 1 or not func.type_params or k.ret_type is not func.type_params[-1]:
+        raise RelayError(error("R0515", "the function is not in continuation passing style", func.span,
+                               notes=["its last parameter would be a function to its last type parameter"]))  # fmt: skip
+    answer, result = func.type_params[-1], k.arg_types[0]
+    if _names(result, answer):
+        raise _beyond("returns", func)
+    params, args = [], []
+    for param in func.params[:-1]:
+        made = Var(param.name_hint, _plain(type_of(param), answer), param.span)
+        params.append(made)
+        args.append(_continued(made, type_of(param), answer, result, func))
+    x = Var("x", result)
+    body = Call(func, [*args, Function([x], x, result)], None, (*func.type_params[:-1], result))
+    return Function(params, body, result, func.type_params[:-1], func.attrs, func.span)
+
+
+def _beyond(does: str, func: Function) -> RelayError:
+    title = f"the function {does} what is no plain function of tensors"
+    return RelayError(error("R0515", title, func.span, notes=["UnCPS takes functions of plain values for parameters"]))
+
+
+def _names(ty: Type, answer: TypeVar) -> bool:
+    """Whether a type holds a function in continuation passing style."""
+    return HasPart(lambda part: part is answer)(ty)
+
+
+def _plain(ty: Type, answer: TypeVar) -> Type:
+    """The type that a type was before functions took continuations."""
+
+    def continued(part: Type) -> FuncType | None:
+        if not isinstance(part, FuncType) or part.ret_type is not answer or not part.arg_types:
+            return None
+        k = part.arg_types[-1]
+        return k if isinstance(k, FuncType) and len(k.arg_types) == 1 else None
+
+    def inside(part: Type) -> Sequence[Type]:
+        k = continued(part)
+        if k is None or not isinstance(part, FuncType):
+            return parts(part)
+        return (*part.arg_types[:-1], k.arg_types[0])
+
+    def make(part: Type, new: Sequence[Type]) -> Type:
+        if continued(part) is not None and isinstance(part, FuncType):
+            return FuncType(new[:-1], new[-1], part.type_params)
+        return with_parts(part, new) if new else part
+
+    return TypeMap(make, inside)(ty)
+
+
+def _continued(value: Expr, ty: Type, answer: TypeVar, result: Type, func: Function) -> Expr:
+    """A plain value as one of the type `ty` with `result` for the answer: functions call their continuations."""
+    if not _names(ty, answer):
+        return value
+    if is_wide(ty):
+        raise _beyond("takes", func)
+    if isinstance(ty, TupleType):
+        return Tuple([_continued(TupleGetItem(value, i), t, answer, result, func) for i, t in enumerate(ty.fields)])
+    last = ty.arg_types[-1] if isinstance(ty, FuncType) and ty.arg_types else None
+    if not isinstance(ty, FuncType) or not isinstance(last, FuncType) or ty.type_params:
+        raise _beyond("takes", func)
+    if any(_names(t, answer) for t in (*ty.arg_types[:-1], *last.arg_types)):
+        raise _beyond("takes", func)
+    params = [Var(f"p{i}", t) for i, t in enumerate(ty.arg_types[:-1])]
+    k = Var("k", FuncType(last.arg_types, result))
+    return Function([*params, k], Call(k, [Call(value, params)]), result)
+
+
+def un_cps_module(mod: IRModule) -> IRModule:
+    """Every function that is in continuation passing style, and that no other one calls, in the plain form."""
+    used = {n for f in mod.functions.values() if f.body is not None for n in post_order(f) if isinstance(n, GlobalVar)}
+    new = {gv: f if gv in used or is_opaque(f) or not _is_cps(f) else un_cps(f) for gv, f in mod.functions.items()}
+    return mod.with_functions(new)
+
+
+def _is_cps(func: Function) -> bool:
+    last = (func.params[-1].checked_type or func.params[-1].type_annotation) if func.params else None
+    return bool(func.type_params) and isinstance(last, FuncType) and last.ret_type is func.type_params[-1]
+
+
+__all__ = ["cps_types", "function_to_cps", "to_cps", "un_cps", "un_cps_module"]

@@ -1,0 +1,1 @@
+"""Passes that change the width of floating-point numbers."""

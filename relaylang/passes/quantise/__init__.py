@@ -1,0 +1,1 @@
+"""Passes between float operators, the qnn dialect and integer operators."""

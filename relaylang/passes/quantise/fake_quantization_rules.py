@@ -1,0 +1,476 @@
+"""What operators of real numbers become on whole ones: FakeQuantizationToInteger's rules.
+
+A result whose scale follows from the operands' has that; others have the scale of the quantize that they flow to. Where
+neither is, whole numbers of 32 bits are so fine that hardly anything is lost, or there is no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, Tuple
+from relaylang.ops import get, make_attrs
+from relaylang.passes.build import op_call
+from relaylang.passes.quantise.affine import (
+    Affine,
+    Rule,
+    Wanted,
+    affine,
+    again,
+    at,
+    const,
+    in_dtype,
+    less_zero,
+    parts,
+    quantized_at,
+    quantized_constant,
+    spread,
+    together,
+)
+from relaylang.passes.rewriting import static_shape, tensor_type
+
+
+def _rank(expr: Expr) -> int:
+    ty = tensor_type(expr)
+    return len(ty.shape) if ty is not None else 0
+
+
+def _out(wanted: Wanted) -> list[Expr]:
+    return [const(wanted.scale, "float32"), const(wanted.zero, "int32")]
+
+
+def _as_wanted(ints: Expr, wanted: Wanted, dtype: str) -> Affine:
+    return affine(ints, wanted.scale, wanted.zero, dtype)
+
+
+# ---- what moves elements and leaves them as they are
+
+
+def identity(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x = operands[0]
+    if x is None:
+        return None
+    if not x.plain:  # a scale for each channel, which may not be an axis of the result
+        if wanted is None:
+            return None
+        x = at(x, wanted.scale, wanted.zero, wanted.dtype)
+    return replace(x, ints=again(call, [x.ints, *call.args[1:]]))
+
+
+def pooled(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """As `identity`, for operators that keep the channels."""
+    x = operands[0]
+    if x is not None and not _of_channels(call, x):
+        return identity(call, operands, wanted)
+    return None if x is None else replace(x, ints=again(call, [x.ints]))
+
+
+def _of_channels(call: Call, x: Affine) -> bool:
+    """Whether scales are one for all, or one a channel of the layout."""
+    layout = call.attrs.layout
+    return x.plain or (layout.isalpha() and x.axis % len(layout) == layout.find("C"))
+
+
+def transpose(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x, rank = operands[0], _rank(call.args[0])
+    if x is None or x.plain or not rank:
+        return identity(call, operands, wanted)
+    axes = [a % rank for a in call.attrs.axes] if call.attrs.axes else list(reversed(range(rank)))
+    return replace(x, ints=again(call, [x.ints]), axis=axes.index(x.axis % rank))
+
+
+def topk(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    return identity(call, operands, wanted) if call.attrs.ret_type == "values" else None
+
+
+def pad(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x, value = operands[:2]
+    if x is None or not x.plain:
+        return None
+    if call.attrs.pad_mode != "constant":
+        return replace(x, ints=again(call, [x.ints, const(0, x.dtype)]))
+    if value is not None:
+        return None if not value.plain else replace(x, ints=again(call, [x.ints, at(value, x.scale, x.zero, x.dtype).ints]))
+    given = call.args[1]
+    if not isinstance(given, Constant) or given.data.size != 1 or given.data.dtype.kind != "f" or np.isnan(given.data).any():
+        return None
+    info, number = np.iinfo(x.dtype), float(given.data.reshape(-1)[0])
+    if abs(number) == np.inf:  # the end of the range that the value is held to, if that is known
+        if wanted is None:
+            return None
+        x, info = at(x, wanted.scale, wanted.zero, wanted.dtype), np.iinfo(wanted.dtype)
+        return replace(x, ints=again(call, [x.ints, const(info.max if number > 0 else info.min, x.dtype)]))
+    held = np.round(number / float(x.scale)) + float(x.zero)
+    if info.min <= held <= info.max:
+        return replace(x, ints=again(call, [x.ints, const(held, x.dtype)]))
+    x = less_zero(x, _rank(call.args[0]))
+    held = np.round(number / float(x.scale))
+    return replace(x, ints=again(call, [x.ints, const(held, "int32")])) if abs(held) < 2**30 else None
+
+
+# ---- averages
+
+
+def _fine(x: Affine) -> int:
+    return 8 if x.narrow else 4 if x.dtype != "int32" else 0
+
+
+def average(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """In int32; the zero point goes first, so that what is padded is 0."""
+    x = operands[0]
+    if x is None or not _of_channels(call, x):
+        return None
+    fine = less_zero(x, _rank(call.args[0]), _fine(x))
+    return replace(fine, ints=again(call, [fine.ints]))
+
+
+def avg_pool2d(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x = operands[0]
+    padded = any(call.attrs.padding) and call.attrs.count_include_pad
+    wanted = in_dtype(wanted, x.dtype) if x is not None else None
+    if x is None or not x.plain or not x.narrow or wanted is None:
+        return average(call, operands, wanted)
+    if padded and (x.zero.any() or wanted.zero.any()):
+        return average(call, operands, wanted)
+    kept = {name: getattr(call.attrs, name) for name in type(call.attrs).schema}
+    made = op_call("qnn.avg_pool2d", [x.ints, *parts(x), *_out(wanted)], **kept)
+    return _as_wanted(made, wanted, x.dtype)
+
+
+def mean(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """The sum, with a scale that divides it: nothing is lost."""
+    x, shape, out = operands[0], static_shape(call.args[0].checked_type), static_shape(call.checked_type)
+    if x is None or not x.plain or shape is None or out is None or 0 in shape:
+        return None
+    count = int(np.prod(shape)) // int(np.prod(out))
+    if x.dtype == "int32":  # sums of products: so much coarser that their sum is in range
+        x = at(x, x.scale * np.float32(1 << (count - 1).bit_length()), np.asarray(0), "int32")
+    elif count * (np.iinfo(x.dtype).max + 1) >= 1 << 31:
+        return None
+    kept = {k: getattr(call.attrs, k) for k in ("axis", "keepdims", "exclude")}
+    wide = x.ints if x.dtype == "int32" else op_call("cast", [x.ints], dtype="int32")
+    total = op_call("sum", [wide], **kept)
+    return affine(total, x.scale / count, x.zero * count, "int32")
+
+
+def resize(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x, attrs = operands[0], call.attrs
+    if x is None or not x.plain or attrs.coordinate_transformation_mode == "tf_crop_and_resize" or attrs.out_dtype:
+        return None
+    if attrs.method == "nearest_neighbor":
+        return replace(x, ints=again(call, [x.ints]))
+    if x.dtype == "int32":
+        return None
+    fine = less_zero(x, _rank(call.args[0]), 6 if x.narrow else 0)
+    return replace(fine, ints=again(call, [fine.ints]))
+
+
+# ---- what holds to a range
+
+
+def relu(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x = operands[0]
+    if x is None:
+        return None
+    info = np.iinfo(x.dtype)
+    if x.zero.min() < info.min or x.zero.max() > info.max:
+        x = less_zero(x, _rank(call.args[0]))
+    if not x.zero.any():
+        return replace(x, ints=again(call, [x.ints]))
+    least = const(spread(x.zero, x.axis, _rank(call.args[0])), x.dtype)
+    return replace(x, ints=op_call("maximum", [x.ints, least]))
+
+
+def clip(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    x = operands[0]
+    if x is None or np.isnan([call.attrs.a_min, call.attrs.a_max]).any():
+        return None
+    info, rank = np.iinfo(x.dtype), _rank(call.args[0])
+    scale, zero = (spread(v, x.axis, rank).astype("float64") for v in (x.scale, x.zero))
+    low, high = (np.clip(np.round(v / scale) + zero, info.min, info.max) for v in (call.attrs.a_min, call.attrs.a_max))
+    if x.plain:
+        return replace(x, ints=again(call, [x.ints], a_min=float(low), a_max=float(high)))
+    above = op_call("maximum", [x.ints, const(low, x.dtype)])
+    return replace(x, ints=op_call("minimum", [above, const(high, x.dtype)]))
+
+
+# ---- products
+
+
+def _channel(call: Call) -> int:
+    return int((call.attrs.out_layout or call.attrs.data_layout).index("C"))
+
+
+def product(name: str, axis_of: Callable[[Call], int]) -> Rule:
+    def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+        x, w = operands[:2]
+        if x is None or w is None or not x.plain or not w.narrow or not (x.narrow or _fits(name, call, x)):
+            return None
+        if not w.plain and not _along_outputs(call, w):
+            return None
+        op = get(name)
+        assert op.attrs is not None
+        kept = {k: getattr(call.attrs, k) for k in op.schema if hasattr(call.attrs, k)}
+        args = [x.ints, w.ints, const(x.zero, "int32"), const(w.zero, "int32"), const(x.scale, "float32"), const(w.scale, "float32")]
+        made = Call(op, args, make_attrs(op.attrs, {**kept, "out_dtype": "int32"}), (), call.span)
+        return affine(made, x.scale * w.scale, 0, "int32", axis_of(call))
+
+    return rule
+
+
+def _fits(name: str, call: Call, x: Affine) -> bool:
+    """Whether sums of products with 16-bit numbers are in the range of int32."""
+    shape, out = static_shape(call.args[1].checked_type), call.checked_type
+    if x.dtype != "int16" or name == "qnn.batch_matmul" or shape is None or tensor_type(call) is None:
+        return False
+    assert out is not None
+    terms = int(np.prod(shape)) // max(min(shape), 1) if hasattr(call.attrs, "kernel_layout") else shape[-1]
+    return terms << 24 < 1 << 31
+
+
+def _along_outputs(call: Call, weight: Affine) -> bool:
+    if hasattr(call.attrs, "kernel_layout"):
+        layout = call.attrs.kernel_layout
+        return layout.isalpha() and weight.axis % len(layout) == layout.index("O")
+    return bool(call.op.name == "nn.dense") and weight.axis % 2 == 0  # type: ignore[attr-defined]
+
+
+def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """In int32, at the scale of the products."""
+    x, b = operands[:2]
+    rank = _rank(call.args[0])
+    if x is None or not rank:
+        return None
+    if x.dtype != "int32" or x.zero.any():
+        x = less_zero(x, rank, _fine(x))
+    axis = call.attrs.axis % rank
+    if x.scale.ndim and x.axis % rank != axis:
+        return None
+    given = call.args[1]
+    if b is not None and isinstance(b.ints, Constant):
+        shift, scale = (v.astype("float64") for v in (b.zero, b.scale))
+        given = const((b.ints.data.astype("float64") - shift) * scale, "float64")
+        if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
+            return replace(x, ints=again(call, [x.ints, b.ints]))
+    elif b is not None:
+        if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
+            return replace(x, ints=again(call, [x.ints, b.ints]))
+        if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
+            return None
+        return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
+    if not isinstance(given, Constant) or given.data.dtype.kind != "f" or not np.isfinite(given.data).all():
+        return None
+    held = np.clip(np.round(given.data.astype("float64") / x.scale), -(2**31), 2**31 - 1)
+    return replace(x, ints=again(call, [x.ints, const(held, "int32")]))
+
+
+# ---- two operands
+
+
+def _sides(call: Call, operands: list[Affine | None]) -> tuple[Affine, Affine] | None:
+    """Both operands, a constant at a scale of its own."""
+    x, y = operands[:2]
+    if x is None and y is not None and isinstance(call.args[0], Constant):
+        x = quantized_constant(call.args[0], y)
+    if y is None and x is not None and isinstance(call.args[1], Constant):
+        y = quantized_constant(call.args[1], x)
+    return (x, y) if x is not None and y is not None else None
+
+
+def _same(x: Affine, y: Affine) -> bool:
+    """Whether whole numbers of both are of one scale, zero point and type, but for the axis along which these lie."""
+    return np.array_equal(x.scale, y.scale) and np.array_equal(x.zero, y.zero) and x.dtype == y.dtype
+
+
+def _same_along(call: Call, x: Affine, y: Affine) -> bool:
+    """Whether both are alike and lie along the same axis of the result."""
+    axes = {v.axis % rank - rank for v, rank in ((x, _rank(call.args[0])), (y, _rank(call.args[1]))) if rank}
+    return _same(x, y) and (x.plain or len(axes) == 1)
+
+
+def _add_constant(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    """A sum in int32 and a constant, at the sum's scale where that is fine enough: mostly a bias."""
+    for i in (0, 1):
+        x, c = operands[i], call.args[1 - i]
+        if x is None or not isinstance(c, Constant) or x.dtype != "int32" or x.zero.any():
+            continue
+        if tensor_type(call.args[i]) != tensor_type(call):
+            return None
+        held = quantized_at(c, x, _rank(call))
+        if held is None:
+            return None
+        lost = np.abs(held.data * spread(x.scale, x.axis, _rank(call)).astype("float64") - c.data).max()
+        if lost > (float(wanted.scale) / 2 if wanted is not None else np.abs(c.data).max() / 128):
+            return None
+        return replace(x, ints=again(call, [x.ints, held] if i == 0 else [held, x.ints]))
+    return None
+
+
+def _times_constant(call: Call, operands: list[Affine | None]) -> Affine | None:
+    """A product with a positive number is another scale."""
+    for i in (0, 1):
+        x, c = operands[i], call.args[1 - i]
+        if x is None or not isinstance(c, Constant) or c.data.size != 1 or tensor_type(call.args[i]) != tensor_type(call):
+            continue
+        factor = float(c.data.reshape(-1)[0])
+        scale = x.scale.astype("float64") * factor
+        if 0 < factor < np.inf and scale.min() > 1e-30 and scale.max() < 1e30:
+            return replace(x, scale=scale.astype("float32"))
+    return None
+
+
+def binary(name: str) -> Rule:
+    plain = {"qnn.add": "add", "qnn.subtract": "subtract"}.get(name)
+
+    def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+        special = _add_constant(call, operands, wanted) if plain else _times_constant(call, operands)
+        if special is not None:
+            return special
+        sides = _sides(call, operands)
+        if sides is None:
+            return None
+        x, y = sides
+        if plain and x.dtype == "int32" and _same_along(call, x, y) and not x.zero.any():
+            longer = x if _rank(call.args[0]) == _rank(call) else y
+            return replace(longer, ints=op_call(plain, [x.ints, y.ints]))
+        target = in_dtype(wanted, x.dtype)
+        if target is not None and x.dtype == y.dtype and x.dtype != "int32":
+            axes = {"lhs_axis": x.axis, "rhs_axis": y.axis}
+            made = op_call(name, [x.ints, y.ints, *parts(x), *parts(y), *_out(target)], **axes)
+            return _as_wanted(made, target, x.dtype)
+        if plain:
+            both = together(sides)
+            return None if both is None else replace(both[0], ints=op_call(plain, [v.ints for v in both]))
+        if not x.plain or not y.plain or not (x.narrow or y.narrow) or "int32" in (x.dtype, y.dtype):
+            return None
+        both = [less_zero(v, _rank(a)) for v, a in zip(sides, call.args)]
+        return affine(op_call("multiply", [v.ints for v in both]), x.scale * y.scale, 0, "int32")
+
+    return rule
+
+
+def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    for i in (0, 1):
+        x, c = operands[i], call.args[1 - i]
+        if x is not None and isinstance(c, Constant) and operands[1 - i] is None:
+            if not x.plain:
+                return None
+            held = quantized_at(c, x, _rank(call))
+            if held is None:
+                return None
+            return replace(x, ints=again(call, [x.ints, held] if i == 0 else [held, x.ints]))
+    x, y = operands[:2]
+    if x is None or y is None:
+        return None
+    if _same_along(call, x, y):
+        longer = x if _rank(call.args[0]) == _rank(call) else y
+        return replace(longer, ints=again(call, [x.ints, y.ints]))
+    if wanted is not None:
+        both: list[Affine] | None = [at(v, wanted.scale, wanted.zero, wanted.dtype) for v in (x, y)]
+    else:
+        both = together([x, y])
+    return None if both is None else replace(both[0], ints=again(call, [v.ints for v in both]))
+
+
+def concatenate(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+    known = [x for x in operands if x is not None]
+    if not known or len(known) != len(operands):
+        return None
+    first = known[0]
+    if all(_same(x, first) for x in known) and first.plain:
+        return replace(first, ints=again(call, [Tuple([x.ints for x in known])]))
+    plain = all(x.plain and x.dtype == first.dtype and x.dtype != "int32" for x in known)
+    if plain and wanted is not None and wanted.dtype == first.dtype:
+        scales, zeros = (Tuple([parts(x)[i] for x in known]) for i in (0, 1))
+        joined = Tuple([x.ints for x in known])
+        made = op_call("qnn.concatenate", [joined, scales, zeros, *_out(wanted)], axis=call.attrs.axis)
+        return _as_wanted(made, wanted, first.dtype)
+    if wanted is not None:
+        all_at: list[Affine] | None = [at(x, wanted.scale, wanted.zero, wanted.dtype) for x in known]
+    else:
+        all_at = together(known)
+    return None if all_at is None else replace(all_at[0], ints=again(call, [Tuple([x.ints for x in all_at])]))
+
+
+# ---- functions
+
+
+#: Functions whose results have bounds: a scale and zero point (of int8) for them.
+_BOUNDED = {"qnn.sigmoid": (1 / 256, -128), "qnn.tanh": (1 / 128, 0), "qnn.erf": (1 / 128, 0)}
+
+
+def function(name: str, kept: tuple[str, ...] = ()) -> Rule:
+    """An operator of the qnn dialect that takes both scales."""
+
+    def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+        x = operands[0]
+        if x is None or not x.plain or not x.narrow:
+            return None
+        target = in_dtype(wanted, x.dtype)
+        if target is None and name in _BOUNDED:
+            scale, zero = _BOUNDED[name]
+            target = Wanted(np.float32(scale).reshape(()), np.asarray(zero + 128 * (x.dtype == "uint8")), x.dtype)
+        if target is None and name == "qnn.abs":
+            wide = less_zero(x, _rank(call.args[0]))
+            return replace(wide, ints=op_call("abs", [wide.ints]))
+        if target is None:
+            return None
+        attrs = {k: getattr(call.attrs, k) for k in kept}
+        return _as_wanted(op_call(name, [x.ints, *parts(x), *_out(target)], **attrs), target, x.dtype)
+
+    return rule
+
+
+_MOVES = (
+    "reshape", "squeeze", "strided_slice", "expand_dims", "nn.batch_flatten", "nn.depth_to_space", "nn.space_to_depth",
+    "max", "min", "broadcast_to", "split", "take", "repeat", "tile", "reverse",
+)  # fmt: skip
+_MAX_POOLS = (
+    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global_max_pool2d", "nn.adaptive_max_pool1d",
+    "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d",
+)  # fmt: skip
+_AVERAGES = (
+    "nn.avg_pool1d", "nn.avg_pool3d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d",
+    "nn.adaptive_avg_pool3d",
+)  # fmt: skip
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_MOVES, identity),
+    **dict.fromkeys(_MAX_POOLS, pooled),
+    **dict.fromkeys(_AVERAGES, average),
+    "transpose": transpose,
+    "nn.avg_pool2d": avg_pool2d,
+    "nn.relu": relu,
+    "clip": clip,
+    "nn.pad": pad,
+    "nn.bias_add": bias_add,
+    "nn.conv2d": product("qnn.conv2d", _channel),
+    "nn.conv2d_transpose": product("qnn.conv2d_transpose", _channel),
+    "nn.dense": product("qnn.dense", lambda call: -1),
+    "nn.batch_matmul": product("qnn.batch_matmul", lambda call: -1),
+    "nn.leaky_relu": function("qnn.leaky_relu", ("alpha",)),
+    **{name: function(f"qnn.{name}") for name in ("sqrt", "rsqrt", "exp", "erf", "sigmoid", "tanh", "abs", "log")},
+    "concatenate": concatenate,
+    "mean": mean,
+    "topk": topk,
+    "image.resize2d": resize,
+    "add": binary("qnn.add"),
+    "subtract": binary("qnn.subtract"),
+    "multiply": binary("qnn.mul"),
+    "maximum": extreme,
+    "minimum": extreme,
+}
+#: Those that a caller asks for by name.
+OPTIONAL: dict[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
+#: Operators whose operands are wanted at the scale at which their result is: it is the same whether numbers are held to
+#: a range before them or behind.
+FLOWS = frozenset({
+    *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
+})  # fmt: skip
+#: Those whose result's scale follows from the operands', so that they need no quantize behind them.
+FOLLOWS = frozenset({
+    *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
+    "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",
+}) - {"take"}  # fmt: skip

@@ -1,0 +1,285 @@
+"""FoldScaleAxis: factors of channels move into the weights of the convolution or matrix product beside them.
+
+Backward: `multiply(conv(x, w), s)` is `conv(x, w * s)` with the factors along the weight's outputs. Forward:
+`conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels
+(which are scaled, too) and, where all factors are known to be positive, relu and leaky_relu. Values that are used
+elsewhere stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
+from relaylang.ops.record import Op
+from relaylang.passes.build import op_call
+from relaylang.passes.layout.layout import parts, places
+from relaylang.passes.rewriting import per_function, retype, static_shape, tensor_type
+
+_CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
+_PRODUCTS = _CONVS | {"nn.dense"}
+_RELUS = {"nn.relu", "nn.leaky_relu"}
+
+
+def _name(expr: Expr) -> str:
+    return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """One factor for each index of an axis, or of an axis and its blocks: the expression as written, and as a vector."""
+
+    full: Expr
+    vector: Expr
+    axes: tuple[int, ...]
+    extent: int
+    positive: bool
+
+
+def _flat(expr: Expr, axes: int, extent: int) -> Expr:
+    ty = tensor_type(expr)
+    assert ty is not None
+    if ty.shape == (extent,):
+        return expr
+    if axes > 1:
+        return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
+    others = [i for i, d in enumerate(ty.shape) if d != extent]
+    return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
+
+
+def _factors(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> _Factors | None:
+    """`factor` as factors of an axis of a tensor and its blocks: ones everywhere but along them."""
+    own = static_shape(factor.checked_type)
+    if own is None or len(own) > len(shape):
+        return None
+    padded = (1,) * (len(shape) - len(own)) + own
+    extent = int(np.prod([shape[a] for a in axes]))
+    if extent == 1 or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(padded)):
+        return None
+    positive = isinstance(factor, Constant) and bool(np.all(factor.data > 0))
+    return _Factors(factor, _flat(factor, len(axes), extent), axes, extent, positive)
+
+
+def _split(call: Call) -> tuple[Expr, Expr] | None:
+    """A product's tensor and its factors, told by their shapes."""
+    x, s = call.args
+    xs, ss = static_shape(x.checked_type), static_shape(s.checked_type)
+    if xs is None or ss is None:
+        return None
+    out = static_shape(call.checked_type)
+    if xs == out and np.prod(ss) < np.prod(xs):
+        return x, s
+    return (s, x) if ss == out and np.prod(xs) < np.prod(ss) else None
+
+
+def _weight_times(weight: Expr, factors: _Factors, axes: tuple[int, ...]) -> Expr:
+    ty = tensor_type(weight)
+    assert ty is not None
+    factor = factors.vector
+    wide = [d if i in axes else 1 for i, d in enumerate(ty.shape)][axes[0] :]
+    if len(axes) > 1:
+        factor = op_call("reshape", [factor], TensorType(wide, ty.dtype), newshape=wide)
+    elif len(wide) > 1:
+        factor = op_call("expand_dims", [factor], TensorType(wide, ty.dtype), axis=1, num_newaxis=len(wide) - 1)
+    return op_call("multiply", [weight, factor], ty)
+
+
+def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:
+    """Where an axis stands in a layout, and its blocks behind it."""
+    found = places(layout, letter)
+    known = parts(layout)
+    if not found or known[found[0]][1] or any(not known[a][1] for a in found[1:]):
+        return None
+    return tuple(found)
+
+
+def _conv_axes(call: Call, which: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The axes of a product's data (I) or result (O), and those of its weight, along which factors may lie."""
+    if _name(call) == "nn.dense":
+        return ((1,), (1 if which == "I" else 0,)) if len(tensor_type(call).shape) == 2 else None  # type: ignore[union-attr]
+    attrs = call.attrs
+    data_layout, kernel_layout = attrs.data_layout, attrs.kernel_layout
+    if which == "O" and attrs.out_layout not in ("", None, data_layout):
+        return None
+    weight = static_shape(call.args[1].checked_type)
+    inputs, outputs = _axes_of(kernel_layout, "I"), _axes_of(kernel_layout, "O")
+    if weight is None or inputs is None or outputs is None:
+        return None
+    extents = [int(np.prod([weight[a] for a in axes])) for axes in (outputs, inputs)]
+    if attrs.groups != 1 and which == "I":
+        if extents != [attrs.groups, 1]:
+            return None
+        which = "O"  # a kernel for each channel: inputs are outputs
+    shape = static_shape((call.args[0] if which == "I" else call).checked_type)
+    data, kernel = _axes_of(data_layout, "C"), inputs if which == "I" else outputs
+    if data is None or shape is None or int(np.prod([shape[a] for a in data])) != extents[which == "I"]:
+        return None  # blocks that are not full
+    return data, kernel
+
+
+def _users(order: list[Expr]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for node in order:
+        for child in children(node):
+            counts[id(child)] = counts.get(id(child), 0) + 1
+    return counts
+
+
+def _rebuilt(old: Call, args: list[Expr]) -> Call:
+    made = Call(old.op, args, old.attrs, old.type_args, old.span)
+    retype(made, old)
+    return made
+
+
+def _chain(top: Expr, users: dict[int, int], stop: set[str]) -> list[tuple[Call, int]] | None:
+    """From a node up to a call of `stop`, each used once: the calls between with the operand that the way takes."""
+    found: list[tuple[Call, int]] = []
+    node = top
+    while isinstance(node, Call) and users.get(id(node), 0) == 1:
+        name = _name(node)
+        if name in stop:
+            found.append((node, 0))
+            return found
+        if name in _RELUS or name == "nn.bias_add":
+            found.append((node, 0))
+            node = node.args[0]
+        elif name in ("add", "subtract"):
+            out = static_shape(node.checked_type)
+            shapes = [static_shape(a.checked_type) for a in node.args]
+            way = next((i for i in (0, 1) if shapes[i] == out and shapes[1 - i] not in (None, out)), None)
+            if way is None:
+                return None
+            found.append((node, way))
+            node = node.args[way]
+        else:
+            return None
+    return None
+
+
+def _scaled_operand(operand: Expr, factors: _Factors, rank: int, divide: bool) -> Expr | None:
+    """A summand of channels times (or through) the factors."""
+    own = static_shape(operand.checked_type)
+    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
+        return None
+    factor_shape = static_shape(factors.full.checked_type)
+    assert factor_shape is not None
+    ty = tensor_type(operand)
+    assert ty is not None
+    shape = np.broadcast_shapes(own, factor_shape)
+    return op_call("divide" if divide else "multiply", [operand, factors.full], TensorType(shape, ty.dtype))
+
+
+def _move(chain: list[tuple[Call, int]], factors: _Factors, rank: int, start: Expr, divide: bool) -> Expr | None:
+    """The chain's calls again on another start, their summands scaled; innermost call last in the chain."""
+    made = start
+    for call, way in reversed(chain):
+        name = _name(call)
+        if name in _RELUS:
+            if not factors.positive:
+                return None
+            made = _rebuilt(call, [made])
+            continue
+        other = call.args[1 - way]
+        if name == "nn.bias_add":
+            axis = call.attrs.axis % rank
+            if (axis,) != factors.axes:
+                return None
+            ty = tensor_type(other)
+            assert ty is not None
+            scaled: Expr | None = op_call("divide" if divide else "multiply", [other, factors.vector], ty)
+        else:
+            scaled = _scaled_operand(other, factors, rank, divide)
+        if scaled is None:
+            return None
+        made = _rebuilt(call, [made, scaled] if way == 0 else [scaled, made])
+    return made
+
+
+def _backward(call: Call, users: dict[int, int]) -> Expr | None:
+    parts = _split(call)
+    if parts is None:
+        return None
+    x, s = parts
+    chain = _chain(x, users, _PRODUCTS)
+    if chain is None:
+        return None
+    product = chain[-1][0]
+    axes, shape = _conv_axes(product, "O"), static_shape(call.checked_type)
+    if axes is None or shape is None:
+        return None
+    factors = _factors(s, shape, axes[0])
+    if factors is None:
+        return None
+    weight = _weight_times(product.args[1], factors, axes[1])
+    start = _rebuilt(product, [product.args[0], weight])
+    return _move(chain[:-1], factors, len(shape), start, divide=False)
+
+
+def _forward(product: Call, users: dict[int, int]) -> Expr | None:
+    chain = _chain(product.args[0], users, {"multiply"})
+    if chain is None:
+        return None
+    scale = chain[-1][0]
+    parts = _split(scale)
+    axes, shape = _conv_axes(product, "I"), static_shape(product.args[0].checked_type)
+    if parts is None or axes is None or shape is None:
+        return None
+    x, s = parts
+    factors = _factors(s, shape, axes[0])
+    if factors is None or (len(chain) > 1 and any(_name(c) not in _RELUS for c, _ in chain[:-1]) and not factors.positive):
+        return None
+    data = _move(chain[:-1], factors, len(shape), x, divide=True)
+    if data is None:
+        return None
+    return _rebuilt(product, [data, _weight_times(product.args[1], factors, axes[1])])
+
+
+def _fold(func: Function, backward: bool) -> Expr:
+    """Rebuild from the operands up. A chain is read in the new nodes, each of which is used as its old one was."""
+    order = list(post_order(func))
+    if not any(isinstance(n, Call) and _name(n) in _PRODUCTS for n in order):
+        return func
+    old_users = _users(order)
+    users: dict[int, int] = {}
+    done: dict[int, Expr] = {}
+    kept: list[Expr] = []
+    wanted = {"multiply"} if backward else _PRODUCTS
+    for node in order:
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        if isinstance(new, Call) and _name(new) in wanted and tensor_type(new) is not None:
+            made = _backward(new, users) if backward else _forward(new, users)
+            if made is not None:
+                new = retype(made, node)
+                for inner in _new_nodes(new):
+                    users.setdefault(id(inner), 1)
+        kept.append(new)
+        done[id(node)] = new
+        users[id(new)] = max(users.get(id(new), 0), old_users.get(id(node), 0))
+    return done[id(func)]
+
+
+def _new_nodes(top: Expr) -> list[Expr]:
+    """The calls that a rewrite made, along first operands: enough for a later rewrite to see that they are used once."""
+    found: list[Expr] = []
+    node = top
+    while isinstance(node, Call) and len(found) < 16:
+        found.append(node)
+        node = node.args[0] if node.args else node.op
+    return found[:-1]
+
+
+def backward_fold_scale_axis(mod: IRModule) -> IRModule:
+    """Factors behind convolutions and matrix products move into their weights' outputs."""
+    return per_function(mod, lambda f: _fold(f, True))
+
+
+def forward_fold_scale_axis(mod: IRModule) -> IRModule:
+    """Factors in front of convolutions and matrix products move into their weights' inputs."""
+    return per_function(mod, lambda f: _fold(f, False))
+
+
+def fold_scale_axis(mod: IRModule) -> IRModule:
+    """Backward, then forward."""
+    return forward_fold_scale_axis(backward_fold_scale_axis(mod))

@@ -1,0 +1,121 @@
+"""What others add: passes and pattern tables from a Python file, or from installed packages.
+
+A package names what it adds in its entry points:
+
+    [project.entry-points."relaylang.passes"]
+    MyPass = "my_package.passes:MyPass"          # a pass, or what makes one
+
+    [project.entry-points."relaylang.pattern_tables"]
+    my-npu = "my_package.table:pattern_table"    # a function that returns the table's rows
+
+Operators and backends: `relaylang.ops.extensions`, `relaylang.backends`.
+
+A file given to `relay opt --load` adds every pass, every class made by `module_pass` or `function_pass`, and every
+`DFPatternCallback` that stands in it, under its own name, and every function that it registers (`register_legalize`,
+`register_alter_op_layout`, ...).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.ops.extensions import EXTENSIONS
+from relaylang.partition.merge import OP_SUPPORT
+from relaylang.partition.tables import PATTERN_TABLES
+from relaylang.passes.layout.registry import registrations
+from relaylang.passes.manager import Pass, place_in_file, raised_in
+from relaylang.patterns import DFPatternCallback, callback_pass
+from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
+
+_PASSES = "relaylang.passes"
+
+
+class Passes(Mapping[str, Any]):
+    """Passes by name: those of the language, those of files, and those of installed packages, each of which is imported
+    when its name is asked for. Raises `RelayError` then, where it cannot be loaded."""
+
+    def __init__(self, own: Mapping[str, Any], files: Sequence[str] = ()) -> None:
+        self.known = dict(own)
+        for path in files:
+            self.known.update({name: as_maker(value) for name, value in load_file(path).items()})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.known:
+            found = load_installed(_PASSES, name)
+            if found is None:
+                raise KeyError(name)
+            if not callable(found) and not isinstance(found, Pass):
+                raise wrong_plugin(_PASSES, name, f"is no pass, but a value of type {type(found).__name__}")
+            self.known[name] = as_maker(found)
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.known, *[n for n in installed_names(_PASSES) if n not in self.known]])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def as_maker(value: Any) -> Any:
+    """What makes a pass: a class of callbacks as a function of its options; others as they are."""
+    if inspect.isclass(value) and issubclass(value, DFPatternCallback):
+        made: type[DFPatternCallback] = value
+        return lambda *args, **options: callback_pass(made(*args, **options))
+    return value
+
+
+def load_file(path: str) -> dict[str, Any]:
+    """The passes of a Python file by name. Raises `RelayError` with the place for what goes wrong in it."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RelayError(error("R0001", f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")) from None
+    name = "relay_passes_" + "".join(c if c.isalnum() else "_" for c in Path(path).stem)
+    module = types.ModuleType(name)
+    module.__file__ = str(Path(path))
+    sys.modules[name] = module
+    before = _registered()
+    try:
+        exec(compile(text, str(Path(path)), "exec"), module.__dict__)
+    except SyntaxError as problem:
+        label = place_in_file(str(Path(path)), problem.lineno or 1)
+        said = f"{path} is no Python: {problem.msg}"
+        raise RelayError(Diagnostic("R0512", said, (label,) if label else ())) from None
+    except RelayError:
+        raise
+    except (Exception, SystemExit) as problem:
+        raise RelayError(raised_in(path, problem, "the file")) from problem
+    found = {n: v for n, v in vars(module).items() if not n.startswith("_") and _adds(v, name)}
+    if not found and _registered() == before:
+        raise RelayError(
+            error(
+                "R0512",
+                f"{path} has no passes",
+                notes=[
+                    "a pass is what @function_pass or @module_pass makes, or a DFPatternCallback",
+                    "and it registers nothing: no operator, no pattern table, no function for AlterOpLayout or Legalize",
+                ],
+            )
+        )
+    return found
+
+
+def _registered() -> list[dict[Any, int]]:
+    """What is registered now beside passes: the identities of functions and operators by their names."""
+    support = {(target, op): id(check) for target, rows in OP_SUPPORT.items() for op, check in rows.items()}
+    tables = [{name: id(value) for name, value in table.items()} for table in (EXTENSIONS, PATTERN_TABLES)]
+    return [registrations(), support, *tables]
+
+
+def _adds(value: Any, module: str) -> bool:
+    if isinstance(value, Pass):
+        return True
+    if not inspect.isclass(value) or value.__module__ != module:
+        return False
+    return issubclass(value, Pass) or bool(getattr(value, "is_pattern_callback", False))

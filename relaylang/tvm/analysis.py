@@ -1,0 +1,49 @@
+"""Analyses under the names that they have in `tvm.relay.analysis`."""
+
+from __future__ import annotations
+
+from relaylang.ir import Function, IRModule, all_vars, bound_vars, free_vars, post_order, post_order_visit
+from relaylang.ir.structural import structural_hash
+from relaylang.passes.analysis import (
+    Feature,
+    all_dtypes,
+    all_type_vars,
+    bound_type_vars,
+    call_graph,
+    check_basic_block_normal_form,
+    check_constant,
+    detect_feature,
+    extract_intermdeiate_expr,
+    extract_intermediate_expr,
+    extract_operators,
+    free_type_vars,
+    get_total_mac_number,
+    list_op_freqs,
+    unmatched_cases,
+    well_formed,
+)
+from relaylang.passes.counting import CallGraph, count_layers, list_fake_quantized_op_freqs
+from relaylang.tvm.calibration import get_calibration_data, get_calibration_ranges
+from relaylang.tvm.transform import FuseOps, InferType, PassContext, Sequential, SimplifyInference
+from relaylang.typing.kinds import TypeKind, check_kind
+
+
+def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
+    """The kernels that SimplifyInference and FuseOps(3) make of @main, by their structural hash, each once."""
+    with PassContext(opt_level=3):
+        fused = Sequential([InferType(), SimplifyInference(), FuseOps(3)])(mod)
+    found: dict[str, Function] = {}
+    for node in post_order(fused["main"]):
+        if isinstance(node, Function) and node.attrs.get("Primitive"):
+            found.setdefault(str(structural_hash(node)), node)
+    return found
+
+
+__all__ = [
+    "CallGraph", "count_layers", "list_fake_quantized_op_freqs",
+    "Feature", "TypeKind", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
+    "check_basic_block_normal_form", "check_constant", "check_kind", "detect_feature", "extract_fused_functions",
+    "extract_intermdeiate_expr", "extract_intermediate_expr", "extract_operators", "free_type_vars", "free_vars",
+    "get_calibration_data", "get_calibration_ranges",
+    "get_total_mac_number", "list_op_freqs", "post_order_visit", "unmatched_cases", "well_formed",
+]  # fmt: skip

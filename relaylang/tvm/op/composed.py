@@ -1,0 +1,268 @@
+"""TVM's functions that are more than one call of an operator, or that take what no operator takes.
+
+Each has the parameters of its signature in `signatures`; their defaults have been put in when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, Tuple, const
+from relaylang.ops import OPS, make_attrs
+from relaylang.tvm.op.build import TupleWrapper, function, operand
+
+make = cache(function)
+
+
+def _axes(axis: Any) -> Any:
+    return [axis] if isinstance(axis, int) else axis
+
+
+def _variance(data: Any, mean: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> Call:
+    op = OPS["variance"]
+    assert op.attrs is not None
+    values = {"axis": axis, "keepdims": keepdims, "exclude": exclude, "unbiased": unbiased}
+    return Call(op, [operand(data), operand(mean)], make_attrs(op.attrs, values))
+
+
+def variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool, with_mean: Any) -> Any:
+    mean = make("mean")(data, _axes(axis), True, exclude) if with_mean is None else with_mean
+    return _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
+
+
+def std(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> Any:
+    return make("sqrt")(variance(data, axis, keepdims, exclude, unbiased, None))
+
+
+def mean_variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> TupleWrapper:
+    mean = make("mean")(data, _axes(axis), True, exclude)
+    var = _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
+    mean = mean if keepdims else make("squeeze")(mean, axis=_axes(axis))
+    return TupleWrapper(Tuple((mean, var)), 2)
+
+
+def mean_std(data: Any, axis: Any, keepdims: bool, exclude: bool) -> TupleWrapper:
+    mean = make("mean")(data, _axes(axis), True, exclude)
+    deviation = make("sqrt")(_variance(data, mean, _axes(axis), keepdims, exclude, False))
+    return TupleWrapper(Tuple((mean if keepdims else make("squeeze")(mean), deviation)), 2)
+
+
+def logsumexp(data: Any, axis: Any, keepdims: bool) -> Any:
+    """With the greatest number taken out before, so that nothing overflows."""
+    top = make("max")(data, _axes(axis), True)
+    total = make("sum")(make("exp")(make("subtract")(data, top)), _axes(axis), True)
+    made = make("add")(make("log")(total), top)
+    return made if keepdims else make("squeeze")(made, _axes(axis))
+
+
+def arange(start: Any, stop: Any, step: Any, dtype: str) -> Call:
+    step = const(1, dtype) if step is None else step
+    if stop is None:
+        start, stop = const(0, dtype), start
+    given = [operand(x, dtype) for x in (start, stop, step)]
+    op = OPS["arange"]
+    assert op.attrs is not None
+    return Call(op, given, make_attrs(op.attrs, dict(zip(("start", "stop", "step"), given), dtype=dtype)))
+
+
+def _numbers(value: Any) -> Any:
+    return value.data.tolist() if isinstance(value, Constant) else value
+
+
+def strided_slice(data: Any, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: str) -> Call:
+    begin, end, strides = _numbers(begin), _numbers(end), _numbers([1] if strides is None else strides)
+    if not any(isinstance(x, Expr) for x in (begin, end, strides)):
+        op = OPS["strided_slice"]
+        assert op.attrs is not None
+        values = {"begin": begin, "end": end, "strides": strides, "slice_mode": slice_mode, "axes": axes}
+        return Call(op, [operand(data)], make_attrs(op.attrs, values))
+    if axes is not None:
+        raise ValueError("strided_slice: axes cannot be given where begin, end or strides are expressions")
+    first, last, step = operand(begin), operand(end), operand(strides)
+    # A negative index counts from the end; one behind the end is the end.
+    extents = make("slice_like")(make("cast_like")(make("shape_of")(data), first), first)
+    zero = make("cast_like")(const(0), first)
+    first = make("where")(make("less")(first, zero), make("add")(first, extents), first)
+    first = make("where")(make("greater_equal")(first, extents), extents, first)
+    op = OPS["dyn.strided_slice"]
+    assert op.attrs is not None
+    return Call(op, [operand(data), first, last, step], make_attrs(op.attrs, {"slice_mode": slice_mode}))
+
+
+def strided_set(data: Any, v: Any, begin: Any, end: Any, strides: Any) -> Call:
+    places = [operand(x) for x in (begin, end, [1] if strides is None else strides)]
+    return Call(OPS["strided_set"], [operand(data), operand(v), *places])
+
+
+def matrix_set_diag(data: Any, diagonal: Any, k: Any, align: str) -> Call:
+    low, high = (k[0], k[1] if len(k) > 1 else k[0]) if isinstance(k, (list, tuple)) else (k, k)
+    right = {"super_diag_right_align": align.startswith("RIGHT"), "sub_diag_right_align": align.endswith("RIGHT")}
+    op = OPS["matrix_set_diag"]
+    assert op.attrs is not None
+    return Call(op, [operand(data), operand(diagonal)], make_attrs(op.attrs, {"k1": low, "k2": high, **right}))
+
+
+def stft(
+    data: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: bool
+) -> Call:
+    values = {
+        "n_fft": n_fft,
+        "hop_length": n_fft // 4 if hop_length is None else hop_length,
+        "win_length": n_fft if win_length is None else win_length,
+        "normalized": normalized,
+        "onesided": onesided,
+    }
+    op = OPS["stft"]
+    assert op.attrs is not None
+    window = make("ones")([n_fft], "int32") if window is None else operand(window)
+    return Call(op, [operand(data), window], make_attrs(op.attrs, values))
+
+
+def sparse_fill_empty_rows(sparse_indices: Any, sparse_values: Any, dense_shape: Any, default_value: Any) -> Tuple:
+    """In the element types of what was given."""
+    places, values, empty = make("sparse_fill_empty_rows")(sparse_indices, sparse_values, dense_shape, default_value)
+    like = make("cast_like")
+    return Tuple((like(places, sparse_indices), like(values, sparse_values), make("cast")(empty, "bool")))
+
+
+def cumulative(name: str) -> Callable[..., Any]:
+    def build(data: Any, axis: Any, dtype: Any, exclusive: Any) -> Any:
+        return make(name)(data, axis, dtype, bool(exclusive))
+
+    return build
+
+
+def dropout(data: Any, rate: float) -> Any:
+    return make("nn.dropout")(data, rate)[0]
+
+
+def dropout_raw(data: Any, rate: float) -> Any:
+    return make("nn.dropout")(data, rate).astuple()
+
+
+def global_pool(kind: str, count: int) -> Callable[..., Any]:
+    """Over all of the space, as an adaptive pool to one place."""
+
+    def build(data: Any, layout: str, out_layout: str) -> Any:
+        return make(f"nn.adaptive_{kind}_pool{count}d")(data, [1] * count, layout, out_layout)
+
+    return build
+
+
+def matmul(tensor_a: Any, tensor_b: Any, units: Any, out_dtype: str, transpose_a: bool, transpose_b: bool) -> Any:
+    """A product with a transposed second factor only is `dense`."""
+    if transpose_b and not transpose_a:
+        return make("nn.dense")(tensor_a, tensor_b, units, out_dtype)
+    return make("nn.matmul")(tensor_a, tensor_b, units, out_dtype, transpose_a, transpose_b)
+
+
+def _parts(matrix: Any) -> list[Expr]:
+    """The three arrays of a sparse matrix, scipy's or a tuple of them."""
+    parts = (matrix.data, matrix.indices, matrix.indptr) if hasattr(matrix, "indptr") else tuple(matrix)
+    return [operand(p) for p in parts[:3]]
+
+
+def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool) -> Call:
+    op = OPS["nn.sparse_dense"]
+    assert op.attrs is not None
+    return Call(op, [operand(dense_mat), *_parts(sparse_mat)], make_attrs(op.attrs, {"sparse_lhs": sparse_lhs}))
+
+
+def sparse_add(dense_mat: Any, sparse_mat: Any) -> Call:
+    return Call(OPS["nn.sparse_add"], [operand(dense_mat), *_parts(sparse_mat)])
+
+
+def sparse_transpose(x: Any) -> TupleWrapper:
+    op = OPS["nn.sparse_transpose"]
+    assert op.attrs is not None
+    return TupleWrapper(Call(op, _parts(x), make_attrs(op.attrs, {})), 3)
+
+
+def distribution(name: str) -> Callable[..., Any]:
+    """Random numbers with two parameters, which may be plain numbers."""
+
+    def build(key: Any, shape: Any, dtype: str, **two: Any) -> Any:
+        return make(name)(key, shape, dtype, *(operand(v, dtype) for v in two.values()))
+
+    return build
+
+
+def threefry_key(seed: int) -> Constant:
+    """A key for random numbers, from a number of up to 256 bits."""
+    words = np.frombuffer(seed.to_bytes(32, sys.byteorder), np.uint64)
+    return const(np.concatenate([words, np.asarray([0, 0, 0, 0, 1 << 63, 0], np.uint64)]))
+
+
+def on_device(body: Any, device: Any, constrain_result: bool, constrain_body: bool) -> Call:
+    op = OPS["on_device"]
+    assert op.attrs is not None
+    values = {"virtual_device": device, "constrain_result": constrain_result, "constrain_body": constrain_body}
+    return Call(op, [operand(body)], make_attrs(op.attrs, values))
+
+
+CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+
+
+def simulated(name: str, dtype: str) -> Callable[..., Any]:
+    """Quantization whose element type is a value: its name, or an expression of its number."""
+
+    def build(data: Any, axis: int, **given: Any) -> Call:
+        code = given.pop(dtype)
+        if isinstance(code, str):
+            if code not in CODES:
+                raise ValueError(f"{name}: {dtype}={code!r} is none of {', '.join(CODES)}")
+            code = const(CODES[code], "int32")
+        scale, zero = (make("reshape")(v, [-1]) for v in given.values())
+        op = OPS[name]
+        assert op.attrs is not None
+        values: dict[str, Any] = {"axis": axis}
+        if "out_dtype" in op.schema:
+            values["out_dtype"] = ""
+        return Call(op, [operand(data), operand(code), scale, zero], make_attrs(op.attrs, values))
+
+    return build
+
+
+def resize(count: int) -> Callable[..., Any]:
+    """Without a region: the whole image."""
+
+    def build(data: Any, size: Any, roi: Any, **given: Any) -> Any:
+        return make(f"image.resize{count}d")(data, size, [0.0] * 2 * count if roi is None else roi, **given)
+
+    return build
+
+
+COMPOSED: dict[str, Callable[..., Any]] = {
+    "variance": variance,
+    "std": std,
+    "mean_variance": mean_variance,
+    "mean_std": mean_std,
+    "logsumexp": logsumexp,
+    "arange": arange,
+    "strided_slice": strided_slice,
+    "strided_set": strided_set,
+    "matrix_set_diag": matrix_set_diag,
+    "stft": stft,
+    "sparse_fill_empty_rows": sparse_fill_empty_rows,
+    "cumsum": cumulative("cumsum"),
+    "cumprod": cumulative("cumprod"),
+    "nn.dropout": dropout,
+    "nn.dropout_raw": dropout_raw,
+    **{f"nn.global_{kind}_pool{n}d": global_pool(kind, n) for kind in ("max", "avg") for n in (1, 3)},
+    "nn.matmul": matmul,
+    "nn.sparse_dense": sparse_dense,
+    "nn.sparse_add": sparse_add,
+    "nn.sparse_transpose": sparse_transpose,
+    "random.uniform": distribution("random.uniform"),
+    "random.normal": distribution("random.normal"),
+    "random.threefry_key": threefry_key,
+    "annotation.on_device": on_device,
+    "qnn.op.simulated_quantize": simulated("qnn.simulated_quantize", "out_dtype"),
+    "qnn.op.simulated_dequantize": simulated("qnn.simulated_dequantize", "in_dtype"),
+    **{f"image.resize{n}d": resize(n) for n in (1, 2, 3)},
+}

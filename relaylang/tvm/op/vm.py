@@ -1,0 +1,5 @@
+"""The virtual machine's operators."""
+
+from relaylang.tvm.op.namespace import lazy
+
+__getattr__, __dir__ = lazy(__name__, "op.vm.")

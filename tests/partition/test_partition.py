@@ -1,0 +1,143 @@
+"""Composites, regions, partitioning and the schedule, on an imaginary accelerator for relu, tanh and add."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylang.interpreter import evaluate
+from relaylang.ir import Call, Function, IRModule, TensorType, Var
+from relaylang.ops import get
+from relaylang.partition import Refusals, composite_name, form_regions, merge_composites, partition_graph
+from relaylang.partition.lets import effects_of, place_lets
+from relaylang.partition.partition import regions_of
+from relaylang.partition.schedule import make_schedule
+from relaylang.partition.scope import scope_nodes
+from relaylang.patterns import is_op, wildcard
+from relaylang.syntax import astext, parse
+from relaylang.transform import MergeComposite
+from relaylang.typing import check
+
+TABLE = [
+    ("toy.relu_tanh", is_op("tanh")(is_op("nn.relu")(wildcard()))),
+    ("toy.relu", is_op("nn.relu")(wildcard())),
+    ("toy.tanh", is_op("tanh")(wildcard())),
+    ("toy.add", is_op("add")(wildcard(), wildcard())),
+]
+X = np.linspace(-2, 2, 6, dtype="float32").reshape(2, 3)
+
+
+def program(text: str) -> IRModule:
+    mod = parse(text).module
+    check(mod)
+    return mod
+
+
+def supported(node: object) -> bool:
+    return (composite_name(node) or "").startswith("toy.")  # type: ignore[arg-type]
+
+
+def partition(mod: IRModule) -> tuple[IRModule, int]:
+    main = merge_composites(place_lets(mod["main"], effects_of(mod)), TABLE)
+    regions = form_regions(main, supported)
+    merged = mod.with_functions({**mod.functions, mod.get_global_var("main"): main})
+    done = partition_graph(merged, "main", regions, "toy")
+    check(done)
+    return done, len(regions)
+
+
+def by_schedule(mod: IRModule, *args: np.ndarray) -> object:
+    """The partitioned module's value, step by step."""
+    schedule = make_schedule(mod["main"], dict(regions_of(mod, "toy")))
+    values: dict[str, object] = dict(zip(schedule.params, args))
+    for step in schedule.steps:
+        step_module = IRModule.from_expr(step.function)
+        result = evaluate(step_module, *[values[i] for i in step.inputs])
+        values.update(zip(step.outputs, result if len(step.outputs) > 1 else [result]))
+
+    def pick(part: object) -> object:
+        return tuple(pick(p) for p in part) if isinstance(part, list) else values[str(part)]
+
+    return pick(schedule.result)
+
+
+PROGRAMS = {
+    "chain": ("%1 = nn.relu(%x); %2 = tanh(%1); exp(%2)", 1),
+    "host between": ("%1 = nn.relu(%x); %2 = exp(%1); %3 = tanh(%2); add(%3, %3)", 2),
+    "diamond through the host": ("%1 = nn.relu(%x); %2 = exp(%1); %3 = add(%1, %2); tanh(%3)", 2),
+    "two outputs": ("%1 = nn.relu(%x); %2 = add(%1, %x); %3 = tanh(%1); (exp(%2), %3, sqrt(%2))", 1),
+    "inputs that come late": ("%1 = nn.relu(%x); %2 = exp(%x); %3 = add(%1, %2); (%1, %3)", 1),
+    "shared inner value": ("%1 = nn.relu(%x); %2 = tanh(%1); %3 = exp(%1); multiply(%2, %3)", 1),
+    "nothing": ("exp(%x)", 0),
+    "only the accelerator": ("tanh(nn.relu(%x))", 1),
+    "parameter as result": ("(%x, nn.relu(%x))", 1),
+    "lets": ("let %a = nn.relu(%x); let %b = exp(%a); let %c = tanh(%b); add(%c, %a)", 2),
+    "branch": ("%1 = nn.relu(%x); %2 = if (True) { exp(%1) } else { tanh(%1) }; add(%2, %1)", 2),
+    "closure": ("%1 = nn.relu(%x); %f = fn (%y: Tensor[(2, 3), float32]) { add(%y, %1) }; tanh(%f(%1))", 2),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_value_stays(name: str) -> None:
+    body, count = PROGRAMS[name]
+    text = f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}"
+    wanted = evaluate(program(text), X)
+    done, regions = partition(program(text))
+    assert regions == count
+    for result in (evaluate(done, X), by_schedule(done, X)):
+        for have, want in zip(result if isinstance(result, tuple) else [result], _fields(wanted)):
+            np.testing.assert_array_equal(have, want)
+
+
+def _fields(value: object) -> list:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def test_functions_carry_tvms_attributes_and_read_back() -> None:
+    done, _ = partition(program("def @main(%x: Tensor[(2, 3), float32]) { exp(tanh(nn.relu(%x))) }"))
+    ((gv, func),) = regions_of(done, "toy")
+    assert gv.name_hint == "toy_main_0"
+    assert func.attrs == {"Inline": 1, "Compiler": "toy", "global_symbol": "toy_main_0", "Primitive": 1}
+    call = func.body
+    assert isinstance(call, Call) and isinstance(call.op, Function)
+    assert call.op.attrs == {"PartitionedFromPattern": "nn.relu_tanh_", "Composite": "toy.relu_tanh"}
+    again = parse(astext(done)).module
+    np.testing.assert_array_equal(evaluate(again, X), evaluate(done, X))
+
+
+def test_names_do_not_collide() -> None:
+    ty = "Tensor[(2, 3), float32]"
+    text = f"def @toy_main_0(%x: {ty}) {{ exp(%x) }} def @main(%x: {ty}) {{ tanh(%x) }}"
+    done, _ = partition(program(text))
+    assert sorted(gv.name_hint for gv in done) == ["main", "toy_main_0", "toy_main_0_1"]
+
+
+def test_check_refuses_with_a_reason() -> None:
+    main = program("def @main(%x: Tensor[(2, 3), float32]) { exp(tanh(%x)) }")["main"]
+    refusals = Refusals()
+    table = [("toy.tanh", is_op("tanh")(wildcard()), lambda expr: False)]
+    assert merge_composites(main, table, refusals) is main
+    assert list(refusals.reasons.values()) == ["toy.tanh does not take it"]
+
+
+def test_merge_composite_is_a_pass() -> None:
+    mod = MergeComposite(TABLE)(program("def @main(%x: Tensor[(2, 3), float32]) { tanh(nn.relu(%x)) }"))
+    assert composite_name(mod["main"].body) == "toy.relu_tanh"
+
+
+@pytest.mark.sweep
+def test_long_chain_in_linear_time() -> None:
+    """20 000 calls, the accelerator's and the host's in turns: no recursion, and a few seconds."""
+    x = Var("x", TensorType((2, 3), "float32"))
+    body = x
+    for i in range(20_000):
+        body = Call(get("tanh" if i % 4 < 3 else "exp"), [body])  # type: ignore[assignment]
+    mod = IRModule.from_expr(Function([x], body))
+    check(mod)
+    main = merge_composites(mod["main"], TABLE)
+    regions = form_regions(main, supported)
+    done = partition_graph(mod.with_functions({mod.get_global_var("main"): main}), "main", regions, "toy")
+    schedule = make_schedule(done["main"], dict(regions_of(done, "toy")))
+    assert len(regions) == 5_000
+    assert len(schedule.steps) == 10_000
+    assert len(scope_nodes(done["main"].body)) >= 10_000

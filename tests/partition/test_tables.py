@@ -1,0 +1,158 @@
+"""The accelerators' tables: each row's condition against TVM 0.16's answers, recorded; signatures; options."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.ir import Call, Function, IRModule, TensorType, post_order
+from relaylang.ops.record import Op
+from relaylang.partition import driver as partitioning
+from relaylang.partition.driver import (
+    PATTERN_TABLES,
+    bind_params,
+    get_pattern_table,
+    partition,
+    partition_for_arm_compute_lib,
+    partition_for_bnns,
+    partition_for_dnnl,
+    partition_for_ethosu,
+)
+from relaylang.partition.targets import arm_compute_lib
+from relaylang.transform import AnnotateTarget, InferType, MergeComposite
+from tests.partition.rows import PROGRAMS
+from tests.passes.programs import keeps_meaning
+
+RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text())
+
+
+def program(text: str) -> IRModule:
+    """The program with constants for the parameters that stand for some."""
+    mod = InferType()(relay.parse(text))
+    values = {}
+    for param in mod["main"].params:
+        ty = param.checked_type
+        if param.name_hint.startswith("c") and isinstance(ty, TensorType):
+            make = np.zeros if param.name_hint.startswith("cz") else np.ones
+            values[param.name_hint] = make(ty.shape, ty.dtype)
+    return InferType()(bind_params(mod, values))
+
+
+def taken(mod: IRModule, target: str) -> list[str]:
+    """The composites that are made, and the operators that a target takes as they are."""
+    table: list = get_pattern_table(target)
+    if target == "arm_compute_lib":
+        table = arm_compute_lib.pattern_table([])
+    if target == "ethos-n":  # TVM asks the driver's library, which is not there: the patterns alone
+        table = [(row.name, row.pattern) for row in table]
+    done = AnnotateTarget(target)(MergeComposite(table)(mod))
+    found = set()
+    for node in post_order(done["main"]):
+        if isinstance(node, Function) and "Composite" in node.attrs:
+            found.add(node.attrs["Composite"])
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "annotation.compiler_end":
+            inner = node.args[0]
+            if node.attrs.compiler == target and isinstance(inner, Call) and isinstance(inner.op, Op) and target != "ethos-n":
+                found.add(inner.op.name)
+    return sorted(found)
+
+
+@pytest.mark.sweep
+def test_every_row_takes_what_tvms_takes() -> None:
+    """125 programs for five tables. TVM raises an exception where a pad stands before a convolution of CMSIS-NN."""
+    assert list(RECORDED) == list(PROGRAMS)
+    other = {}
+    for name, text in PROGRAMS.items():
+        mod = program(text)
+        for target in PATTERN_TABLES:
+            if target == "ethos-u":
+                continue
+            wanted = RECORDED[name].get(target, [])
+            have = taken(mod, target)
+            if wanted is not None and have != wanted:
+                other[name, target] = have, wanted
+    assert other == {}
+
+
+#: What the Ethos-N takes, whose library TVM asks: the conditions that stand before that.
+ETHOS_N = {
+    "qnn conv": True, "qnn conv clip": True, "qnn conv without bias": False, "qnn conv uint8": True,
+    "qnn conv, batch 2": False, "qnn conv padded": True, "qnn conv padded twice": False, "qnn conv dilated": False,
+    "qnn dense": True, "avg_pool2d int8": True, "avg_pool2d int8 NCHW": False, "sigmoid uint8": True,
+    "sigmoid uint8, another scale": False, "tanh uint8": True, "tanh uint8, another zero point": False,
+    "leaky_relu int8": True, "mean int8": True, "resize nearest": True, "resize linear": False, "requantize": True,
+    "qnn.add": True, "qnn.add channels": True, "qnn.mul": False, "qnn.mul channels": True, "max_pool2d int8": True,
+    "max_pool2d int8, batch 2": False, "max_pool2d int8 NCHW": False, "clip int8": True, "split int8": True,
+    "qnn.concatenate": True, "depth_to_space": True, "softmax int8": False, "conv2d": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ETHOS_N)
+def test_what_the_ethos_n_takes(name: str) -> None:
+    done = partition(program(PROGRAMS[name]), "ethos-n")
+    assert any("Compiler" in f.attrs for f in done.functions.values()) == ETHOS_N[name]
+
+
+def test_products_with_scalars_that_the_scale_takes_up() -> None:
+    """The Ethos-N reads the bytes by another scale, where that is the same."""
+    text = "def @main(%x: Tensor[(1, 8, 8, 4), uint8]) { qnn.mul(%x, C, 0.5f, 0, 0.5f, 0, SCALE, 0) }"
+    for scale, fits in [("1.5f", True), ("0.5f", False)]:
+        mod = InferType()(relay.parse(text.replace("SCALE", scale).replace("C", "%c").replace("uint8])", "uint8], %c: uint8)")))
+        mod = InferType()(bind_params(mod, {"c": np.uint8(6)}))
+        names = [n.attrs["Composite"] for f in partition(mod, "ethos-n").functions.values()
+                 for n in post_order(f) if isinstance(n, Function) and "Composite" in n.attrs]  # fmt: skip
+        assert names == (["ethos-n.qnn_mul_to_reinterpret_quantize"] if fits else [])
+
+
+SIGNATURES = {
+    "ethosn": ["mod", "params", "opts"],
+    "ethosu": ["mod", "params", "mod_name", "opts"],
+    "bnns": ["mod", "params"],
+    "cmsisnn": ["mod", "params", "mod_name", "opts"],
+    "arm_compute_lib": ["mod", "params", "disabled_ops", "opts"],
+    "dnnl": ["mod", "params", "alter_layout", "prune_subgraphs"],
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_partition_for_has_tvms_signature(name: str) -> None:
+    assert list(inspect.signature(getattr(partitioning, f"partition_for_{name}")).parameters) == SIGNATURES[name]
+
+
+def regions(mod: IRModule) -> list[str]:
+    return [gv.name_hint for gv, f in mod.functions.items() if "Compiler" in f.attrs]
+
+
+def test_regions_without_a_product_are_taken_back() -> None:
+    """oneDNN's, where there are several: TVM's prune_dnnl_subgraphs."""
+    text = (
+        "def @main(%x: Tensor[(2, 3), float32], %cw: Tensor[(5, 3), float32]) {"
+        " %0 = nn.relu(nn.dense(%x, %cw, units=5)); %1 = erf(%0); (exp(%1), nn.relu(tanh(%1))) }"
+    )
+    mod = program(text)
+    assert len(regions(partition_for_dnnl(mod, prune_subgraphs=False))) == 2
+    done = keeps_meaning(partition_for_dnnl, mod)
+    assert len(regions(done)) == 1
+    assert not any(isinstance(n, Function) for n in post_order(done["main"].body))
+
+
+def test_concatenation_is_off_unless_asked_for() -> None:
+    mod = program(PROGRAMS["concatenate"])
+    assert regions(partition_for_arm_compute_lib(mod)) == []
+    assert len(regions(partition_for_arm_compute_lib(mod, disabled_ops=[]))) == 1
+
+
+def test_neighbours_are_merged_where_tvm_merges_them() -> None:
+    mod = program("def @main(%x: Tensor[(1, 4, 8, 8), float32]) { nn.global_avg_pool2d(nn.max_pool2d(%x, pool_size=[2, 2])) }")
+    assert len(regions(partition_for_bnns(mod))) == 2
+    assert len(regions(partition(mod, "dnnl"))) == 1
+
+
+def test_the_modules_name_goes_into_the_regions() -> None:
+    mod = program(PROGRAMS["max_pool2d int8"])
+    assert regions(partition_for_ethosu(mod, mod_name="net")) == ["tvmgen_net_ethos_u_main_0"]
