@@ -1,0 +1,134 @@
+"""Writes docs/session.svg, the picture in README: a terminal with real calls of `relay`.
+
+    python scripts/picture.py
+
+The picture has a background of its own, so that it is readable on light and dark pages.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "docs" / "session.svg"
+
+FILES = {
+    "typo.relay": """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8), float32]) {
+  nn.softmax(%x, axes=1)
+}
+""",
+    "net.relay": """#[version = "0.0.5"]
+def @main(
+  %x: Tensor[(1, 8), float32],
+  %w: Tensor[(4, 7), float32]
+) {
+  nn.relu(nn.dense(%x, %w, units=4))
+}
+""",
+}
+COMMANDS = (
+    "relay check typo.relay",
+    "relay check net.relay",
+    "relay run examples/loop.relay -e '@sum(100000, 0i64)'",
+)
+
+#: Widths and heights in pixels, the terminal's columns, and its colours by ANSI code.
+COLUMNS, CHARACTER, LINE, MARGIN = 100, 7.8, 18, 16
+COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "35": "#d2a8ff", "36": "#a5d6ff"}
+PLAIN, PROMPT, BACKGROUND, BORDER = "#e6edf3", "#7ee787", "#161b22", "#30363d"
+
+Run = tuple[str, str, bool]
+
+
+def output(command: str, folder: Path) -> str:
+    """A call's output with its colours; stderr comes first, as one of the two is empty."""
+    words = shlex.split(command)
+    colour = ["--color", "always"]
+    call = [sys.executable, "-m", "relaylang", words[1], *colour, *words[2:]]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stderr + done.stdout
+
+
+def runs(line: str) -> list[Run]:
+    """A line with ANSI codes as pieces of text, each with its colour and whether it is bold."""
+    found: list[Run] = []
+    colour, bold = PLAIN, False
+    for piece in re.split(r"(\x1b\[[0-9;]*m)", line):
+        if piece.startswith("\x1b["):
+            for code in piece[2:-1].split(";"):
+                if code in ("", "0"):
+                    colour, bold = PLAIN, False
+                elif code == "1":
+                    bold = True
+                else:
+                    colour = COLOURS.get(code, colour)
+        elif piece:
+            found.append((piece, colour, bold))
+    return found
+
+
+def wrapped(line: list[Run]) -> list[list[Run]]:
+    """A line as a terminal of `COLUMNS` columns shows it."""
+    lines: list[list[Run]] = [[]]
+    room = COLUMNS
+    for text, colour, bold in line:
+        while text:
+            if room == 0:
+                lines.append([])
+                room = COLUMNS
+            part, text = text[:room], text[room:]
+            lines[-1].append((part, colour, bold))
+            room -= len(part)
+    return lines
+
+
+def session() -> list[list[Run]]:
+    """The lines of the terminal."""
+    lines: list[list[Run]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "examples").symlink_to(ROOT / "examples")
+        for file, text in FILES.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        for command in COMMANDS:
+            if lines:
+                lines.append([])
+            lines.append([("$ ", PROMPT, True), (command, PLAIN, True)])
+            for line in output(command, folder).splitlines():
+                lines += wrapped(runs(line))
+    return lines
+
+
+def picture(lines: list[list[Run]]) -> str:
+    """The lines as SVG."""
+    width, height = COLUMNS * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height}" viewBox="0 0 {width:g} {height}">',
+        "<title>relay check points at errors and suggests repairs; relay run evaluates</title>",
+        f'<rect x=".5" y=".5" width="{width - 1:g}" height="{height - 1}" rx="8" fill="{BACKGROUND}" stroke="{BORDER}"/>',
+        '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13" xml:space="preserve">',
+    ]
+    for number, line in enumerate(lines):
+        column = 0
+        for text, colour, bold in line:
+            spaces = len(text) - len(text.lstrip(" "))
+            shown = text.strip(" ")
+            if shown:
+                x, y = MARGIN + (column + spaces) * CHARACTER, MARGIN + number * LINE + 13
+                weight = ' font-weight="bold"' if bold else ""
+                length = f'textLength="{len(shown) * CHARACTER:g}"'
+                out.append(f'<text x="{x:g}" y="{y}" {length} fill="{colour}"{weight}>{escape(shown)}</text>')
+            column += len(text)
+    return "\n".join([*out, "</g>", "</svg>", ""])
+
+
+if __name__ == "__main__":
+    TARGET.write_text(picture(session()), encoding="utf-8")
+    print(TARGET.relative_to(ROOT))

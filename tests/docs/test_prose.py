@@ -1,0 +1,71 @@
+"""The standard of prose, applied to the pages that people read first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.prose import faults, sentences, words
+from tests.shared import ROOT
+
+#: Pages that do not meet the standard yet.
+LATER = {
+    "CHANGELOG.md", "CONTRIBUTING.md", "architecture.md", "cli.md", "cpu.md", "debugging.md", "diagnostics.md",
+    "editors.md", "ethosu.md", "extending.md", "from_tvm.md", "golden.md", "index.md", "interpreter.md",
+    "language.md", "passes.md", "tutorial.md",
+}  # fmt: skip
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in LATER], ids=lambda p: p.name)
+def test_pages_meet_the_standard(page: Path) -> None:
+    found = [f"{reason}: {sentence}" for sentence, reason in faults(page.read_text(encoding="utf-8"))]
+    assert found == [], "\n".join(found)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_code_tables_and_headings_do_not_count() -> None:
+    text = """# What is a heading
+
+A sentence. `what is code` is one word: see [a link](what/is/this.md)!
+
+    what is indented code
+
+```python
+what = is_fenced  # what is a comment
+```
+
+| what is | a table |
+|---|---|
+
+- An item
+  that goes on. Another sentence.
+"""
+    assert list(sentences(text)) == [
+        "A sentence.", "`what is code` is one word: see a link!", "An item that goes on.", "Another sentence.",
+    ]  # fmt: skip
+    assert list(faults(text)) == []
+
+
+def test_sentences_end_at_full_stops_alone() -> None:
+    assert list(sentences("TVM 0.6 reads net.relay, e.g. Here. It ends")) == [
+        "TVM 0.6 reads net.relay, e.g. Here.",
+        "It ends",
+    ]
+    assert words("Run `relay check x.relay` (or `-`) - twice") == 5
+
+
+def test_faults_name_the_reason() -> None:
+    long = " ".join(["word"] * 21) + "."
+    assert list(faults(long)) == [(long, "21 words, at most 20")]
+    assert list(faults(long, limit=21)) == []
+    [(sentence, reason)] = faults("Read what is printed. Then stop.")
+    assert sentence == "Read what is printed." and reason.startswith("“what is”")
+    assert [r.split(":")[0] for _, r in faults("The user is told of names that are none.")] == [
+        "“is told”",
+        "“that are none”",
+    ]
