@@ -15,7 +15,7 @@ from relaylang.interpreter.values import is_tensor
 from relaylang.ir import Call, Expr, TensorType, TupleType, Type
 from relaylang.ops.domains import problem_of
 from relaylang.ops.record import Op, RelationError
-from relaylang.typing.calls import Context, need_taken
+from relaylang.typing.operators import Context, need_taken
 from relaylang.typing.solver import Solver
 
 

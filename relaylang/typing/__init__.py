@@ -14,7 +14,9 @@ from relaylang.ir.expr import Expr, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import Type
 from relaylang.typing.checker import Checker
-from relaylang.typing.infer import Inference, Stale
+from relaylang.typing.earlier import Stale
+from relaylang.typing.inference import Inference
+from relaylang.typing.program import Program
 
 
 def infer(
@@ -35,7 +37,8 @@ def infer(
     if assume:
         fresh = True
     while True:
-        inference = Inference(program if isinstance(program, IRModule) else module, fragment, fresh, assume)
+        around = Program.of(program if isinstance(program, IRModule) else module)
+        inference = Inference(around, fragment=fragment, fresh=fresh, assume=assume)
         try:
             with gc_paused():
                 if isinstance(program, IRModule):
@@ -44,14 +47,14 @@ def infer(
                     inference.run_expr(program)
             wrong = any(d.severity == "error" for d in inference.diagnostics)
             if not wrong:
-                inference.report_unknown()
+                inference.results.report_unknown()
                 wrong = any(d.severity == "error" for d in inference.diagnostics)
-            if wrong and inference.skipped:
-                raise Stale  # an error is told from the whole program
+            if wrong and inference.earlier.used:
+                raise Stale  # errors are found in the whole program
             if not wrong:
                 if not fresh:
-                    inference.check_stale()
-                inference.store()
+                    inference.earlier.check_names()
+                inference.results.store()
             return inference.diagnostics
         except Stale:
             fresh = True

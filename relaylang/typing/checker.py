@@ -11,8 +11,10 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import FuncType, GlobalTypeVar, IncompleteType, Type, type_children
 from relaylang.ir.visit import post_order
 from relaylang.ops.record import Op
-from relaylang.typing.infer import Inference
-from relaylang.typing.solver import POISON
+from relaylang.typing.definitions import check_definitions
+from relaylang.typing.inference import Inference
+from relaylang.typing.program import Program
+from relaylang.typing.terms import POISON
 from relaylang.typing.uses import definition_uses, uses
 
 
@@ -114,11 +116,7 @@ class Checker:
         if not changed:
             return set()
         self._definitions = dict(now)
-        inference = Inference(self.module, False, True)
-        for data in now.values():
-            inference.check_definition(data)
-        inference.check_scopes()
-        self._definitions_said = inference.diagnostics
+        self._definitions_said = check_definitions(self._definitions)
         grown = True
         while grown:  # definitions that name a changed one changed, too
             grown = False
@@ -180,14 +178,11 @@ class Checker:
         self.looked_at += group
         for name in group:
             self._types.pop(name, None)
-        inference = Inference(None, False, True)
-        inference.functions = self._functions
-        inference.definitions = self._definitions
         inside = set(group)
-        inference.given = _Given(self, inside)
+        inference = Inference(Program(self._functions, self._definitions, _Given(self, inside)))
         inference.run_group([(self._vars[name], self._functions[name]) for name in group])
         if not _wrong(inference.diagnostics):
-            inference.report_unknown()
+            inference.results.report_unknown()
             if any(d.code == "R0304" for d in inference.diagnostics):
                 callers = dict.fromkeys(user for name in group for user in self._users.get(name, ()))
                 more = [user for user in callers if user not in inside]
@@ -201,7 +196,7 @@ class Checker:
         self._said[group[0]] = inference.diagnostics
         wrong = _wrong(inference.diagnostics)
         if not wrong:
-            inference.store()
+            inference.results.store()
         for name in group:
             function = self._functions[name]
             known = function.checked_type

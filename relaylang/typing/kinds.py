@@ -8,7 +8,11 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir.expr import TypeData
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar, Type, TypeVar
-from relaylang.typing.infer import Inference
+from relaylang.typing.annotations import Annotations
+from relaylang.typing.definitions import Definitions
+from relaylang.typing.program import Program
+from relaylang.typing.report import Report
+from relaylang.typing.solver import Solver
 
 
 class TypeKind(IntEnum):
@@ -39,14 +43,18 @@ def check_kind(ty: Type | TypeData, mod: IRModule | None = None) -> TypeKind:
     """
     if isinstance(ty, (GlobalTypeVar, TypeVar)):
         return TypeKind[ty.kind]
-    inference = Inference(mod, True, True)
+    definitions = dict(mod.type_definitions) if mod is not None else {}
     if isinstance(ty, TypeData):
-        inference.definitions.setdefault(ty.header, ty)
-        inference.check_definition(ty)
+        definitions.setdefault(ty.header, ty)
+    solver = Solver()
+    report = Report(solver, {}, Program(definitions=definitions))
+    annotations = Annotations(solver, report, definitions)
+    if isinstance(ty, TypeData):
+        Definitions(report, annotations, definitions).check(ty)
     else:
-        inference.well_formed(ty, None)
-    if inference.diagnostics:
-        raise RelayError(inference.diagnostics)
+        annotations.well_formed(ty, None)
+    if report.diagnostics:
+        raise RelayError(report.diagnostics)
     return TypeKind.TypeData if isinstance(ty, TypeData) else TypeKind.Type
 
 

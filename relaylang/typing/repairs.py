@@ -10,7 +10,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Op
-from relaylang.typing.report import argument_span
+from relaylang.typing.places import argument_span
 
 #: Operators whose one argument is a tuple of tensors.
 _OF_TUPLES = ("concatenate", "stack", "einsum", "meshgrid")

@@ -1,15 +1,20 @@
-"""How a type error is said: texts of types and of what differs, and the places to point at."""
+"""The report of an inference: failures become diagnostics with places, notes and fixes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 
-from relaylang.diagnostics import define_codes
+from relaylang.diagnostics import Diagnostic, Fix, define_codes, error
 from relaylang.diagnostics.source import Span
-from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, TupleGetItem, Var
-from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
-from relaylang.ops.record import Op
+from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
+from relaylang.ir.types import GlobalTypeVar, Type, TypeCall
+from relaylang.ops.record import Op, RelationError
+from relaylang.typing.places import argument_span, attribute_span, plain
+from relaylang.typing.program import Program
+from relaylang.typing.repairs import literal_of_type
+from relaylang.typing.solver import Solver
+from relaylang.typing.texts import difference, name_of, show
 from relaylang.typing.written import call_span
 
 define_codes(
@@ -33,223 +38,159 @@ define_codes(
     }
 )
 
-_SHOWN = 300
+#: A place and the text beside it.
+Label = tuple["Span | None", str]
+#: A relation's message that begins with an attribute's name points at that attribute.
+_ATTRIBUTE = re.compile(r"(\w+)(?:=|: )")
+#: A relation's message begins with one of these where it says what the argument is or does.
+_VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
 
 
-def show(ty: Type) -> str:
-    """A type's text, cut where it is long. Types of any depth are shown without writing all of them."""
-    if _size(ty, 400) >= 400:
-        return _outline(ty)
-    text = type_text(ty)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+class Report:
+    """Collects the diagnostics of one inference.
 
-
-def _size(ty: Type, limit: int) -> int:
-    count = 0
-    stack = [ty]
-    while stack and count < limit:
-        count += 1
-        stack.extend(type_children(stack.pop()))
-    return count
-
-
-def _outline(ty: Type) -> str:
-    if isinstance(ty, TupleType):
-        return f"(a tuple of {len(ty.fields)})"
-    if isinstance(ty, FuncType):
-        return f"fn (... {len(ty.arg_types)} arguments) -> ..."
-    return f"{type(ty).__name__}(...)"
-
-
-def difference(expected: Type, found: Type) -> str:
-    """In what two types differ, as half a sentence, or nothing where the texts say it all."""
-    if isinstance(expected, TensorType) and isinstance(found, TensorType):
-        if expected.dtype != found.dtype:
-            return f"the element type is {found.dtype}, not {expected.dtype}"
-        if len(expected.shape) != len(found.shape):
-            return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
-        for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
-            if want != have and want is not ANY and have is not ANY:
-                return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
-    if isinstance(expected, TupleType) and isinstance(found, TupleType):
-        if len(expected.fields) != len(found.fields):
-            return f"it has {_count(len(found.fields), 'field')}, not {len(expected.fields)}"
-        for i, (wanted, has) in enumerate(zip(expected.fields, found.fields)):
-            if type(wanted) is not type(has) or (isinstance(wanted, TensorType) and wanted != has):
-                inner = difference(wanted, has) if isinstance(wanted, TensorType) else ""
-                if inner or type(wanted) is not type(has):
-                    return f"field {i} is `{show(has)}`, not `{show(wanted)}`{': ' if inner else ''}{inner}"
-    if isinstance(expected, FuncType) and isinstance(found, FuncType):
-        if len(expected.arg_types) != len(found.arg_types):
-            return f"it takes {_count(len(found.arg_types), 'argument')}, not {len(expected.arg_types)}"
-    if isinstance(expected, TypeCall) and isinstance(found, TypeCall) and expected.func is not found.func:
-        return "they are two definitions, and types are told apart by name"
-    return ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
-
-
-def _dim(dim: object) -> str:
-    return dim.name_hint if isinstance(dim, TypeVar) else str(dim)
-
-
-def name_of(expr: Expr) -> str:
-    """What an expression is called in a message."""
-    if isinstance(expr, Op):
-        return f"`{expr.name}`"
-    if isinstance(expr, GlobalVar):
-        return f"`@{expr.name_hint}`"
-    if isinstance(expr, Var):
-        return f"`%{expr.name_hint}`"
-    if isinstance(expr, Constructor):
-        return f"`{expr.name_hint}`"
-    if isinstance(expr, Call):
-        return (
-            f"the result of {name_of(expr.op)}"
-            if isinstance(expr.op, (Op, GlobalVar, Var, Constructor))
-            else "a call's result"
-        )
-    if isinstance(expr, TupleGetItem):
-        return f"field {expr.index}"
-    return "the function"
-
-
-def plain(span: Span | None) -> Span | None:
-    """The span by offsets, where its source counts tokens: one diagnostic then speaks of one source."""
-    source = getattr(span.source, "plain", None) if span is not None else None
-    if span is None or source is None:
-        return span
-    return Span(source, span.start, span.end)
-
-
-def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
-    """Where a part of an expression is written; the whole where the part is a shared node that stands elsewhere.
-
-    A variable's own span is where it is declared: its first (or last) mention in the whole is looked for.
+    It asks the solver for types as they are known now and for the last conflict. It reads the types found so far and
+    the program to say where a type comes from.
     """
-    span = part.span
-    if isinstance(part, Var) and whole is not None:
-        mentions = list(re.finditer(rf"%{re.escape(part.name_hint)}(?![\w.])", whole.text))
-        if not mentions:
-            return whole
-        found = mentions[-1 if last else 0]
-        source = getattr(whole.source, "plain", whole.source)
-        return Span(source, whole.start + found.start(), whole.start + found.end())
-    if span is None or whole is None:
-        return whole
-    if span.source is whole.source and whole.first <= span.first and span.last <= whole.last:
-        return span
-    return whole
+
+    def __init__(self, solver: Solver, types: Mapping[int, Type], program: Program) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._solver = solver
+        self._types = types
+        self._program = program
+
+    def say(
+        self,
+        code: str,
+        title: str,
+        span: Span | None,
+        label: str = "",
+        also: Iterable[Label] = (),
+        notes: Iterable[str] = (),
+        fix: Fix | None = None,
+        severity: str = "error",
+    ) -> None:
+        """Add a diagnostic. Labels of `also` without a place are left out."""
+        places = [(plain(place), text) for place, text in also if place is not None]
+        self.diagnostics.append(
+            error(code, title, plain(span), label, also=places, notes=notes, fix=fix, severity=severity)
+        )
+
+    def mismatch(self, what: str, wanted: Type, found: Type, span: Span | None, also: Iterable[Label] = ()) -> None:
+        """Report two types that must be the same and differ: `what` must be `wanted`, not `found`."""
+        solver = self._solver
+        if solver.infinite:
+            self.say("R0310", f"{what} would have a type that contains itself", span, also=also)
+            return
+        wanted, found = solver.resolve(wanted), solver.resolve(found)
+        inner = solver.conflict
+        text = difference(wanted, found) or (difference(*inner) if inner is not None else "")
+        self.say(
+            "R0302", f"{what} must be `{show(wanted)}`, not `{show(found)}`", span,
+            also=[*also, *self.definitions(wanted, found)], notes=(text,) if text else (),
+        )  # fmt: skip
+
+    def cannot_be(self, node: Expr, what: str, wanted: Type, found: Type) -> None:
+        """As `mismatch`, at a node."""
+        self.mismatch(what, wanted, found, call_span(node) if isinstance(node, Call) else node.span)
+
+    def shown(self, ty: Type) -> str:
+        """The text of a type as it is known now."""
+        return show(self._solver.resolve(ty))
+
+    # --- where types come from ---
+
+    def definitions(self, left: Type, right: Type) -> list[Label]:
+        """The definitions of two types that differ by name."""
+        out: list[Label] = []
+        solver = self._solver
+        pair = (solver.resolve(left), solver.resolve(right))
+        if solver.conflict is not None and not all(isinstance(t, TypeCall) for t in pair):
+            pair = solver.conflict
+        left, right = pair
+        if isinstance(left, TypeCall) and isinstance(right, TypeCall) and left.func is not right.func:
+            for ty in dict.fromkeys(t.func for t in pair if isinstance(t, TypeCall)):
+                data = self._program.definitions.get(ty) if isinstance(ty, GlobalTypeVar) else None
+                if data is not None:
+                    out.append((data.span, f"`{data.header.name_hint}` is defined here"))
+        return out
+
+    def origin(self, expr: Expr) -> Label:
+        """Where the type of an expression comes from."""
+        shown = self.shown(self._types[id(expr)])
+        if isinstance(expr, Var):
+            where = expr.type_annotation.span if expr.type_annotation is not None else None
+            return where or expr.span, f"{name_of(expr)} is `{shown}`"
+        return expr.span, f"this is `{shown}`"
+
+    def origin_in(self, call: Call, argument: Expr, index: int) -> Label:
+        """Where the type of a call's argument comes from: in the call itself, where it is made there."""
+        span, text = self.origin(argument)
+        if span is None or isinstance(argument, Var):
+            return span, text
+        return argument_span(call, index), text
+
+    def origin_of_variable(self, expr: Expr) -> list[Label]:
+        """Where a variable's type comes from; nothing for another expression."""
+        return [self.origin(expr)] if isinstance(expr, Var) else []
+
+    def callee_span(self, callee: Expr) -> Span | None:
+        """Where a callee is defined."""
+        if isinstance(callee, GlobalVar):
+            function = self._program.functions.get(callee.name_hint)
+            return function.span if function is not None else None
+        if isinstance(callee, Let):
+            return None
+        return callee.span
+
+    def parameter(self, callee: Expr, index: int) -> Label:
+        """Where a callee declares a parameter."""
+        function = self._program.functions.get(callee.name_hint) if isinstance(callee, GlobalVar) else callee
+        if isinstance(function, Function) and index < len(function.params):
+            param = function.params[index]
+            where = param.type_annotation.span if param.type_annotation is not None else None
+            return where or param.span, f"the parameter {name_of(param)} is declared here"
+        return (callee.span, "it is defined here") if isinstance(callee, Constructor) else (None, "")
+
+    # --- operators ---
+
+    def relation_failed(self, node: Call, problem: RelationError, types: Sequence[Type]) -> None:
+        """Report that an operator does not accept a call; `types` are those of its arguments."""
+        op = node.op
+        assert isinstance(op, Op)
+        arg = problem.arg
+        named = _ATTRIBUTE.match(problem.message)
+        written = attribute_span(node, named[1]) if named is not None and named[1] in op.schema else None
+        if written is not None and arg is not None and arg < len(node.args):
+            self.say(
+                "R0301", f"{name_of(op)}: {problem.message}", written,
+                also=[self.origin_in(node, node.args[arg], arg)], notes=problem.notes,
+            )  # fmt: skip
+            return
+        if arg is None or arg >= len(node.args):
+            self.say("R0301", f"{name_of(op)}: {problem.message}", written or call_span(node), notes=problem.notes)
+            return
+        word = f" ({op.args[arg]})" if arg < len(op.args) else ""
+        what = f"argument {arg + 1}{word}{'' if problem.message.split(' ', 1)[0] in _VERBS else ':'} {problem.message}"
+        sources: dict[Expr, None] = dict.fromkeys(node.args)
+        tuple_arg = node.args[arg]
+        if isinstance(tuple_arg, Tuple):
+            numbers = [int(n) for n in re.findall(r"field (\d+)", problem.message)]
+            sources.update(dict.fromkeys(tuple_arg.fields[n] for n in numbers if n < len(tuple_arg.fields)))
+        sources.update({a.tuple_value: None for a in node.args if isinstance(a, TupleGetItem)})
+        also = [
+            (span, text)
+            for span, text in map(self.origin, sources)
+            if span is not None and not (node.span is not None and _inside(span, node.span))
+        ]
+        self.say(
+            "R0301", f"{name_of(op)}: {what}",
+            argument_span(node, arg), also=also, notes=problem.notes, fix=literal_of_type(node, types),
+        )  # fmt: skip
 
 
-_CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
+def _inside(inner: Span, outer: Span) -> bool:
+    return inner.source is outer.source and outer.first <= inner.first and inner.last <= outer.last
 
 
-def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the arguments of the last call in a stretch of text stand."""
-    depth = 0
-    begin = -1
-    last = -1
-    for piece in _PIECE.finditer(text, start, end):
-        mark = piece.group()
-        if mark in ("(", "[", "{"):
-            depth += 1
-            if depth == 1 and mark == "(":
-                begin = piece.end()
-        elif mark in (")", "]", "}"):
-            depth -= 1
-            if depth == 0 and mark == ")":
-                last = piece.start()
-                break
-        elif mark == "," and depth == 1 and begin >= 0:
-            yield begin, piece.start()
-            begin = piece.end()
-    if begin >= 0 and last >= 0:
-        yield begin, last
-
-
-def argument_span(call: Call, index: int) -> Span | None:
-    """Where a call's argument is written, which for a shared node is not where the node itself stands."""
-    span = call_span(call)
-    argument = call.args[index].span
-    start, end = span.start, span.end
-    if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
-        return argument
-    text = span.source.text
-    if _CALLEE.match(text, start) is None:
-        return place(call.args[index], span)
-    for i, (begin, stop) in enumerate(_arguments(text, start, end)):
-        if i == index:
-            piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
-            body = piece.strip()
-            if not body or i >= len(call.args):
-                return span
-            begin += piece.index(body)
-            return Span(getattr(span.source, "plain", span.source), begin, begin + len(body))
-    return span
-
-
-def attribute_span(call: Call, name: str) -> Span | None:
-    """Where a call gives an attribute a value (`axis=5`), or None where it does not."""
-    span = call_span(call)
-    if _CALLEE.match(span.source.text, span.start) is None:
-        return None
-    text = span.source.text
-    for begin, stop in _arguments(text, span.start, span.end):
-        piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
-        if re.match(rf"\s*{name}\s*=(?!=)", piece):
-            begin += len(piece) - len(piece.lstrip())
-            return Span(getattr(span.source, "plain", span.source), begin, begin + len(piece.strip()))
-    return None
-
-
-def note_of(expected: Type, found: Type) -> tuple[str, ...]:
-    """The difference of two types as notes."""
-    text = difference(expected, found)
-    return (text,) if text else ()
-
-
-def last_value(expr: Expr) -> Expr:
-    """Where the value of an expression is made: behind its lets."""
-    while isinstance(expr, Let):
-        expr = expr.body
-    return expr
-
-
-def bare_name(name: str, holder: Expr | None) -> Span | None:
-    """Where an operator's name stands in an expression without being called; the expression where it is not found."""
-    span = holder.span if holder is not None else None
-    if span is None:
-        return None
-    start = span.start
-    # A let's span ends with its body: what is looked for stands near its beginning.
-    found = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
-    if found is None:
-        return span
-    return Span(getattr(span.source, "plain", span.source), found.start(), found.end())
-
-
-def result_span(function: Function) -> Span | None:
-    """Where a function declares its result's type."""
-    if function.ret_type is None:
-        return None
-    span = function.span
-    if function.ret_type.span is not None or span is None:
-        return function.ret_type.span
-    depth, begin = 0, -1
-    for piece in re.compile(_PIECE.pattern + "|->", re.S).finditer(span.source.text, span.start, span.end):
-        mark = piece.group()
-        if mark == "{" and depth == 0:
-            if begin < 0:
-                return None
-            text = span.source.text[begin : piece.start()]
-            begin += len(text) - len(text.lstrip())
-            return Span(getattr(span.source, "plain", span.source), begin, begin + len(text.strip()))
-        if mark == "->" and depth == 0 and begin < 0:
-            begin = piece.end()
-        depth += (mark in "([{") - (mark in ")]}")
-    return None
+__all__ = ["Label", "Report"]

@@ -1,24 +1,42 @@
-"""What an inference found: written into the nodes, or told where it stayed open."""
+"""The results of an inference: written into the nodes, or reported where a type stayed open."""
 
 from __future__ import annotations
 
-from relaylang.diagnostics import error
-from relaylang.ir.expr import Function, GlobalVar, MetaRef, Var
+from collections.abc import Container
+
+from relaylang.ir.expr import Expr, Function, MetaRef, Var
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import IncompleteType, TensorType, Type
-from relaylang.typing.branches import Branches
-from relaylang.typing.report import name_of, plain
-from relaylang.typing.solver import Unknown, find
-from relaylang.typing.steps import Stale
+from relaylang.typing.program import Found
+from relaylang.typing.report import Report
+from relaylang.typing.solver import Solver
+from relaylang.typing.terms import Unknown, find
+from relaylang.typing.texts import name_of
 
 
-class Results(Branches):
-    """The part of an inference that stores and tells what came out."""
+class Results:
+    """Stores and reports the types that were found. `parameters` has the ids of those that must be known altogether.
+
+    In a `fragment` an open type is a note, elsewhere an error.
+    """
+
+    def __init__(
+        self, solver: Solver, found: Found, report: Report, parameters: Container[int], fragment: bool = False
+    ) -> None:
+        self._solver = solver
+        self._found = found
+        self._report = report
+        self._parameters = parameters
+        self._fragment = fragment
+        self._listed: list[Type] = []  # the types in the nodes' order, so that `store` need not look again
+        self._closed: dict[int, Type] = {}  # by the id of the type as it was found
+        self._keep: list[object] = []  # types whose ids stand in `_closed`
 
     def store(self) -> None:
         """Write the types that were found into the nodes."""
-        found = self.found if len(self.found) == len(self.order) else [self.types[id(node)] for node in self.order]
-        for node, ty in zip(self.order, found):
+        order, types = self._found.order, self._found.types
+        listed = self._listed if len(self._listed) == len(order) else [types[id(node)] for node in order]
+        for node, ty in zip(order, listed):
             if type(ty) is not TensorType:
                 ty = find(ty)
                 if type(ty) is not TensorType:
@@ -27,16 +45,9 @@ class Results(Branches):
             if before is None or before is not ty:
                 node.checked_type = ty
 
-    def check_stale(self) -> None:
-        """A function of the module that got another type than its name has elsewhere."""
-        for node in self.order:
-            if type(node) is GlobalVar and node.checked_type is not None:
-                if node.checked_type != self.resolve(self.types[id(node)]):
-                    raise Stale
-
     def closed(self, ty: Type) -> Type:
         """A type as nodes carry it: what is still unknown is an `IncompleteType`. Each part is looked at once."""
-        done = self.closed_types
+        done = self._closed
         ty = find(ty)
         stack = [ty]
         while stack:
@@ -50,29 +61,46 @@ class Results(Branches):
                 stack.extend(missing)
                 continue
             stack.pop()
-            self.keep.append(node)
+            self._keep.append(node)
             if children:
                 new = [part if type(part) is TensorType else done[id(part)] for part in children]
                 same = all(a is b for a, b in zip(parts(node), new))
                 done[id(node)] = node if same else with_parts(node, new)
             elif isinstance(node, TensorType):
-                done[id(node)] = self.close_dims(node)
+                done[id(node)] = self._solver.close_dims(node)
             else:
                 done[id(node)] = IncompleteType() if isinstance(node, IncompleteType) else node
         return done[id(ty)]
 
     def report_unknown(self) -> None:
-        """Say which types were not found: errors in a module, notes in a fragment."""
+        """Report the types that were not found: errors in a module, notes in a fragment."""
+        roots, owners = self._open_types()
+        causes = [u for u in roots.values() if not u.derived] or list(roots.values())
+        said: set[int] = set()
+        for unknown in causes:
+            origin = owners.get(id(unknown), unknown.origin) if unknown.free else unknown.origin
+            if origin is None or id(origin) in said:
+                continue
+            said.add(id(origin))
+            title, hint = _unknown(origin)
+            if self._fragment:
+                title += ", and what depends on it is left open"
+                self._report.say("R0315", title, origin.span, severity="note")
+            else:
+                self._report.say("R0304", title, origin.span, hint)
+
+    def _open_types(self) -> tuple[dict[int, Unknown], dict[int, Var]]:
+        """The unknowns that must not stay open, and the parameters that brought them in, by the unknown's id."""
         roots: dict[int, Unknown] = {}
-        owners: dict[int, Var] = {}  # parameters must be known altogether
+        owners: dict[int, Var] = {}
         seen: tuple[set[int], set[int]] = (set(), set())
-        types = self.types
-        self.found = found = [types[id(node)] for node in self.order]  # so that `store` need not look again
-        for node, ty in zip(self.order, found):
+        types = self._found.types
+        self._listed = [types[id(node)] for node in self._found.order]
+        for node, ty in zip(self._found.order, self._listed):
             if type(ty) is TensorType:
                 continue
             ty = find(ty)
-            strict = id(node) in self.parameters
+            strict = id(node) in self._parameters
             if type(ty) is TensorType or id(ty) in seen[strict]:
                 continue
             stack = [ty]
@@ -87,25 +115,18 @@ class Results(Branches):
                 elif type(ty) is not TensorType and id(ty) not in seen[strict]:
                     seen[strict].add(id(ty))
                     stack.extend(parts(ty))
-        causes = [u for u in roots.values() if not u.derived] or list(roots.values())
-        said: set[int] = set()
-        for unknown in causes:
-            origin = owners.get(id(unknown), unknown.origin) if unknown.free else unknown.origin
-            if origin is None or id(origin) in said:
-                continue
-            said.add(id(origin))
-            if isinstance(origin, Var):
-                title = f"the type of {name_of(origin)} is not known"
-                hint = "annotate it"
-            elif isinstance(origin, MetaRef):
-                title, hint = f"the type of `{origin.name_hint}` is not known", "its value is missing"
-            elif isinstance(origin, Function):
-                title, hint = "the type of this function's result is not known", "annotate it"
-            else:
-                title, hint = f"the type of {name_of(origin)} is not known", "nothing that follows says what it is"
-            if self.fragment:
-                self.diagnostics.append(
-                    error("R0315", title + ", and what depends on it is left open", plain(origin.span), severity="note")
-                )
-            else:
-                self.say("R0304", title, origin.span, hint)
+        return roots, owners
+
+
+def _unknown(origin: Expr) -> tuple[str, str]:
+    """The message about a type that is not known, and the hint at its place."""
+    if isinstance(origin, Var):
+        return f"the type of {name_of(origin)} is not known", "annotate it"
+    if isinstance(origin, MetaRef):
+        return f"the type of `{origin.name_hint}` is not known", "its value is missing"
+    if isinstance(origin, Function):
+        return "the type of this function's result is not known", "annotate it"
+    return f"the type of {name_of(origin)} is not known", "nothing that follows says what it is"
+
+
+__all__ = ["Results"]

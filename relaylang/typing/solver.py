@@ -1,14 +1,12 @@
-"""Unification: what is known of types that a program leaves open.
+"""Unification: a union-find forest over types and extents. It knows nothing of expressions, calls or programs.
 
-An open type is an `Unknown`, a node of a union-find forest: bound, it links to what it is. Nothing here recurses on a
-type's depth, and a type that is known as a whole is looked at once.
+Nothing here recurses on a type's depth, and a type without unknowns is looked at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from relaylang.ir.expr import Expr
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import (
     ANY,
@@ -16,83 +14,24 @@ from relaylang.ir.types import (
     Extent,
     FuncType,
     GlobalTypeVar,
-    IncompleteType,
     RefType,
     TensorType,
-    TupleType,
     Type,
     TypeCall,
     TypeVar,
     extent_dtype,
 )
-
-
-class Unknown(IncompleteType):
-    """A type to be found. `origin` is the node that brought it in, `derived` says that it follows from others.
-
-    A `free` one stands for a type parameter where something polymorphic is used, and may stay open: `Nil` alone.
-    """
-
-    __slots__ = ("derived", "free", "link", "origin", "waiters")
-
-    def __init__(self, origin: Expr | None = None, derived: bool = False, free: bool = False) -> None:
-        super().__init__()
-        self.free = free
-        self.link: Type | None = None
-        self.waiters: list[object] | None = None
-        self.origin = origin
-        self.derived = derived
-
-
-class _Poison(IncompleteType):
-    """The type of what is wrong and has been reported: it agrees with everything."""
-
-    __slots__ = ()
-
-
-POISON = _Poison()
-
-
-class DimUnknown(TypeVar):
-    """An extent to be found, which stands for a shape variable where a polymorphic function is used."""
-
-    __slots__ = ("link",)
-
-    def __init__(self, name_hint: str) -> None:
-        super().__init__(name_hint, "ShapeVar")
-        self.link: Dim | None = None
-
-
-class OpenTensor(TensorType):
-    """A tensor type with extents to be found."""
-
-    __slots__ = ()
-
-
-_LEAVES = (TypeVar, GlobalTypeVar, Unknown, _Poison, IncompleteType)
-_Leaf = frozenset(_LEAVES)
-
-
-def find(ty: Type) -> Type:
-    """What a type is bound to so far."""
-    while type(ty) is Unknown:
-        link = ty.link
-        if link is None:
-            return ty
-        if type(link) is Unknown and link.link is not None:
-            ty.link = link.link
-        ty = link
-    return ty
-
-
-def _rank(unknown: Unknown) -> int:
-    return 2 if unknown.free else 1 if unknown.derived else 0
-
-
-def find_dim(dim: Dim) -> Dim:
-    while type(dim) is DimUnknown and dim.link is not None:
-        dim = dim.link
-    return dim
+from relaylang.typing.terms import (
+    LEAVES,
+    POISON,
+    DimUnknown,
+    OpenTensor,
+    Unknown,
+    find,
+    find_dim,
+    fresh_for,
+    substitute,
+)
 
 
 class Solver:
@@ -123,7 +62,7 @@ class Solver:
     def resolve(self, ty: Type) -> Type:
         """The type with all that is known put in. Types without unknowns are noted as known."""
         ty = find(ty)
-        if type(ty) is TensorType or type(ty) in _Leaf or id(ty) in self.known:
+        if type(ty) is TensorType or type(ty) in LEAVES or id(ty) in self.known:
             return ty
         done: dict[int, Type] = {}
         keep: list[Type] = []
@@ -141,7 +80,7 @@ class Solver:
             missing: list[Type] = []
             for part in parts(node):
                 part = find(part)
-                if type(part) is TensorType or type(part) in _Leaf or id(part) in self.known:
+                if type(part) is TensorType or type(part) in LEAVES or id(part) in self.known:
                     new.append(part)
                 elif id(part) in done:
                     new.append(done[id(part)])
@@ -192,51 +131,25 @@ class Solver:
                 stack.extend(parts(node))
         return False
 
-    # --- making types ---
+    def close_dims(self, ty: TensorType) -> TensorType:
+        """A tensor type whose open extents are `?`: nothing said what they are."""
+        shape = tuple(ANY if type(d) is DimUnknown else d for d in map(find_dim, ty.shape))
+        return self.intern(TensorType(shape, ty.dtype))
 
-    def map_type(self, ty: Type, leaf: Callable[[Type], Type]) -> Type:
-        """The type with `leaf` applied to every tensor type, variable and unknown inside it."""
-        done: dict[int, Type] = {}
-        stack = [ty]
-        while stack:
-            node = stack[-1]
-            if id(node) in done:
-                stack.pop()
-                continue
-            children = parts(node)
-            if not children and not isinstance(node, (TupleType, TypeCall)):
-                done[id(node)] = leaf(node)
-                stack.pop()
-                continue
-            missing = [part for part in children if id(part) not in done]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            new = [done[id(part)] for part in children]
-            done[id(node)] = node if all(a is b for a, b in zip(children, new)) else with_parts(node, new)
-        return done[id(ty)]
+    # --- what waits ---
 
-    def substitute(self, ty: Type, mapping: dict[int, Type]) -> Type:
-        """The type with variables replaced, by the identity of the variable."""
-        dims = {key: new for key, new in mapping.items() if isinstance(new, TypeVar)}
+    def wait(self, item: object, types: Iterable[Type]) -> None:
+        """Put an item into `ready` when the first unknown of one of these types is bound."""
+        for unknown in [u for ty in types for u in self.unknowns_in(ty)[:1]]:
+            self.wait_for(item, unknown)
 
-        def leaf(node: Type) -> Type:
-            if isinstance(node, TensorType):
-                if dims and any(id(d) in dims for d in node.shape):
-                    shape = [dims.get(id(d), d) for d in node.shape]
-                    return OpenTensor(shape, node.dtype, node.span)  # type: ignore[arg-type]
-                return node
-            if type(node) is Unknown:
-                found = find(node)
-                return found if found is node else self.substitute(found, mapping)
-            return mapping.get(id(node), node)
-
-        return self.map_type(ty, leaf)
-
-    def fresh_for(self, params: Iterable[TypeVar], origin: Expr | None) -> dict[int, Type]:
-        """An unknown for each type parameter."""
-        return {id(p): DimUnknown(p.name_hint) if p.kind == "ShapeVar" else Unknown(origin, free=True) for p in params}
+    def wait_for(self, item: object, unknown: Unknown) -> None:
+        """Put an item into `ready` when an unknown is bound. It never is, where the unknown is bound already."""
+        root = find(unknown)
+        if type(root) is Unknown:
+            if root.waiters is None:
+                root.waiters = []
+            root.waiters.append(item)
 
     # --- unification ---
 
@@ -271,7 +184,7 @@ class Solver:
                     self.conflict = (a, b)
                     return False
                 continue
-            if kind is not type(b) or kind in _Leaf:
+            if kind is not type(b) or kind in LEAVES:
                 self.conflict = (a, b)
                 return False
             if seen is None:
@@ -328,8 +241,8 @@ class Solver:
         if len(a.type_params) > len(b.type_params):
             self.loosened = True
         mapping: dict[int, Type] = {id(p): q for p, q in zip(a.type_params, b.type_params)}
-        mapping.update(self.fresh_for(a.type_params[len(b.type_params) :], None))
-        made = self.substitute(FuncType(a.arg_types, a.ret_type), mapping)
+        mapping.update(fresh_for(a.type_params[len(b.type_params) :], None))
+        made = substitute(FuncType(a.arg_types, a.ret_type), mapping)
         assert isinstance(made, FuncType)
         return made, b
 
@@ -366,7 +279,7 @@ class Solver:
             unknown.link = ty
             unknown.waiters = None
             return True
-        if not isinstance(ty, TensorType) and type(ty) not in _Leaf:
+        if not isinstance(ty, TensorType) and type(ty) not in LEAVES:
             ty = self.resolve(ty)
             if id(ty) not in self.known and any(u is unknown for u in self.unknowns_in(ty)):
                 self.conflict = (unknown, ty)
@@ -418,3 +331,10 @@ class Solver:
             stack.pop()
             done[key] = with_parts(a, [done[id(m), id(n)] for m, n in zip(mine, theirs)])
         return done[id(left), id(right)]
+
+
+def _rank(unknown: Unknown) -> int:
+    return 2 if unknown.free else 1 if unknown.derived else 0
+
+
+__all__ = ["Solver"]

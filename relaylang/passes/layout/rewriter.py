@@ -42,7 +42,7 @@ from relaylang.passes.layout.rules_nn import RULES
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import retype
 from relaylang.typing import infer
-from relaylang.typing.calls import Context
+from relaylang.typing.operators import Context
 from relaylang.typing.solver import Solver
 
 #: Attributes of functions that are one kernel, or another compiler's: they are not looked into.

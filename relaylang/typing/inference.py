@@ -1,0 +1,284 @@
+"""Type inference: one walk over a program with an explicit stack. The parts type the nodes; a worklist types what waits.
+
+Children come before their parents, so an operator's arguments are usually known when its relation runs. Where they are
+not, the call waits for the unknowns among them. An error is reported once: its node's type agrees with every type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relaylang.diagnostics import Diagnostic
+from relaylang.ir.expr import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    MetaRef,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import RefType, TensorType, TupleType, Type
+from relaylang.ops.record import Op
+from relaylang.typing.annotations import Annotations
+from relaylang.typing.calls import Calls
+from relaylang.typing.definitions import Definitions
+from relaylang.typing.earlier import Earlier
+from relaylang.typing.functions import Functions
+from relaylang.typing.matches import Matches
+from relaylang.typing.operators import Operators
+from relaylang.typing.places import bare_name
+from relaylang.typing.program import Found, Program
+from relaylang.typing.report import Report
+from relaylang.typing.results import Results
+from relaylang.typing.scopes import Scopes
+from relaylang.typing.solver import Solver
+from relaylang.typing.terms import POISON, Unknown
+from relaylang.typing.texts import name_of
+from relaylang.typing.values import Values
+from relaylang.typing.worklist import Worklist
+
+# The steps of the walk: a node that is to be visited, or to be finished once its children have types.
+_VISIT, _CALL, _FINISH, _BIND, _ARM, _GLOBAL = range(6)
+#: (what, node, the number of an arm or the name of a module's function)
+_Step = tuple[int, Expr, "int | GlobalVar"]
+
+
+class Inference:
+    """One inference over a module or an expression: the parts, and the walk that gives each node to its part.
+
+    `fragment` allows open types and variables. `fresh` looks at nodes that have a type already, too. `assume` has types
+    of variables. After a run, `results` writes the types and reports open ones.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        fragment: bool = False,
+        fresh: bool = True,
+        assume: Mapping[Var, Type] | None = None,
+    ) -> None:
+        solver, found = Solver(), Found()
+        report = Report(solver, found.types, program)
+        annotations = Annotations(solver, report, program.definitions)
+        definitions = Definitions(report, annotations, program.definitions)
+        earlier = Earlier(solver, found, fresh)
+        scopes = Scopes(solver, found, report, annotations, earlier, assume)
+        functions = Functions(solver, found, report, annotations, scopes, earlier, program)
+        self.report = report
+        self.earlier = earlier
+        self.results = Results(solver, found, report, functions.parameters, fragment)
+        self._program = program
+        self._fragment = fragment
+        self._solver = solver
+        self._found = found
+        self._annotations = annotations
+        self._definitions = definitions
+        self._scopes = scopes
+        self._functions = functions
+        self._operators = Operators(solver, report, found.types, program.definitions)
+        self._calls = Calls(solver, report, found.types, definitions)
+        self._matches = Matches(solver, found, report, scopes, definitions)
+        self._values = Values(solver, report, found.types)
+        self._worklist = Worklist(solver, report)
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """All that has been reported so far."""
+        return self.report.diagnostics
+
+    def run_module(self, module: IRModule) -> None:
+        """Find the types of a module's functions, and check its type definitions."""
+        for data in module.type_definitions.values():
+            self._definitions.check(data)
+        for var, function in module.functions.items():
+            if isinstance(function, Function) and not self._functions.has_started(function):
+                if not self.earlier.take_function(var, function):
+                    self._walk([(_GLOBAL, function, var)])
+        self._settle()
+        self._check_scopes()
+
+    def run_group(self, functions: Iterable[tuple[GlobalVar, Function]]) -> None:
+        """Find the types of some functions of a module together. The program gives the types of all others."""
+        for var, function in functions:
+            if not self._functions.has_started(function):
+                self._walk([(_GLOBAL, function, var)])
+        self._settle()
+        self._check_scopes()
+
+    def run_expr(self, expr: Expr) -> None:
+        """Find the types of an expression."""
+        self._walk([(_VISIT, expr, 0)])
+        self._settle()
+
+    def _settle(self) -> None:
+        """Finish what waits, once every node has been seen."""
+        self._worklist.work()
+        self._operators.settle()
+
+    def _check_scopes(self) -> None:
+        self._annotations.report_unbound()
+        if not self._fragment:
+            self._scopes.report_loose()
+
+    # --- the walk ---
+
+    def _walk(self, stack: list[_Step]) -> None:
+        types, order, ready = self._found.types, self._found.order, self._solver.ready
+        operate, call, work = self._operators.call, self._calls.call, self._worklist.work
+        take, functions = self.earlier.take, self._program.functions
+        while stack:
+            what, node, extra = stack.pop()
+            if what == _CALL:
+                op = node.op  # type: ignore[attr-defined]
+                types[id(node)] = operate(node, op) if type(op) is Op else call(node)  # type: ignore[arg-type]
+                order.append(node)
+                if ready:
+                    work()
+            elif what != _VISIT:
+                self._finish(what, node, extra, stack)
+                if ready and what == _FINISH:
+                    work()
+            elif id(node) in types:
+                pass
+            elif type(node) is GlobalVar and node.name_hint in functions:
+                self._visit_global(node, stack)  # the name may carry the type of a function that was replaced
+            elif take(node):
+                pass
+            elif type(node) is Call:
+                stack.append((_CALL, node, 0))
+                op = node.op
+                if type(op) is not Op and type(op) is not Constructor and id(op) not in types:
+                    stack.append((_VISIT, op, 0))
+                for arg in reversed(node.args):
+                    if id(arg) not in types:
+                        stack.append((_VISIT, arg, 0))
+            else:
+                self._visit(node, stack)
+
+    def _visit_global(self, node: GlobalVar, stack: list[_Step]) -> None:
+        first = self._functions.name(node)
+        if first is not None:
+            stack.append((_GLOBAL, first, node))
+
+    def _enter(self, function: Function, stack: list[_Step]) -> None:
+        self._functions.signature(function)
+        stack.append((_FINISH, function, 0))
+        if function.body is not None:
+            stack.append((_VISIT, function.body, 0))
+
+    def _visit(self, node: Expr, stack: list[_Step]) -> None:
+        """Type a node without children, or put its steps on the stack."""
+        put = self._found.put
+        match node:
+            case Var():
+                self._scopes.meet(node)
+            case Constant():
+                put(node, self._solver.intern(TensorType(node.data.shape, node.dtype)))
+            case Tuple(fields):
+                stack.append((_FINISH, node, 0))
+                stack.extend([(_VISIT, field, 0) for field in reversed(fields)])
+            case TupleGetItem(value):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, value, 0))
+            case Let(variable, value, body):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, body, 0))
+                stack.append((_BIND, node, 0))
+                stack.append((_VISIT, value, 0))
+                if isinstance(value, Function) and not self.earlier.take(value) and id(value) not in self._found.types:
+                    self._functions.declare(value, variable)
+            case If(cond, yes, no):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, no, 0))
+                stack.append((_VISIT, yes, 0))
+                stack.append((_VISIT, cond, 0))
+            case Function():
+                self._enter(node, stack)
+            case GlobalVar():
+                self._visit_global(node, stack)
+            case Match(data, clauses):
+                stack.append((_FINISH, node, 0))
+                for i in range(len(clauses) - 1, -1, -1):
+                    stack.append((_VISIT, clauses[i].rhs, 0))
+                    stack.append((_ARM, node, i))
+                stack.append((_VISIT, data, 0))
+            case RefCreate(value):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, value, 0))
+            case RefRead(ref):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, ref, 0))
+            case RefWrite(ref, value):
+                stack.append((_FINISH, node, 0))
+                stack.append((_VISIT, value, 0))
+                stack.append((_VISIT, ref, 0))
+            case Constructor():
+                put(node, self._definitions.constructor_type(node, node.span))
+            case MetaRef():
+                annotation = node.type_annotation
+                put(node, self._annotations.open(annotation, node) if annotation else Unknown(node))
+            case Op():
+                holder = next((owner for what, owner, _ in reversed(stack) if what != _VISIT), None)
+                self.report.say(
+                    "R0305", f"the operator {name_of(node)} must be called; it is not a value",
+                    bare_name(node.name, holder), notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
+                )  # fmt: skip
+                self._found.types[id(node)] = POISON
+            case _:
+                raise AssertionError(f"{type(node).__name__} is not an expression")
+
+    def _finish(self, what: int, node: Expr, extra: int | GlobalVar, stack: list[_Step]) -> None:
+        """Type a node whose children have types, or bind what its next child refers to."""
+        types = self._found.types
+        match node:
+            case Let(variable, value, body):
+                if what == _BIND:
+                    self._scopes.bind_let(node, variable, value)
+                    return
+                made = types[id(body)]
+            case Tuple(fields):
+                made = TupleType([types[id(field)] for field in fields])
+            case TupleGetItem():
+                made = self._values.field(node)
+            case If():
+                made = self._values.choose(node)
+            case Function():
+                if what == _GLOBAL:
+                    assert isinstance(extra, GlobalVar)
+                    self._functions.start(node, extra)
+                    self._enter(node, stack)
+                else:
+                    self._functions.leave(node)
+                return
+            case Match(_, clauses):
+                if what == _ARM:
+                    assert isinstance(extra, int)
+                    self._matches.bind(node, clauses[extra])
+                    return
+                made = self._values.join(node, [c.rhs for c in clauses], "the arms of a `match`")
+                self._matches.check(node)
+            case RefCreate(value):
+                made = RefType(types[id(value)])
+            case RefRead():
+                made = self._values.read(node)
+            case RefWrite():
+                made = self._values.write(node)
+            case _:
+                raise AssertionError(f"{type(node).__name__} has no children")
+        types[id(node)] = made
+        self._found.order.append(node)
+
+
+__all__ = ["Inference"]

@@ -1,0 +1,146 @@
+"""The places that messages point at: arguments, attributes, names and results inside a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from relaylang.diagnostics.source import Span
+from relaylang.ir.expr import Call, Expr, Function, Let, Var
+from relaylang.typing.written import call_span
+
+
+def plain(span: Span | None) -> Span | None:
+    """The span by offsets, where its source counts tokens: one diagnostic then speaks of one source."""
+    source = getattr(span.source, "plain", None) if span is not None else None
+    if span is None or source is None:
+        return span
+    return Span(source, span.start, span.end)
+
+
+def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
+    """Where a part of an expression is written; the whole where the part is a shared node that stands elsewhere.
+
+    A variable's own span is where it is declared: its first (or last) mention in the whole is looked for.
+    """
+    span = part.span
+    if isinstance(part, Var) and whole is not None:
+        mentions = list(re.finditer(rf"%{re.escape(part.name_hint)}(?![\w.])", whole.text))
+        if not mentions:
+            return whole
+        found = mentions[-1 if last else 0]
+        source = getattr(whole.source, "plain", whole.source)
+        return Span(source, whole.start + found.start(), whole.start + found.end())
+    if span is None or whole is None:
+        return whole
+    if span.source is whole.source and whole.first <= span.first and span.last <= whole.last:
+        return span
+    return whole
+
+
+_CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
+
+
+def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the arguments of the last call in a stretch of text stand."""
+    depth = 0
+    begin = -1
+    last = -1
+    for piece in _PIECE.finditer(text, start, end):
+        mark = piece.group()
+        if mark in ("(", "[", "{"):
+            depth += 1
+            if depth == 1 and mark == "(":
+                begin = piece.end()
+        elif mark in (")", "]", "}"):
+            depth -= 1
+            if depth == 0 and mark == ")":
+                last = piece.start()
+                break
+        elif mark == "," and depth == 1 and begin >= 0:
+            yield begin, piece.start()
+            begin = piece.end()
+    if begin >= 0 and last >= 0:
+        yield begin, last
+
+
+def argument_span(call: Call, index: int) -> Span | None:
+    """Where a call's argument is written, which for a shared node is not where the node itself stands."""
+    span = call_span(call)
+    argument = call.args[index].span
+    start, end = span.start, span.end
+    if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
+        return argument
+    text = span.source.text
+    if _CALLEE.match(text, start) is None:
+        return place(call.args[index], span)
+    for i, (begin, stop) in enumerate(_arguments(text, start, end)):
+        if i == index:
+            piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
+            body = piece.strip()
+            if not body or i >= len(call.args):
+                return span
+            begin += piece.index(body)
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(body))
+    return span
+
+
+def attribute_span(call: Call, name: str) -> Span | None:
+    """Where a call gives an attribute a value (`axis=5`), or None where it does not."""
+    span = call_span(call)
+    if _CALLEE.match(span.source.text, span.start) is None:
+        return None
+    text = span.source.text
+    for begin, stop in _arguments(text, span.start, span.end):
+        piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
+        if re.match(rf"\s*{name}\s*=(?!=)", piece):
+            begin += len(piece) - len(piece.lstrip())
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(piece.strip()))
+    return None
+
+
+def last_value(expr: Expr) -> Expr:
+    """Where the value of an expression is made: behind its lets."""
+    while isinstance(expr, Let):
+        expr = expr.body
+    return expr
+
+
+def bare_name(name: str, holder: Expr | None) -> Span | None:
+    """Where an operator's name stands in an expression without being called; the expression where it is not found."""
+    span = holder.span if holder is not None else None
+    if span is None:
+        return None
+    start = span.start
+    # A let's span ends with its body: what is looked for stands near its beginning.
+    found = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
+    if found is None:
+        return span
+    return Span(getattr(span.source, "plain", span.source), found.start(), found.end())
+
+
+def result_span(function: Function) -> Span | None:
+    """Where a function declares its result's type."""
+    if function.ret_type is None:
+        return None
+    span = function.span
+    if function.ret_type.span is not None or span is None:
+        return function.ret_type.span
+    depth, begin = 0, -1
+    for piece in re.compile(_PIECE.pattern + "|->", re.S).finditer(span.source.text, span.start, span.end):
+        mark = piece.group()
+        if mark == "{" and depth == 0:
+            if begin < 0:
+                return None
+            text = span.source.text[begin : piece.start()]
+            begin += len(text) - len(text.lstrip())
+            return Span(getattr(span.source, "plain", span.source), begin, begin + len(text.strip()))
+        if mark == "->" and depth == 0 and begin < 0:
+            begin = piece.end()
+        depth += (mark in "([{") - (mark in ")]}")
+    return None
+
+
+__all__ = ["argument_span", "attribute_span", "bare_name", "last_value", "place", "plain", "result_span"]

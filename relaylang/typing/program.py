@@ -1,0 +1,47 @@
+"""What an inference may refer to, and the types that it has found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from relaylang.ir.expr import Expr, Function, TypeData
+from relaylang.ir.module import IRModule
+from relaylang.ir.types import GlobalTypeVar, Type
+
+
+@dataclass
+class Program:
+    """The functions by name and the type definitions around what is checked.
+
+    `given` has the types of functions that are not looked at.
+    """
+
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    definitions: Mapping[GlobalTypeVar, TypeData] = field(default_factory=dict)
+    given: Mapping[str, Type] = field(default_factory=dict)
+
+    @staticmethod
+    def of(module: IRModule | None) -> Program:
+        """The functions and definitions of a module as it is now; nothing where there is no module."""
+        if module is None:
+            return Program()
+        return Program({v.name_hint: f for v, f in module.functions.items()}, dict(module.type_definitions))
+
+
+class Found:
+    """The types found so far, by the node's id, and the nodes in the order in which they were found."""
+
+    __slots__ = ("order", "types")
+
+    def __init__(self) -> None:
+        self.types: dict[int, Type] = {}
+        self.order: list[Expr] = []
+
+    def put(self, node: Expr, ty: Type) -> None:
+        """Give a node its type."""
+        self.types[id(node)] = ty
+        self.order.append(node)
+
+
+__all__ = ["Found", "Program"]

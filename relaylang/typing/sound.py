@@ -1,0 +1,30 @@
+"""Whether a tensor type can exist: its rank, its extents and its element type."""
+
+from __future__ import annotations
+
+import re
+
+from relaylang.ir.types import TensorType
+from relaylang.ops.domains import MOST_DIMENSIONS
+
+#: What an extent must be below: TVM and the backends count in 64 bits.
+LIMIT = 2**63
+#: Element types that something can be computed with, those of accelerators, and vectors of them.
+_DTYPE = re.compile(r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16)(x\d+)?")
+
+
+def unsound(ty: TensorType) -> str | None:
+    """What is wrong with a tensor type's extents or its element type, if anything."""
+    if len(ty.shape) > MOST_DIMENSIONS:
+        return f"it has {len(ty.shape)} dimensions, and {MOST_DIMENSIONS} are possible"
+    for axis, dim in enumerate(ty.shape):
+        if isinstance(dim, int) and not 0 <= dim < LIMIT:
+            return f"dimension {axis} is {dim}, which {'is negative' if dim < 0 else 'does not fit 64 bits'}"
+    if not ty.dtype:
+        return "it has no element type"
+    if _DTYPE.fullmatch(ty.dtype) is None:
+        return f"`{ty.dtype}` is not an element type"
+    return None
+
+
+__all__ = ["LIMIT", "unsound"]
