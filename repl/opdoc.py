@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import textwrap
@@ -10,9 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 from relaylang.diagnostics import RelayError
-from relaylang.ir import Call, Expr, Function, FuncType, TensorType, Tuple, Type, Var, is_incomplete, type_text
+from relaylang.ir import Call, Expr, Function, FuncType, TensorType, Tuple, Type, Var, is_incomplete, type_text, var
+from relaylang.ir.visit import free_vars
+from relaylang.ops import OPS
 from relaylang.ops.record import AttrError, AttrField, Op, OpPattern, make_attrs
-from relaylang.repl.opexamples import MODULES, PYTHON, WRITTEN
 from relaylang.syntax import astext, parse, parse_expr
 from relaylang.typing import infer
 
@@ -242,30 +244,34 @@ def _arguments(count: int) -> Iterator[tuple[Type, ...]]:
 
 
 def _written(op: Op) -> Example | None:
-    """The example that is written by hand, where it checks."""
-    if op.name in MODULES:
-        text = MODULES[op.name]
+    """The record's example, where it checks: a function's text, a module's, or Python that makes a call."""
+    if not op.example:
+        return None
+    text, language = op.example, "relay"
+    if text.startswith("fn "):
+        function: Any = parse_expr(text)
+        wrong = infer(function)
+    elif "def @main" in text:
         module = parse(text).module
         assert module is not None
-        function = module["main"]
-        wrong = infer(module)
-    elif op.name in WRITTEN:
-        params, call = WRITTEN[op.name]
-        text = f"fn ({params}) {{ {call} }}"
-        function = parse_expr(text)
-        wrong = infer(function)
-    elif op.name in PYTHON:
-        text, values = PYTHON[op.name]
-        x = Var("x", TensorType((2, 3), "float32"))
-        function = Function([x], Call(op, [x], make_attrs(op.attrs, values)))  # type: ignore[arg-type]
-        wrong = infer(function)
+        function, wrong = module["main"], infer(module)
     else:
-        return None
+        function, language = _called(text), "python"
+        wrong = infer(function)
     ty = function.checked_type
     if any(d.severity == "error" for d in wrong) or not isinstance(ty, FuncType):
         return None
-    assert isinstance(function, Function)
-    return Example(text, type_text(ty.ret_type), function, "python" if op.name in PYTHON else "relay")
+    return Example(text, type_text(ty.ret_type), function, language)
+
+
+def _called(text: str) -> Function:
+    """A function around the call that the last line of a Python text makes."""
+    *before, last = ast.parse(text).body
+    names: dict[str, Any] = {"OPS": OPS, "Call": Call, "make_attrs": make_attrs, "var": var}
+    exec(compile(ast.Module(before, []), "example", "exec"), names)
+    assert isinstance(last, ast.Expr)
+    call = eval(compile(ast.Expression(last.value), "example", "eval"), names)
+    return Function(free_vars(call), call)
 
 
 @lru_cache(maxsize=512)

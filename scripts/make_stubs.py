@@ -14,9 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from relaylang._names import NAMES, PACKAGES
-from relaylang.tvm.op.build import DYNAMIC, RENAMED, RESULTS, SPATIAL, operator_of, signatures
+from relaylang.tvm.op.build import SPATIAL, dynamic, functions
 from relaylang.tvm.op.composed import COMPOSED
-from relaylang.tvm.op.namespace import names
+from relaylang.tvm.op.namespace import names, signatures
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = '"""Made by scripts/make_stubs.py from the operators\' records and TVM\'s signatures."""\n\n# ruff: noqa\n\n'
@@ -42,8 +42,7 @@ MODULES = {
 
 
 def annotation(path: str, parameter: inspect.Parameter) -> str:
-    op = operator_of(path)
-    field = op.schema.get(RENAMED.get(path, {}).get(parameter.name, parameter.name)) if op is not None else None
+    field = functions()[path].attribute(parameter.name) if path in functions() else None
     if field is None or path in COMPOSED:
         plain = {int: "int", float: "float", bool: "bool", str: "str"}.get(type(parameter.default))
         return plain if plain is not None and path in COMPOSED else "Argument"
@@ -54,7 +53,8 @@ def annotation(path: str, parameter: inspect.Parameter) -> str:
         text = "int | " + text
     elif field.kind == "Ints":
         text += " | int"
-    if path in DYNAMIC and parameter.name in DYNAMIC[path]:
+    form = dynamic(path)
+    if form is not None and parameter.name in form[1]:
         text += " | Expr"
     nothing = field.optional or parameter.default is None
     return text if text == "Any" or not nothing else f"{text} | None"
@@ -64,7 +64,8 @@ def result(path: str) -> str:
     if path in COMPOSED:
         said = inspect.signature(COMPOSED[path]).return_annotation
         return said if isinstance(said, str) and said in ("Call", "TupleWrapper", "Tuple", "Constant") else "Any"
-    number = RESULTS.get(path, 0)
+    op = functions()[path].op
+    number = op.results if op is not None else 0
     return "Any" if callable(number) else "TupleWrapper" if number else "Call"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.kernels import algorithm, create, image, indexing, nn_norm, transform
+from relaylang.interpreter.kernels import algorithm, create, image, indexing, nn_space, transform
 from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype
 from relaylang.interpreter.kernels.scatter import dense
 
@@ -61,7 +61,7 @@ def squeeze(attrs: Any, x: Any, axes: Any) -> Any:
 
 
 def pad(attrs: Any, x: Any, widths: Any, value: Any) -> Any:
-    return nn_norm.pad(_with(attrs, pad_width=[_ints(row) for row in widths]), x, value)
+    return nn_space.pad(_with(attrs, pad_width=[_ints(row) for row in widths]), x, value)
 
 
 def upsampling(attrs: Any, x: Any, scale_h: Any, scale_w: Any) -> Any:

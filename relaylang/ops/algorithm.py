@@ -90,8 +90,24 @@ def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 OPS = (
-    Op("sort", ("data",), ArgsortAttrs, sort, OPAQUE, 6),
-    Op("argsort", ("data",), ArgsortAttrs, argsort, OPAQUE, 6),
-    Op("topk", ("data",), TopkAttrs, topk, OPAQUE, 6),
-    Op("searchsorted", ("sorted_sequence", "values"), SearchSortedAttrs, searchsorted, OPAQUE, 6),
+    Op(
+        "sort", ("data",), ArgsortAttrs, sort, OPAQUE, 6,
+        doc="The elements sorted along an axis.",
+        python="(data, axis=-1, is_ascend=1)",
+    ),
+    Op(
+        "argsort", ("data",), ArgsortAttrs, argsort, OPAQUE, 6,
+        doc="The indices that sort along an axis.",
+        python="(..., is_ascend=1, dtype='int32')",
+    ),
+    Op(
+        "topk", ("data",), TopkAttrs, topk, OPAQUE, 6,
+        doc="The k largest (or smallest) elements along an axis, their indices, or both.",
+        results=lambda args, attrs: 2 if attrs.ret_type == "both" else 0,
+        python="(..., k=1, dtype='int32')",
+    ),
+    Op(
+        "searchsorted", ("sorted_sequence", "values"), SearchSortedAttrs, searchsorted, OPAQUE, 6,
+        doc="Where each value belongs in a sorted sequence.",
+    ),
 )

@@ -10,6 +10,7 @@ from relaylang.ir.expr import Constant
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relaylang.ops.record import AnyAttr, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_scalar, norm_axis
+from relaylang.ops.traits import Trait
 
 E, I, OPAQUE = OpPattern.ELEMWISE, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
@@ -146,20 +147,45 @@ def meshgrid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 DATA = ("data",)
 
 OPS = (
-    Op("zeros", (), InitOpAttrs, init, E, 3),
-    Op("ones", (), InitOpAttrs, init, E, 3),
-    Op("full", ("fill_value",), InitOpAttrs, full, E, 3),
-    Op("arange", ("start", "end", "step"), ArangeAttrs, arange, OPAQUE, 3, needs=()),
+    Op("zeros", (), InitOpAttrs, init, E, 3, doc="A shape filled with 0.", python="(..., dtype)", traits={Trait.FILL}),
+    Op("ones", (), InitOpAttrs, init, E, 3, doc="A shape filled with 1.", python="(..., dtype)", traits={Trait.FILL}),
     Op(
-        "one_hot",
-        ("indices", "on_value", "off_value"),
-        OneHotAttrs,
-        one_hot,
-        OpPattern.OUT_ELEMWISE_FUSABLE,
-        10,
-        needs=(0,),
+        "full", ("fill_value",), InitOpAttrs, full, E, 3,
+        doc="A shape filled with one number.",
+        takes="tensor[]",
+        traits={Trait.FILL},
+        python="(..., shape=(), dtype='')",
     ),
-    Op("meshgrid", DATA, MeshgridAttrs, meshgrid, I, 3),
-    Op("shape_of", DATA, ShapeOfAttrs, shape_of, OPAQUE, 10),
-    Op("ndarray_size", DATA, NdarraySizeAttrs, ndarray_size, I, 10),
+    Op(
+        "arange", ("start", "end", "step"), ArangeAttrs, arange, OPAQUE, 3, needs=(),
+        doc="The numbers from start to before stop, by step.",
+        takes="number[] number[] number[]",
+        python="(start: argument, stop: argument = None, step: argument = None, dtype='float32')",
+    ),
+    Op(
+        "one_hot", ("indices", "on_value", "off_value"), OneHotAttrs, one_hot, OpPattern.OUT_ELEMWISE_FUSABLE, 10,
+        needs=(0,),
+        doc="A vector for each index, with on_value there and off_value elsewhere.",
+        takes="integer tensor[] tensor[]",
+        python="(..., depth, axis, dtype)",
+    ),
+    Op(
+        "meshgrid", DATA, MeshgridAttrs, meshgrid, I, 3,
+        doc="The coordinates of a grid from a vector for each axis.",
+        takes="any",
+        traits={Trait.OF_TUPLE},
+        results=lambda args, attrs: len(args[0].fields),
+    ),
+    Op(
+        "shape_of", DATA, ShapeOfAttrs, shape_of, OPAQUE, 10,
+        doc="The extents of the data.",
+        traits={Trait.EXTENTS},
+        python="(..., dtype='int32')",
+    ),
+    Op(
+        "ndarray_size", DATA, NdarraySizeAttrs, ndarray_size, I, 10,
+        doc="The number of elements.",
+        traits={Trait.EXTENTS},
+        python="(..., dtype='int32')",
+    ),
 )

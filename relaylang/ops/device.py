@@ -11,6 +11,7 @@ from relaylang.ops.create import ShapeOfAttrs, shape_of
 from relaylang.ops.record import AnyAttr, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.shapes import need_scalar
+from relaylang.ops.traits import Trait
 
 OPAQUE = OpPattern.OPAQUE
 UNIT = TupleType(())
@@ -144,14 +145,86 @@ def reshape_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 OPS = (
-    Op("on_device", ("body",), OnDeviceAttrs, placed, OPAQUE, 10, needs=()),
-    Op("device_copy", ("data",), DeviceCopyAttrs, placed, OPAQUE, 10, needs=()),
-    Op("memory.alloc_storage", ("size", "shape", "alignment"), AllocStorageAttrs, alloc_storage, OPAQUE, 10),
-    Op("memory.alloc_tensor", ("storage", "offset", "shape"), AllocTensorAttrs, alloc_tensor, OPAQUE, 10),
-    Op("memory.kill", ("to_free",), None, nothing, OPAQUE, 10, needs=(), stateful=True),
-    Op("vm.shape_of", ("tensor",), ShapeOfAttrs, shape_of, OPAQUE, 10),
-    Op("vm.reshape_tensor", ("data", "shape"), ReshapeTensorAttrs, reshape_tensor, OPAQUE, 10, needs=(0,)),
-    Op("vm.invoke_tvm_op", ("op", "ins", "outs"), InvokeAttrs, invoke, OPAQUE, 10, needs=(0,), stateful=True),
-    Op("call_lowered", ("func", "call_args"), CallLoweredAttrs, call_lowered, OPAQUE, 10, needs=(0,)),
-    Op("debug", ("program",), DebugAttrs, identity, OPAQUE, 1, needs=()),
+    Op(
+        "on_device", ("body",), OnDeviceAttrs, placed, OPAQUE, 10, needs=(),
+        doc="Says which device the value is computed on.",
+        takes="any",
+        traits={Trait.PLACEMENT, Trait.IDENTITY},
+        python=None,
+    ),
+    Op(
+        "device_copy", ("data",), DeviceCopyAttrs, placed, OPAQUE, 10, needs=(),
+        doc="The value on another device.",
+        takes="any",
+        traits={Trait.PLACEMENT, Trait.IDENTITY},
+        python="(data, src_device: src_virtual_device, dst_device: dst_virtual_device)",
+    ),
+    Op(
+        "memory.alloc_storage", ("size", "shape", "alignment"), AllocStorageAttrs, alloc_storage, OPAQUE, 10,
+        doc="A piece of memory.",
+        takes="any any any",
+        traits={Trait.MEMORY},
+        python=None,
+        example="""\
+type Storage {}
+def @main(%size: int64, %shape: Tensor[(2), int64]) {
+  memory.alloc_storage(%size, %shape, 64i64, dtype="float32")
+}""",
+    ),
+    Op(
+        "memory.alloc_tensor", ("storage", "offset", "shape"), AllocTensorAttrs, alloc_tensor, OPAQUE, 10,
+        doc="A tensor in a piece of memory, with nothing in it yet.",
+        takes="any any any",
+        traits={Trait.MEMORY},
+        python=None,
+        example="""\
+type Storage {}
+def @main(%storage: Storage[], %shape: Tensor[(2), int64]) {
+  memory.alloc_tensor(%storage, 0i64, %shape, dtype="float32", assert_shape=[2, 3])
+}""",
+    ),
+    Op(
+        "memory.kill", ("to_free",), None, nothing, OPAQUE, 10, needs=(),
+        doc="Ends the life of a tensor's memory.",
+        takes="any",
+        traits={Trait.MEMORY, Trait.STATEFUL},
+        python=None,
+    ),
+    Op(
+        "vm.shape_of", ("tensor",), ShapeOfAttrs, shape_of, OPAQUE, 10,
+        doc="The extents of the data.",
+        traits={Trait.EXTENTS, Trait.MEMORY},
+        python="(expr)",
+    ),
+    Op(
+        "vm.reshape_tensor", ("data", "shape"), ReshapeTensorAttrs, reshape_tensor, OPAQUE, 10, needs=(0,),
+        doc="The same memory in another shape.",
+        takes="tensor integer[_]",
+        traits={Trait.MEMORY},
+        python=None,
+    ),
+    Op(
+        "vm.invoke_tvm_op", ("op", "ins", "outs"), InvokeAttrs, invoke, OPAQUE, 10, needs=(0,),
+        doc="Calls a function that a compiler made, which writes into memory.",
+        takes="any any any",
+        traits={Trait.MEMORY, Trait.STATEFUL},
+        python=None,
+        example="fn (%x: Tensor[(2, 3), float32], %out: Tensor[(2, 3), float32]) { "
+        "vm.invoke_tvm_op(fn (%a: Tensor[(2, 3), float32]) { exp(%a) }, (%x,), (%out,)) }",
+    ),
+    Op(
+        "call_lowered", ("func", "call_args"), CallLoweredAttrs, call_lowered, OPAQUE, 10, needs=(0,),
+        doc="Calls a function that a compiler made.",
+        takes="any any",
+        traits={Trait.MEMORY},
+        python=None,
+        example="fn (%x: Tensor[(2, 3), float32]) { "
+        "call_lowered(fn (%a: Tensor[(2, 3), float32]) { exp(%a) }, (%x,)) }",
+    ),
+    Op(
+        "debug", ("program",), DebugAttrs, identity, OPAQUE, 1, needs=(),
+        doc="Calls a debugger with the value, and gives it back.",
+        takes="any",
+        python=None,
+    ),
 )

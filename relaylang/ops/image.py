@@ -180,18 +180,53 @@ def grid_sample(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 DATA = ("data",)
 
 OPS = (
-    Op("image.resize1d", DATA, Resize1DAttrs, resize("NCW"), INJECTIVE, 5),
-    Op("image.resize2d", DATA, Resize2DAttrs, resize("NCHW"), INJECTIVE, 5),
-    Op("image.resize3d", DATA, Resize3DAttrs, resize("NCDHW"), INJECTIVE, 5),
-    Op("image.crop_and_resize", ("data", "boxes", "box_indices"), CropAndResizeAttrs, crop_and_resize, INJECTIVE, 5),
     Op(
-        "image.dilation2d",
-        ("data", "weight"),
-        Dilation2DAttrs,
-        dilation2d,
-        OpPattern.OUT_ELEMWISE_FUSABLE,
-        2,
+        "image.resize1d", DATA, Resize1DAttrs, resize("NCW"), INJECTIVE, 5,
+        doc="An image of another size, 1-D, by the nearest pixel, linear or cubic.",
+        python="(..., size, rounding_method='')",
+        example='fn (%x: Tensor[(1, 3, 8), float32]) { image.resize1d(%x, size=[16], layout="NCW", roi=[0f, 0f]) }',
     ),
-    Op("image.affine_grid", DATA, AffineGridAttrs, affine_grid, INJECTIVE, 5),
-    Op("image.grid_sample", ("data", "grid"), GridSampleAttrs, grid_sample, INJECTIVE, 5),
+    Op(
+        "image.resize2d", DATA, Resize2DAttrs, resize("NCHW"), INJECTIVE, 5,
+        doc="An image of another size, 2-D, by the nearest pixel, linear or cubic.",
+        python="(..., size, rounding_method='')",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32]) { image.resize2d(%x, size=[16, 16], roi=[0f, 0f, 0f, 0f]) }",
+    ),
+    Op(
+        "image.resize3d", DATA, Resize3DAttrs, resize("NCDHW"), INJECTIVE, 5,
+        doc="An image of another size, 3-D, by the nearest pixel, linear or cubic.",
+        python="(..., size, rounding_method='')",
+        example="fn (%x: Tensor[(1, 3, 4, 8, 8), float32]) { "
+        'image.resize3d(%x, size=[8, 16, 16], layout="NCDHW", roi=[0f, 0f, 0f, 0f, 0f, 0f]) }',
+    ),
+    Op(
+        "image.crop_and_resize", ("data", "boxes", "box_indices"), CropAndResizeAttrs, crop_and_resize, INJECTIVE, 5,
+        doc="Boxes cut out of images and brought to one size.",
+        takes="tensor[_,_,_,_] float[n,4] integer[n]",
+        python="(..., crop_size, layout, extrapolation_value=0)",
+        example="fn (%x: Tensor[(1, 8, 8, 3), float32], %boxes: Tensor[(2, 4), float32], %indices: Tensor[(2), int32]) { "
+        'image.crop_and_resize(%x, %boxes, %indices, crop_size=[4, 4], layout="NHWC", method="bilinear") }',
+    ),
+    Op(
+        "image.dilation2d", ("data", "weight"), Dilation2DAttrs, dilation2d, OpPattern.OUT_ELEMWISE_FUSABLE, 2,
+        doc="The largest sum of data and weight in each 2-D window.",
+        takes="number same",
+        python="(..., out_dtype='')",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(3, 3, 3), float32]) { "
+        "image.dilation2d(%x, %w, strides=[1, 1], dilations=[1, 1]) }",
+    ),
+    Op(
+        "image.affine_grid", DATA, AffineGridAttrs, affine_grid, INJECTIVE, 5,
+        doc="The places in an image for each pixel of its affine transform.",
+        takes="float",
+        python="(..., target_shape=None)",
+        example="fn (%x: Tensor[(1, 2, 3), float32]) { image.affine_grid(%x, target_shape=[8, 8]) }",
+    ),
+    Op(
+        "image.grid_sample", ("data", "grid"), GridSampleAttrs, grid_sample, INJECTIVE, 5,
+        doc="An image's values at the places that a grid gives.",
+        takes="float same",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %grid: Tensor[(1, 2, 4, 4), float32]) { "
+        "image.grid_sample(%x, %grid) }",
+    ),
 )

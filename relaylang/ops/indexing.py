@@ -17,6 +17,7 @@ from relaylang.ops.shapes import (
     norm_axis,
     same_dim,
 )
+from relaylang.ops.traits import Trait
 
 B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
@@ -292,14 +293,58 @@ def sliding_window(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 DATA = ("data",)
 
 OPS = (
-    Op("take", ("data", "indices"), TakeAttrs, take, I, 3),
-    Op("gather", ("data", "indices"), GatherAttrs, gather, I, 3),
-    Op("gather_nd", ("data", "indices"), GatherNDAttrs, gather_nd, I, 3),
-    Op("strided_slice", DATA, StridedSliceAttrs, strided_slice, I, 4),
-    Op("slice_like", ("data", "shape_like"), SliceLikeAttrs, slice_like, I, 10),
-    Op("where", ("condition", "x", "y"), None, where, B, 4),
-    Op("argwhere", ("condition",), None, argwhere, OPAQUE, 10),
-    Op("sequence_mask", ("data", "valid_length"), SequenceMaskAttrs, sequence_mask, I, 10),
-    Op("matrix_set_diag", ("input", "diagonal"), MatrixSetDiagAttrs, matrix_set_diag, I, 10),
-    Op("sliding_window", DATA, SlidingWindowAttrs, sliding_window, OPAQUE, 10),
+    Op(
+        "take", ("data", "indices"), TakeAttrs, take, I, 3,
+        doc="Entries along an axis by indices.",
+        takes="tensor integer",
+        python="(data, indices, axis=None, batch_dims=0, mode='clip')",
+    ),
+    Op(
+        "gather", ("data", "indices"), GatherAttrs, gather, I, 3,
+        doc="Elements along an axis, an index for each element of the result.",
+        takes="tensor integer",
+        python="(data, axis, indices)",
+    ),
+    Op(
+        "gather_nd", ("data", "indices"), GatherNDAttrs, gather_nd, I, 3,
+        doc="Elements or slices by indices into the first axes.",
+        takes="tensor integer",
+    ),
+    Op(
+        "strided_slice", DATA, StridedSliceAttrs, strided_slice, I, 4,
+        doc="The entries from begin to end by strides.",
+        python="(data, begin, end, strides=None, axes=None, slice_mode='end')",
+    ),
+    Op(
+        "slice_like", ("data", "shape_like"), SliceLikeAttrs, slice_like, I, 10,
+        doc="The front part of the data, of another tensor's size.",
+        python="(..., axes=None)",
+    ),
+    Op(
+        "where", ("condition", "x", "y"), None, where, B, 4,
+        doc="x where the condition holds, else y.",
+        traits={Trait.BROADCAST},
+    ),
+    Op(
+        "argwhere", ("condition",), None, argwhere, OPAQUE, 10,
+        doc="The indices of the elements that are not zero, a row for each.",
+    ),
+    Op(
+        "sequence_mask", ("data", "valid_length"), SequenceMaskAttrs, sequence_mask, I, 10,
+        doc="The data with a value behind the end of each sequence.",
+        takes="tensor number[_]",
+        python="(..., mask_value=0)",
+    ),
+    Op(
+        "matrix_set_diag", ("input", "diagonal"), MatrixSetDiagAttrs, matrix_set_diag, I, 10,
+        doc="Matrices with other diagonals.",
+        takes="tensor same",
+        python="(data, diagonal, k=0, align='RIGHT_LEFT')",
+        example="fn (%x: Tensor[(3, 3), float32], %diagonal: Tensor[(3), float32]) { "
+        "matrix_set_diag(%x, %diagonal, k1=0, k2=0) }",
+    ),
+    Op(
+        "sliding_window", DATA, SlidingWindowAttrs, sliding_window, OPAQUE, 10,
+        doc="The windows of the data, each as axes at the end.",
+    ),
 )

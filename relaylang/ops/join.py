@@ -9,6 +9,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type, extent_dtype
 from relaylang.ops.record import AnyAttr, Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, div_dim, norm_axis, same_dim
+from relaylang.ops.traits import Trait
 
 I = OpPattern.INJECTIVE
 
@@ -130,8 +131,27 @@ def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 DATA = ("data",)
 
+
+def parts(args: Sequence[AnyValue], attrs: AnyValue) -> int:
+    """How many parts a split makes: the number given, or one more than the places to cut at."""
+    given = attrs.indices_or_sections
+    return given if isinstance(given, int) else len(given) + 1
+
+
 OPS = (
-    Op("concatenate", DATA, ConcatenateAttrs, concatenate, I, 1),
-    Op("stack", DATA, StackAttrs, stack, I, 3),
-    Op("split", DATA, SplitAttrs, split, I, 3),
+    Op(
+        "concatenate", DATA, ConcatenateAttrs, concatenate, I, 1,
+        doc="Tensors joined along an axis.",
+        takes="any",
+        traits={Trait.OF_TUPLE},
+        python="(..., axis)",
+    ),
+    Op(
+        "stack", DATA, StackAttrs, stack, I, 3,
+        doc="Tensors joined along a new axis.",
+        takes="any",
+        traits={Trait.OF_TUPLE},
+        python="(..., axis)",
+    ),
+    Op("split", DATA, SplitAttrs, split, I, 3, doc="Parts of the data along an axis.", results=parts),
 )

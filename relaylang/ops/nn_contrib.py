@@ -10,6 +10,7 @@ from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv2d_blocks, conv_window, total_padding
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
+from relaylang.ops.traits import Trait
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -266,47 +267,114 @@ PREFIX = "nn.contrib_conv2d_"
 QUANTISED = ("input_zero_point", "weight_zero_point", "input_scale", "weight_scale")
 
 OPS = (
-    Op(PREFIX + "winograd_without_weight_transform", ARGS, Conv2DWinogradAttrs, prepared(2), F, 10, needs=(0,)),
-    Op(PREFIX + "winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs, winograd_weight_2d, F, 10),
     Op(
-        PREFIX + "winograd_nnpack_weight_transform",
-        ARGS[1:],
-        Conv2DWinogradNNPACKWeightTransformAttrs,
-        winograd_weight_nnpack,
-        OPAQUE,
-        10,
-    ),
-    Op(PREFIX + "gemm_without_weight_transform", ARGS, Conv2DAttrs, prepared(2), F, 10, needs=(0,)),
-    Op(PREFIX + "gemm_weight_transform", ("weights",), ConvGemmWeightTransformAttrs, gemm_weight, F, 10),
-    Op(
-        "nn.contrib_conv3d_winograd_without_weight_transform",
-        ARGS,
-        Conv3DWinogradAttrs,
-        prepared(3),
-        F,
-        10,
+        "nn.contrib_conv2d_winograd_without_weight_transform", ARGS, Conv2DWinogradAttrs, prepared(2), F, 10,
         needs=(0,),
+        doc="2-D convolution with a weight in Winograd form.",
+        takes="float float",
+        python="(..., out_dtype='')",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(6, 6, 3, 4), float32]) { "
+        "nn.contrib_conv2d_winograd_without_weight_transform(%x, %w, tile_size=4, channels=4, "
+        "kernel_size=[3, 3]) }",
     ),
     Op(
-        "nn.contrib_conv3d_winograd_weight_transform",
-        ARGS[1:],
-        ConvWinogradWeightTransformAttrs,
-        winograd_weight_3d,
-        F,
-        10,
+        "nn.contrib_conv2d_winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs,
+        winograd_weight_2d, F, 10,
+        doc="A 2-D convolution's weight in Winograd form.",
+        takes="float",
     ),
-    Op("nn.contrib_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,)),
-    Op("nn.contrib_depthwise_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,)),
-    Op("nn.contrib_dense_pack", ARGS, FloatDensePackAttrs, packed_dense((3, 4), False), F, 10),
-    Op("qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1)),
-    Op("nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2),
     Op(
-        "nn.deformable_conv2d",
-        ("data", "offset", "weight"),
-        DeformableConv2DAttrs,
-        deformable_conv2d,
-        F,
-        5,
+        "nn.contrib_conv2d_winograd_nnpack_weight_transform", ARGS[1:], Conv2DWinogradNNPACKWeightTransformAttrs,
+        winograd_weight_nnpack, OPAQUE, 10,
+        doc="A 2-D convolution's weight in NNPACK's Winograd form.",
+        python="(..., out_dtype='')",
+    ),
+    Op(
+        "nn.contrib_conv2d_gemm_without_weight_transform", ARGS, Conv2DAttrs, prepared(2), F, 10, needs=(0,),
+        doc="2-D convolution by a matrix product with a weight in tiles.",
+        python="(..., out_dtype='')",
+        example="fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(1, 7, 4, 4), float32]) { "
+        "nn.contrib_conv2d_gemm_without_weight_transform(%x, %w, channels=4, kernel_size=[3, 3], "
+        'data_layout="NHWC", kernel_layout="HWIO") }',
+    ),
+    Op(
+        "nn.contrib_conv2d_gemm_weight_transform", ("weights",), ConvGemmWeightTransformAttrs, gemm_weight, F, 10,
+        doc="A 2-D convolution's weight in tiles for a matrix product.",
+    ),
+    Op(
+        "nn.contrib_conv3d_winograd_without_weight_transform", ARGS, Conv3DWinogradAttrs, prepared(3), F, 10,
         needs=(0,),
+        doc="3-D convolution with a weight in Winograd form.",
+        takes="float float",
+        python="(..., out_dtype='')",
+        example="fn (%x: Tensor[(1, 3, 8, 8, 8), float32], %w: Tensor[(6, 6, 6, 3, 4), float32]) { "
+        "nn.contrib_conv3d_winograd_without_weight_transform(%x, %w, tile_size=4, channels=4, "
+        "kernel_size=[3, 3, 3]) }",
+    ),
+    Op(
+        "nn.contrib_conv3d_winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs,
+        winograd_weight_3d, F, 10,
+        doc="A 3-D convolution's weight in Winograd form.",
+        takes="float",
+    ),
+    Op(
+        "nn.contrib_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,),
+        doc="2-D convolution of channels in blocks.",
+        traits={Trait.CONV, Trait.BLOCKED},
+        of="nn.conv2d",
+        python="nn.contrib_conv2d_nchwc(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, "
+        "channels=None, kernel_size=None, data_layout='NCHW8c', kernel_layout='OIHW', out_layout='', "
+        "out_dtype='')",
+        example="fn (%x: Tensor[(1, 1, 8, 8, 4), float32], %w: Tensor[(2, 1, 3, 3, 4, 4), float32]) { "
+        'nn.contrib_conv2d_NCHWc(%x, %w, channels=8, kernel_size=[3, 3], data_layout="NCHW4c", '
+        'kernel_layout="OIHW4i4o", out_layout="NCHW4c") }',
+    ),
+    Op(
+        "nn.contrib_depthwise_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,),
+        doc="2-D convolution of each channel by itself, of channels in blocks.",
+        traits={Trait.CONV, Trait.BLOCKED},
+        of="nn.conv2d",
+        python="nn.contrib_depthwise_conv2d_nchwc(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), "
+        "groups=1, channels=None, kernel_size=None, data_layout='NCHW8c', kernel_layout='OIHW', "
+        "out_layout='', out_dtype='')",
+        example="fn (%x: Tensor[(1, 2, 8, 8, 4), float32], %w: Tensor[(2, 1, 3, 3, 1, 4), float32]) { "
+        "nn.contrib_depthwise_conv2d_NCHWc(%x, %w, groups=8, channels=8, kernel_size=[3, 3], "
+        'data_layout="NCHW4c", kernel_layout="OIHW1i4o", out_layout="NCHW4c") }',
+    ),
+    Op(
+        "nn.contrib_dense_pack", ARGS, FloatDensePackAttrs, packed_dense((3, 4), False), F, 10,
+        doc="Product with a weight in tiles.",
+        traits={Trait.MATMUL, Trait.BLOCKED},
+        of="nn.dense",
+        python="(data, weight, weight_layout='NC', units=None, out_dtype='')",
+        example="fn (%x: Tensor[(2, 8), float32], %w: Tensor[(1, 8, 4), float32]) { "
+        'nn.contrib_dense_pack(%x, %w, units=4, weight_layout="NC4n") }',
+    ),
+    Op(
+        "qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1),
+        doc="Quantized product with a weight in tiles, to the sums before they are scaled.",
+        takes="integer integer integer integer float float",
+        traits={Trait.MATMUL, Trait.QUANTISED},
+        of="nn.contrib_dense_pack",
+        python="(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, "
+        "kernel_layout: weight_layout = 'NC', units=None, out_dtype='int32')",
+        example="fn (%x: Tensor[(2, 8), uint8], %w: Tensor[(1, 2, 4, 4), int8]) { "
+        'qnn.contrib_dense_pack(%x, %w, 0, 0, 0.5f, 0.5f, units=4, out_dtype="int32") }',
+    ),
+    Op(
+        "nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2,
+        doc="How much patches of two images agree, for each displacement.",
+        takes="float[n,c,h,w] same[n,c,h,w]",
+        python="(..., kernel_size, max_displacement, stride1, stride2, padding, is_multiply, layout)",
+    ),
+    Op(
+        "nn.deformable_conv2d", ("data", "offset", "weight"), DeformableConv2DAttrs, deformable_conv2d, F, 5,
+        needs=(0,),
+        doc="2-D convolution at places that an offset moves.",
+        takes="float same same",
+        python="(..., out_dtype='')",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %offset: Tensor[(1, 18, 6, 6), float32], "
+        "%w: Tensor[(4, 3, 3, 3), float32]) { nn.deformable_conv2d(%x, %offset, %w, channels=4, "
+        "kernel_size=[3, 3]) }",
     ),
 )

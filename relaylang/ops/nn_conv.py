@@ -8,6 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, make_attrs, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, divided, mul_dim, same_dim
+from relaylang.ops.traits import Trait
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
 
@@ -369,11 +370,57 @@ def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: Relation
 ARGS = ("data", "weight")
 
 OPS = (
-    Op("nn.conv1d", ARGS, Conv1DAttrs, conv1d, F, 2, needs=(0,), doc="1-D convolution."),
-    Op("nn.conv2d", ARGS, Conv2DAttrs, conv2d, F, 2, needs=(0,), doc="2-D convolution."),
-    Op("nn.conv3d", ARGS, Conv3DAttrs, conv3d, F, 2, needs=(0,), doc="3-D convolution."),
-    Op("nn.conv1d_transpose", ARGS, Conv1DTransposeAttrs, conv1d_transpose, F, 2, needs=(0,)),
-    Op("nn.conv2d_transpose", ARGS, Conv2DTransposeAttrs, conv2d_transpose, F, 2, needs=(0,)),
-    Op("nn.conv3d_transpose", ARGS, Conv3DTransposeAttrs, conv3d_transpose, F, 2, needs=(0,)),
-    Op("nn.conv2d_backward_weight", ("grad", "data"), Conv2DAttrs, conv2d_backward_weight, F, 2),
+    Op(
+        "nn.conv1d", ARGS, Conv1DAttrs, conv1d, F, 2, needs=(0,),
+        doc="1-D convolution.",
+        traits={Trait.CONV},
+        python="(..., strides=1, padding=0, dilation=1, out_dtype='')",
+    ),
+    Op(
+        "nn.conv2d", ARGS, Conv2DAttrs, conv2d, F, 2, needs=(0,),
+        doc="2-D convolution.",
+        traits={Trait.CONV},
+        python="(..., out_dtype='')",
+    ),
+    Op(
+        "nn.conv3d", ARGS, Conv3DAttrs, conv3d, F, 2, needs=(0,),
+        doc="3-D convolution.",
+        traits={Trait.CONV},
+        python="(..., out_dtype='')",
+    ),
+    Op(
+        "nn.conv1d_transpose", ARGS, Conv1DTransposeAttrs, conv1d_transpose, F, 2, needs=(0,),
+        doc="1-D transposed convolution, the gradient of a convolution's data.",
+        traits={Trait.CONV_TRANSPOSE},
+        python="(data, weight, strides=(1,), padding=(0,), dilation=(1,), groups=1, channels=None, "
+        "kernel_size=None, data_layout='NCW', kernel_layout='IOW', out_layout='', output_padding=(0,), "
+        "out_dtype='')",
+    ),
+    Op(
+        "nn.conv2d_transpose", ARGS, Conv2DTransposeAttrs, conv2d_transpose, F, 2, needs=(0,),
+        doc="2-D transposed convolution, the gradient of a convolution's data.",
+        traits={Trait.CONV_TRANSPOSE},
+        python="(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "
+        "kernel_size=None, data_layout='NCHW', kernel_layout='IOHW', out_layout='', output_padding=(0, 0), "
+        "out_dtype='')",
+    ),
+    Op(
+        "nn.conv3d_transpose", ARGS, Conv3DTransposeAttrs, conv3d_transpose, F, 2, needs=(0,),
+        doc="3-D transposed convolution, the gradient of a convolution's data.",
+        traits={Trait.CONV_TRANSPOSE},
+        python="(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None, "
+        "kernel_size=None, data_layout='NCDHW', kernel_layout='IODHW', out_layout='', "
+        "output_padding=(0, 0, 0), out_dtype='')",
+    ),
+    Op(
+        "nn.conv2d_backward_weight", ("grad", "data"), Conv2DAttrs, conv2d_backward_weight, F, 2,
+        doc="The gradient of a 2-D convolution's weight.",
+        takes="number same",
+        python="(grad, data, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "
+        "kernel_size=None, grad_layout: data_layout = 'NCHW', data_layout: kernel_layout = 'NCHW', "
+        "kernel_layout: out_layout = 'OIHW', out_dtype='')",
+        example="fn (%grad: Tensor[(1, 4, 6, 6), float32], %x: Tensor[(1, 3, 8, 8), float32]) { "
+        'nn.conv2d_backward_weight(%grad, %x, channels=4, kernel_size=[3, 3], kernel_layout="NCHW", '
+        'out_layout="OIHW") }',
+    ),
 )

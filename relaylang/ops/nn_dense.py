@@ -8,6 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import ANY, Dim, TensorType, Type
 from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_rank, same_dim
+from relaylang.ops.traits import Trait
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
 
@@ -96,7 +97,22 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 OPS = (
-    Op("nn.dense", ("data", "weight"), DenseAttrs, dense, F, 1, needs=(0,), doc="data times the weight, transposed."),
-    Op("nn.matmul", ("tensor_a", "tensor_b"), MatmulAttrs, matmul, F, 1, needs=(0,)),
-    Op("nn.batch_matmul", ("tensor_a", "tensor_b"), BatchMatmulAttrs, batch_matmul, F, 10),
+    Op(
+        "nn.dense", ("data", "weight"), DenseAttrs, dense, F, 1, needs=(0,),
+        doc="data times the weight, transposed.",
+        traits={Trait.MATMUL},
+        python="(..., units=None, out_dtype='')",
+    ),
+    Op(
+        "nn.matmul", ("tensor_a", "tensor_b"), MatmulAttrs, matmul, F, 1, needs=(0,),
+        doc="The product of two matrices, each as it is or transposed.",
+        traits={Trait.MATMUL},
+        python="(..., units=None, out_dtype='')",
+    ),
+    Op(
+        "nn.batch_matmul", ("tensor_a", "tensor_b"), BatchMatmulAttrs, batch_matmul, F, 10,
+        doc="The products of two batches of matrices; the second's are transposed by default.",
+        traits={Trait.MATMUL},
+        python="(..., out_dtype='', transpose_b=True)",
+    ),
 )

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
-from relaylang.ops.record import Ints, NestedInts, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
+from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.shapes import (
-    add_dim,
-    change_layout,
     divided,
     is_float_dtype,
-    mul_dim,
-    need_pixels,
     need_rank,
     norm_axis,
     product,
     same_dim,
 )
+from relaylang.ops.traits import Trait
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
 OPAQUE = OpPattern.OPAQUE
@@ -99,38 +95,6 @@ class PReluAttrs:
     axis: int = 1
 
 
-@attrs_class("relay.attrs.PadAttrs")
-class PadAttrs:
-    pad_width: NestedInts
-    pad_mode: String = "constant"
-
-
-@attrs_class("relay.attrs.MirrorPadAttrs")
-class MirrorPadAttrs:
-    mode: str = "SYMMETRIC"
-    pad_width: NestedInts
-
-
-@attrs_class("relay.attrs.SubPixelAttrs")
-class SubPixelAttrs:
-    block_size: int = 1
-    layout: str = "NCHW"
-    mode: str = "DCR"
-
-
-@attrs_class("relay.attrs.SpaceToBatchNDAttrs")
-class SpaceToBatchNDAttrs:
-    block_shape: Ints = (1, 1)
-    paddings: NestedInts
-    pad_value: float = 0.0
-
-
-@attrs_class("relay.attrs.BatchToSpaceNDAttrs")
-class BatchToSpaceNDAttrs:
-    block_shape: Ints = (1, 1)
-    crops: NestedInts
-
-
 @attrs_class("relay.attrs.NLLLossAttrs")
 class NLLLossAttrs:
     reduction: str = "mean"
@@ -140,25 +104,6 @@ class NLLLossAttrs:
 @attrs_class("relay.attrs.FIFOBufferAttrs")
 class FIFOBufferAttrs:
     axis: int = 0
-
-
-@attrs_class("relay.attrs.UpSamplingAttrs")
-class UpSamplingAttrs:
-    scale_h: float
-    scale_w: float
-    layout: String = "NCHW"
-    method: String = "nearest_neighbor"
-    align_corners: bool = False
-
-
-@attrs_class("relay.attrs.UpSampling3DAttrs")
-class UpSampling3DAttrs:
-    scale_d: float
-    scale_h: float
-    scale_w: float
-    layout: str = "NCDHW"
-    method: str = "nearest_neighbor"
-    coordinate_transformation_mode: str = "half_pixel"
 
 
 def bias_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -234,103 +179,6 @@ def norm(min_rank: int) -> Relation:
     return rel
 
 
-def pad_pairs(name: str, pairs: NestedInts, count: int, ctx: RelationContext) -> list[tuple[int, int]]:
-    if len(pairs) != count or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
-        shown = [list(p) if isinstance(p, tuple) else p for p in pairs]
-        ctx.fail(f"{name}={shown} must have {count} pairs of numbers, one for each padded dimension")
-    return [(int(p[0]), int(p[1])) for p in pairs]
-
-
-def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, pad_value a scalar; the result has its element type and each extent with the two
-    numbers of its pair in pad_width added.
-    """
-    data = tensor(types, 0, ctx)
-    pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
-    shape = [add_dim(d, a + b) for d, (a, b) in zip(data.shape, pairs)]
-    if any(isinstance(d, int) and d < 0 for d in shape):
-        ctx.fail("pad_width takes more away than there is")
-    if attrs.pad_mode != "constant":
-        for axis, (old, new) in enumerate(zip(data.shape, shape)):
-            if old == 0 and new != 0:
-                ctx.fail(f"has no entries along axis {axis} to repeat at its ends", 0)
-    return TensorType(shape, data.dtype)
-
-
-def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type and each extent with the two numbers of its pair in
-    pad_width added.
-    """
-    data = tensor(types, 0, ctx)
-    pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
-    if any(a < 0 or b < 0 for a, b in pairs):
-        ctx.fail("pad_width must not be negative")
-    symmetric = attrs.mode.upper() == "SYMMETRIC"
-    for axis, (extent, pair) in enumerate(zip(data.shape, pairs)):
-        if isinstance(extent, int) and max(pair) > (extent if symmetric else extent - 1) and max(pair):
-            ctx.fail(f"has {extent} entries along axis {axis}, of which {max(pair)} cannot be mirrored", 0)
-    return TensorType([add_dim(d, a + b) for d, (a, b) in zip(data.shape, pairs)], data.dtype)
-
-
-def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c / block_size ** 2, h * block_size, w *
-    block_size) of its element type.
-    """
-    data, block = tensor(types, 0, ctx), attrs.block_size
-    n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
-    depth = divided(c, block * block, f"block_size={block}: {block * block}", ctx)
-    out = [n, depth, mul_dim(h, block), mul_dim(w, block)]
-    return TensorType(change_layout(out, "NCHW", attrs.layout, ctx), data.dtype)
-
-
-def space_to_depth(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c * block_size ** 2, h / block_size, w /
-    block_size) of its element type.
-    """
-    data, block = tensor(types, 0, ctx), attrs.block_size
-    n, c, h, w = change_layout(data.shape, attrs.layout, "NCHW", ctx)
-    sides = [divided(d, block, f"block_size={block}", ctx) for d in (h, w)]
-    out = [n, mul_dim(c, block * block), *sides]
-    return TensorType(change_layout(out, "NCHW", attrs.layout, ctx), data.dtype)
-
-
-def block_axes(data: TensorType, attrs: AnyValue, ctx: RelationContext) -> int:
-    blocks = len(attrs.block_shape)
-    if len(data.shape) <= blocks:
-        ctx.fail(f"must have more dimensions than block_shape has numbers ({blocks}), not `{data!r}`", 0)
-    if any(b < 1 for b in attrs.block_shape):
-        ctx.fail(f"block_shape={list(attrs.block_shape)} must be positive")
-    return blocks
-
-
-def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n * product of b,
-    (s + paddings) / b ..., r...) of its element type.
-    """
-    data = tensor(types, 0, ctx)
-    pairs = pad_pairs("paddings", attrs.paddings, block_axes(data, attrs, ctx), ctx)
-    shape = list(data.shape)
-    for i, (block, (before, after)) in enumerate(zip(attrs.block_shape, pairs), 1):
-        shape[0] = mul_dim(shape[0], block)
-        shape[i] = divided(add_dim(shape[i], before + after), block, f"block_shape={list(attrs.block_shape)}: {block}", ctx)
-    return TensorType(shape, data.dtype)
-
-
-def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n / product of b,
-    s * b - crops ..., r...) of its element type.
-    """
-    data = tensor(types, 0, ctx)
-    pairs = pad_pairs("crops", attrs.crops, block_axes(data, attrs, ctx), ctx)
-    shape = list(data.shape)
-    total = product(attrs.block_shape)
-    if isinstance(total, int):
-        shape[0] = divided(shape[0], total, f"block_shape={list(attrs.block_shape)}: {total}", ctx)
-    for i, (block, (before, after)) in enumerate(zip(attrs.block_shape, pairs), 1):
-        shape[i] = add_dim(mul_dim(shape[i], block), -before - after)
-    return TensorType(shape, data.dtype)
-
-
 def cross_entropy(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes predictions and targets (n, classes); the result is a scalar of the predictions' element type."""
     x, y = tensor(types, 0, ctx), tensor(types, 1, ctx)
@@ -380,14 +228,6 @@ def fifo_buffer(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     return buffer
 
 
-def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
-    if not 0 < scale < math.inf:
-        ctx.fail(f"a scale of {scale} must be positive")
-    if not isinstance(dim, int):
-        return ANY
-    return round(dim * scale)
-
-
 def lrn(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any shape, axis one of its axes, size a positive number; the result has the data's type."""
     if attrs.size < 1:
@@ -413,66 +253,127 @@ def leaky_relu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     return types[0]
 
 
-def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c, h * scale_h, w * scale_w), rounded, of its
-    element type.
-    """
-    data = tensor(types, 0, ctx)
-    shape = change_layout(data.shape, attrs.layout, "NCHW", ctx)
-    need_pixels(data.shape, attrs.layout, "NCHW", ctx)
-    shape[2:] = [scaled(shape[2], attrs.scale_h, ctx), scaled(shape[3], attrs.scale_w, ctx)]
-    return TensorType(change_layout(shape, "NCHW", attrs.layout, ctx), data.dtype)
-
-
-def upsampling3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, d, h, w) in the attribute layout; the result is (n, c, d * scale_d, h * scale_h, w * scale_w),
-    rounded, of its element type.
-    """
-    data = tensor(types, 0, ctx)
-    shape = change_layout(data.shape, attrs.layout, "NCDHW", ctx)
-    need_pixels(data.shape, attrs.layout, "NCDHW", ctx)
-    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
-    shape[2:] = [scaled(d, s, ctx) for d, s in zip(shape[2:], scales)]
-    return TensorType(change_layout(shape, "NCDHW", attrs.layout, ctx), data.dtype)
-
-
 DATA = ("data",)
 NORM_ARGS = ("data", "gamma", "beta")
 
 OPS = (
-    Op("nn.bias_add", ("data", "bias"), BiasAddAttrs, bias_add, B, 1, needs=(0,)),
-    Op("nn.relu", DATA, None, identity, E, 1, needs=()),
-    Op("nn.leaky_relu", DATA, LeakyReluAttrs, leaky_relu, E, 3, needs=()),
-    Op("nn.prelu", ("data", "alpha"), PReluAttrs, prelu, B, 3, needs=(0,)),
-    Op("nn.softmax", DATA, SoftmaxAttrs, along_axis, F, 1),
-    Op("nn.log_softmax", DATA, SoftmaxAttrs, along_axis, F, 1),
-    Op("nn.fast_softmax", DATA, SoftmaxAttrs, along_axis, F, 1),
-    Op("nn.batch_flatten", DATA, None, batch_flatten, I, 2),
-    Op("nn.dropout", DATA, DropoutAttrs, dropout, OPAQUE, 1),
     Op(
-        "nn.batch_norm",
-        ("data", "gamma", "beta", "moving_mean", "moving_var"),
-        BatchNormAttrs,
-        batch_norm,
-        F,
-        1,
-        needs=(0,),
+        "nn.bias_add", ("data", "bias"), BiasAddAttrs, bias_add, B, 1, needs=(0,),
+        doc="A vector added along an axis.",
+        takes="tensor same",
+        traits={Trait.VECTOR},
     ),
-    Op("nn.instance_norm", NORM_ARGS, InstanceNormAttrs, norm(3), OPAQUE, 1, needs=(0,)),
-    Op("nn.layer_norm", NORM_ARGS, LayerNormAttrs, norm(1), OPAQUE, 1, needs=(0,)),
-    Op("nn.group_norm", NORM_ARGS, GroupNormAttrs, norm(1), OPAQUE, 1, needs=(0,)),
-    Op("nn.lrn", DATA, LRNAttrs, lrn, OPAQUE, 2, needs=()),
-    Op("nn.l2_normalize", DATA, L2NormalizeAttrs, l2_normalize, OPAQUE, 2, needs=()),
-    Op("nn.pad", ("data", "pad_val"), PadAttrs, pad, I, 2, needs=(0,)),
-    Op("nn.mirror_pad", DATA, MirrorPadAttrs, mirror_pad, I, 2),
-    Op("nn.depth_to_space", DATA, SubPixelAttrs, depth_to_space, I, 5),
-    Op("nn.space_to_depth", DATA, SubPixelAttrs, space_to_depth, I, 5),
-    Op("nn.space_to_batch_nd", DATA, SpaceToBatchNDAttrs, space_to_batch_nd, I, 5),
-    Op("nn.batch_to_space_nd", DATA, BatchToSpaceNDAttrs, batch_to_space_nd, I, 5),
-    Op("nn.cross_entropy", ("x", "y"), None, cross_entropy, OPAQUE, 10),
-    Op("nn.cross_entropy_with_logits", ("x", "y"), None, cross_entropy, OPAQUE, 10),
-    Op("nn.nll_loss", ("predictions", "targets", "weights"), NLLLossAttrs, nll_loss, F, 10),
-    Op("nn.fifo_buffer", ("data", "buffer"), FIFOBufferAttrs, fifo_buffer, OPAQUE, 3),
-    Op("nn.upsampling", DATA, UpSamplingAttrs, upsampling, I, 2),
-    Op("nn.upsampling3d", DATA, UpSampling3DAttrs, upsampling3d, I, 2),
+    Op(
+        "nn.relu", DATA, None, identity, E, 1, needs=(),
+        doc="The larger of x and 0.",
+        traits={Trait.UNARY, Trait.MONOTONE, Trait.IDEMPOTENT},
+    ),
+    Op(
+        "nn.leaky_relu", DATA, LeakyReluAttrs, leaky_relu, E, 3, needs=(),
+        doc="x where it is positive, else alpha * x.",
+        traits={Trait.UNARY},
+        python="(..., alpha=0.01)",
+    ),
+    Op(
+        "nn.prelu", ("data", "alpha"), PReluAttrs, prelu, B, 3, needs=(0,),
+        doc="x where it is positive, else alpha * x with an alpha for each channel.",
+        takes="tensor same",
+        traits={Trait.VECTOR},
+    ),
+    Op(
+        "nn.softmax", DATA, SoftmaxAttrs, along_axis, F, 1,
+        doc="exp(x) divided by its sum along an axis.",
+        takes="float",
+    ),
+    Op(
+        "nn.log_softmax", DATA, SoftmaxAttrs, along_axis, F, 1,
+        doc="The logarithm of softmax along an axis.",
+        takes="float",
+    ),
+    Op(
+        "nn.fast_softmax", DATA, SoftmaxAttrs, along_axis, F, 1,
+        doc="softmax by a faster exponential function.",
+        takes="float",
+        traits={Trait.FAST},
+        of="nn.softmax",
+    ),
+    Op(
+        "nn.batch_flatten", DATA, None, batch_flatten, I, 2,
+        doc="All axes but the first as one.",
+        traits={Trait.RESHAPE},
+    ),
+    Op(
+        "nn.dropout", DATA, DropoutAttrs, dropout, OPAQUE, 1,
+        doc="The data as it is, as at inference.",
+        traits={Trait.IDENTITY},
+        results=2,
+    ),
+    Op(
+        "nn.batch_norm", ("data", "gamma", "beta", "moving_mean", "moving_var"), BatchNormAttrs, batch_norm, F, 1,
+        needs=(0,),
+        doc="Normalised by moving mean and variance, scaled by gamma, moved by beta.",
+        takes="float same[_] same[_] same[_] same[_]",
+        results=3,
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %gamma: Tensor[(3), float32], %beta: Tensor[(3), float32], "
+        "%mean: Tensor[(3), float32], %var: Tensor[(3), float32]) { nn.batch_norm(%x, %gamma, %beta, %mean, "
+        "%var) }",
+    ),
+    Op(
+        "nn.instance_norm", NORM_ARGS, InstanceNormAttrs, norm(3), OPAQUE, 1, needs=(0,),
+        doc="Normalised over the spatial axes, scaled by gamma, moved by beta.",
+        takes="float same[c] same[c]",
+        example="fn (%x: Tensor[(1, 3, 8, 8), float32], %gamma: Tensor[(3), float32], %beta: Tensor[(3), float32]) { "
+        "nn.instance_norm(%x, %gamma, %beta) }",
+    ),
+    Op(
+        "nn.layer_norm", NORM_ARGS, LayerNormAttrs, norm(1), OPAQUE, 1, needs=(0,),
+        doc="Normalised along an axis, scaled by gamma, moved by beta.",
+        takes="float same[c] same[c]",
+    ),
+    Op(
+        "nn.group_norm", NORM_ARGS, GroupNormAttrs, norm(1), OPAQUE, 1, needs=(0,),
+        doc="Normalised over groups of channels, scaled by gamma, moved by beta.",
+        takes="float same[c] same[c]",
+        python="(..., num_groups)",
+        example="fn (%x: Tensor[(1, 4, 8, 8), float32], %gamma: Tensor[(4), float32], %beta: Tensor[(4), float32]) { "
+        "nn.group_norm(%x, %gamma, %beta, num_groups=2) }",
+    ),
+    Op(
+        "nn.lrn", DATA, LRNAttrs, lrn, OPAQUE, 2, needs=(),
+        doc="Divided by a power of the sum of squares of neighbours along an axis.",
+        takes="float",
+        python="(..., bias=2, alpha=1e-05)",
+    ),
+    Op(
+        "nn.l2_normalize", DATA, L2NormalizeAttrs, l2_normalize, OPAQUE, 2, needs=(),
+        doc="Divided by the root of the sum of squares along axes.",
+        takes="float",
+        python="(..., axis=None)",
+    ),
+    Op(
+        "nn.cross_entropy", ("x", "y"), None, cross_entropy, OPAQUE, 10,
+        doc="-sum(targets * log(predictions)) / batch.",
+        takes="float[n,c] same[n,c]",
+        python="(predictions, targets)",
+    ),
+    Op(
+        "nn.cross_entropy_with_logits", ("x", "y"), None, cross_entropy, OPAQUE, 10,
+        doc="-sum(targets * predictions) / batch, for predictions that are logarithms.",
+        takes="float[n,c] same[n,c]",
+        python="(predictions, targets)",
+    ),
+    Op(
+        "nn.nll_loss", ("predictions", "targets", "weights"), NLLLossAttrs, nll_loss, F, 10,
+        doc="The negative log-likelihood of the targets, weighted by class.",
+        takes="float integer same[_]",
+        python="(..., ignore_index=-100)",
+        example="fn (%x: Tensor[(2, 3), float32], %targets: Tensor[(2), int32], %weights: Tensor[(3), float32]) { "
+        'nn.nll_loss(%x, %targets, %weights, reduction="mean", ignore_index=-100) }',
+    ),
+    Op(
+        "nn.fifo_buffer", ("data", "buffer"), FIFOBufferAttrs, fifo_buffer, OPAQUE, 3,
+        doc="A buffer with the data pushed in at the end of an axis.",
+        takes="tensor same",
+        python="(..., axis)",
+    ),
 )

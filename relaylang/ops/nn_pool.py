@@ -10,6 +10,7 @@ from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
 from relaylang.ops.relations import second_argument
 from relaylang.ops.shapes import axis_of, split_factor, split_layout
+from relaylang.ops.traits import Trait
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
 
@@ -211,20 +212,111 @@ def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 DATA = ("data",)
 
 OPS = (
-    Op("nn.max_pool1d", DATA, MaxPool1DAttrs, pool(1), F, 2),
-    Op("nn.max_pool2d", DATA, MaxPool2DAttrs, pool(2), F, 2),
-    Op("nn.max_pool3d", DATA, MaxPool3DAttrs, pool(3), F, 2),
-    Op("nn.avg_pool1d", DATA, AvgPool1DAttrs, pool(1), F, 2),
-    Op("nn.avg_pool2d", DATA, AvgPool2DAttrs, pool(2), F, 2),
-    Op("nn.avg_pool3d", DATA, AvgPool3DAttrs, pool(3), F, 2),
-    Op("nn.global_max_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2),
-    Op("nn.global_avg_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2),
-    Op("nn.adaptive_max_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10),
-    Op("nn.adaptive_max_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
-    Op("nn.adaptive_max_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
-    Op("nn.adaptive_avg_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10),
-    Op("nn.adaptive_avg_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10),
-    Op("nn.adaptive_avg_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10),
-    Op("nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, pool_grad, F, 2, needs=()),
-    Op("nn.avg_pool2d_grad", ("data", "grad"), AvgPool2DGradAttrs, pool_grad, F, 2, needs=()),
+    Op(
+        "nn.max_pool1d", DATA, MaxPool1DAttrs, pool(1), F, 2,
+        doc="The largest element of each 1-D window.",
+        traits={Trait.POOL, Trait.LARGEST},
+        python="(..., pool_size=(1,))",
+    ),
+    Op(
+        "nn.max_pool2d", DATA, MaxPool2DAttrs, pool(2), F, 2,
+        doc="The largest element of each 2-D window.",
+        traits={Trait.POOL, Trait.LARGEST},
+        python="(..., pool_size=(1, 1))",
+    ),
+    Op(
+        "nn.max_pool3d", DATA, MaxPool3DAttrs, pool(3), F, 2,
+        doc="The largest element of each 3-D window.",
+        traits={Trait.POOL, Trait.LARGEST},
+        python="(..., pool_size=(1, 1, 1))",
+    ),
+    Op(
+        "nn.avg_pool1d", DATA, AvgPool1DAttrs, pool(1), F, 2,
+        doc="The mean of each 1-D window.",
+        takes="number",
+        traits={Trait.POOL, Trait.AVERAGE},
+        python="(..., pool_size=(1,))",
+    ),
+    Op(
+        "nn.avg_pool2d", DATA, AvgPool2DAttrs, pool(2), F, 2,
+        doc="The mean of each 2-D window.",
+        takes="number",
+        traits={Trait.POOL, Trait.AVERAGE},
+        python="(..., pool_size=(1, 1))",
+    ),
+    Op(
+        "nn.avg_pool3d", DATA, AvgPool3DAttrs, pool(3), F, 2,
+        doc="The mean of each 3-D window.",
+        takes="number",
+        traits={Trait.POOL, Trait.AVERAGE},
+        python="(..., pool_size=(1, 1, 1))",
+    ),
+    Op(
+        "nn.global_max_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2,
+        doc="The largest element over the spatial axes.",
+        traits={Trait.GLOBAL_POOL, Trait.LARGEST},
+    ),
+    Op(
+        "nn.global_avg_pool2d", DATA, GlobalPool2DAttrs, global_pool, F, 2,
+        doc="The mean over the spatial axes.",
+        takes="number",
+        traits={Trait.GLOBAL_POOL, Trait.AVERAGE},
+    ),
+    Op(
+        "nn.adaptive_max_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10,
+        doc="The largest element of each of a number of 1-D windows.",
+        traits={Trait.ADAPTIVE_POOL, Trait.LARGEST},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.adaptive_max_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10,
+        doc="The largest element of each of a number of 2-D windows.",
+        traits={Trait.ADAPTIVE_POOL, Trait.LARGEST},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.adaptive_max_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10,
+        doc="The largest element of each of a number of 3-D windows.",
+        traits={Trait.ADAPTIVE_POOL, Trait.LARGEST},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.adaptive_avg_pool1d", DATA, AdaptivePool1DAttrs, adaptive_pool(1), F, 10,
+        doc="The mean of each of a number of 1-D windows.",
+        takes="number",
+        traits={Trait.ADAPTIVE_POOL, Trait.AVERAGE},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.adaptive_avg_pool2d", DATA, AdaptivePool2DAttrs, adaptive_pool(2), F, 10,
+        doc="The mean of each of a number of 2-D windows.",
+        takes="number",
+        traits={Trait.ADAPTIVE_POOL, Trait.AVERAGE},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.adaptive_avg_pool3d", DATA, AdaptivePool3DAttrs, adaptive_pool(3), F, 10,
+        doc="The mean of each of a number of 3-D windows.",
+        takes="number",
+        traits={Trait.ADAPTIVE_POOL, Trait.AVERAGE},
+        python="(..., output_size=None)",
+    ),
+    Op(
+        "nn.max_pool2d_grad", ("data", "grad"), MaxPool2DAttrs, pool_grad, F, 2, needs=(),
+        doc="The gradient of max pooling.",
+        takes="number same",
+        python="(out_grad, data, pool_size=(1, 1), strides=(1, 1), padding=(0, 0), layout='NCHW', out_layout='', "
+        "ceil_mode=False)",
+        example="fn (%grad: Tensor[(1, 3, 4, 4), float32], %x: Tensor[(1, 3, 8, 8), float32]) { "
+        "nn.max_pool2d_grad(%grad, %x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]) }",
+    ),
+    Op(
+        "nn.avg_pool2d_grad", ("data", "grad"), AvgPool2DGradAttrs, pool_grad, F, 2, needs=(),
+        doc="The gradient of average pooling.",
+        takes="number same",
+        python="(out_grad, data, pool_size=(1, 1), strides=(1, 1), padding=(0, 0), layout='NCHW', out_layout='', "
+        "ceil_mode=False, count_include_pad=False)",
+        example="fn (%grad: Tensor[(1, 3, 4, 4), float32], %x: Tensor[(1, 3, 8, 8), float32]) { "
+        "nn.avg_pool2d_grad(%grad, %x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]) }",
+    ),
 )

@@ -91,9 +91,37 @@ SPARSE = ("sparse_data", "sparse_indices", "sparse_indptr")
 WEIGHT = ("weight_data", "weight_indices", "weight_indptr")
 
 OPS = (
-    Op("nn.sparse_dense", ("dense_data", *SPARSE), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3)),
-    Op("nn.internal.sparse_dense_padded", ("data", *WEIGHT), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3)),
-    Op("nn.sparse_transpose", SPARSE, SparseTransposeAttrs, sparse_transpose, F, 1),
-    Op("nn.sparse_add", ("dense_data", *SPARSE), None, sparse_add, OpPattern.OPAQUE, 1, needs=(0, 1, 2)),
-    Op("nn.sparse_conv2d", ("dense_data", *SPARSE), SparseConv2DAttrs, sparse_conv2d, F, 1, needs=(0, 1, 3)),
+    Op(
+        "nn.sparse_dense", ("dense_data", *SPARSE), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3),
+        doc="Product with a transposed sparse matrix.",
+        takes="tensor[_,_] same integer[n] integer[_]",
+        python="(dense_mat, sparse_mat, sparse_lhs=False)",
+    ),
+    Op(
+        "nn.internal.sparse_dense_padded", ("data", *WEIGHT), SparseDenseAttrs, sparse_dense, F, 1, needs=(0, 1, 3),
+        doc="Product with a sparse weight that is padded for a GPU.",
+        takes="tensor[_,_] same integer[n] integer[_]",
+        python=None,
+    ),
+    Op(
+        "nn.sparse_transpose", SPARSE, SparseTransposeAttrs, sparse_transpose, F, 1,
+        doc="A square sparse matrix, transposed.",
+        takes="tensor[n] integer[n] integer[_]",
+        results=3,
+        python="(x)",
+    ),
+    Op(
+        "nn.sparse_add", ("dense_data", *SPARSE), None, sparse_add, OpPattern.OPAQUE, 1, needs=(0, 1, 2),
+        doc="The sum of a dense and a sparse matrix.",
+        takes="tensor[_,_] same integer[n] integer[_]",
+        python="(dense_mat, sparse_mat)",
+        example="fn (%x: Tensor[(3, 4), float32], %data: Tensor[(2), float32], %indices: Tensor[(2), int32], "
+        "%indptr: Tensor[(4), int32]) { nn.sparse_add(%x, %data, %indices, %indptr) }",
+    ),
+    Op(
+        "nn.sparse_conv2d", ("dense_data", *SPARSE), SparseConv2DAttrs, sparse_conv2d, F, 1, needs=(0, 1, 3),
+        doc="2-D convolution with a sparse weight.",
+        takes="tensor[_,_,_,_] same integer[n] integer[_]",
+        python=None,
+    ),
 )

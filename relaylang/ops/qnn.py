@@ -14,6 +14,7 @@ from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
 from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, same_dim, split_layout
+from relaylang.ops.traits import Trait
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
 OPAQUE = OpPattern.OPAQUE
@@ -373,53 +374,155 @@ UNARY_ARGS = ("data", "scale", "zero_point", *OUTPUT)
 BINARY_ARGS = ("lhs", "rhs", "lhs_scale", "lhs_zero_point", "rhs_scale", "rhs_zero_point", *OUTPUT)
 INPUT_ARGS = ("data", "input_scale", "input_zero_point", *OUTPUT)
 
+SUMS = "integer integer integer integer float float"
+NUMBERS = "integer float integer float integer"
+
+
+def through(name: str, of: str, doc: str, pattern: OpPattern = OPAQUE) -> Op:
+    """The quantised form of a function of each element."""
+    return Op(
+        f"qnn.{name}", UNARY_ARGS, None, qnn_unary, pattern, 11,
+        doc=doc,
+        takes=NUMBERS,
+        traits={Trait.QUANTISED},
+        of=of,
+        python="(x, scale, zero_point, output_scale, output_zero_point)",
+    )  # fmt: skip
+
+
+def binary(name: str, of: str, doc: str) -> Op:
+    """The quantised form of a function of two broadcast tensors."""
+    takes = "integer integer float integer float integer float integer"
+    return Op(
+        f"qnn.{name}", BINARY_ARGS, BroadcastAttrs, qnn_broadcast, B, 11,
+        doc=doc, takes=takes, traits={Trait.QUANTISED}, of=of,
+    )  # fmt: skip
+
+
 OPS = (
-    Op("qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back),
-    Op("qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11),
-    Op("qnn.requantize", INPUT_ARGS, RequantizeAttrs, requantize, E, 11),
-    Op("qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11, needs=(0, 2, 3, 4, 5)),
-    Op("qnn.conv2d_transpose", WEIGHTED, Conv2DTransposeAttrs, qnn_conv2d_transpose, OPAQUE, 11),
-    Op("qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11, needs=(0, 2, 3, 4, 5)),
     Op(
-        "qnn.batch_matmul",
-        ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"),
-        BatchMatmulAttrs,
-        qnn_batch_matmul,
-        F,
-        11,
-    ),
-    *(Op(f"qnn.{n}", BINARY_ARGS, BroadcastAttrs, qnn_broadcast, B, 11) for n in ("add", "subtract", "mul")),
-    *(
-        Op(f"qnn.{n}", UNARY_ARGS, None, qnn_unary, E if n == "tanh" else OPAQUE, 11)
-        for n in ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
-    ),
-    Op("qnn.softmax", UNARY_ARGS, SoftmaxAttrs, qnn_softmax, OPAQUE, 11),
-    Op("qnn.leaky_relu", INPUT_ARGS, LeakyReluAttrs, qnn_unary, OPAQUE, 11),
-    Op("qnn.avg_pool2d", INPUT_ARGS, AvgPool2DAttrs, qnn_avg_pool2d, F, 11),
-    Op(
-        "qnn.concatenate",
-        ("data", "input_scales", "input_zero_points", *OUTPUT),
-        ConcatenateAttrs,
-        qnn_concatenate,
-        I,
-        11,
+        "qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back,
+        doc="Quantized numbers from real ones: round(x / scale) + zero point, held in the element type.",
+        takes="float float integer",
+        python="(data, output_scale, output_zero_point, axis=-1, out_dtype='int8')",
     ),
     Op(
-        "qnn.simulated_quantize",
-        ("data", "out_dtype", *OUTPUT),
-        SimulatedQuantizeAttrs,
-        simulated,
-        E,
-        11,
+        "qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11,
+        doc="Real numbers from quantized ones: (x - zero point) * scale.",
+        takes="integer float integer",
+        python="(data, input_scale, input_zero_point, axis=-1, out_dtype='float32')",
+    ),
+    Op(
+        "qnn.requantize", INPUT_ARGS, RequantizeAttrs, requantize, E, 11,
+        doc="Quantized numbers with another scale and zero point.",
+        takes=NUMBERS,
+        python="(..., out_dtype='int8')",
+    ),
+    Op(
+        "qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11, needs=(0, 2, 3, 4, 5),
+        doc="Quantized 2-D convolution, to the sums before they are scaled.",
+        takes=SUMS,
+        traits={Trait.CONV, Trait.QUANTISED},
+        of="nn.conv2d",
+        python="(data, kernel, input_zero_point, kernel_zero_point, input_scale, kernel_scale, kernel_size, "
+        "channels, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, data_layout='NCHW', "
+        "kernel_layout='OIHW', out_layout='', out_dtype='int32')",
+    ),
+    Op(
+        "qnn.conv2d_transpose", WEIGHTED, Conv2DTransposeAttrs, qnn_conv2d_transpose, OPAQUE, 11,
+        doc="Quantized 2-D transposed convolution, to the sums before they are scaled.",
+        takes=SUMS,
+        traits={Trait.CONV_TRANSPOSE, Trait.QUANTISED},
+        of="nn.conv2d_transpose",
+        python="(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, strides=(1, 1), "
+        "padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None, data_layout='NCHW', "
+        "kernel_layout='IOHW', out_layout='', output_padding=(0, 0), out_dtype='int32')",
+        example="fn (%x: Tensor[(1, 3, 8, 8), int8], %w: Tensor[(3, 4, 3, 3), int8]) { "
+        'qnn.conv2d_transpose(%x, %w, 0, 0, 0.5f, 0.5f, channels=4, kernel_size=[3, 3], kernel_layout="IOHW", '
+        'out_dtype="int32") }',
+    ),
+    Op(
+        "qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11, needs=(0, 2, 3, 4, 5),
+        doc="Quantized product with a transposed weight, to the sums before they are scaled.",
+        takes=SUMS,
+        traits={Trait.MATMUL, Trait.QUANTISED},
+        of="nn.dense",
+        python="(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units, "
+        "out_dtype='int32')",
+    ),
+    Op(
+        "qnn.batch_matmul", ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"), BatchMatmulAttrs,
+        qnn_batch_matmul, F, 11,
+        doc="Quantized product of batches of matrices, to the sums before they are scaled.",
+        takes=SUMS,
+        traits={Trait.MATMUL, Trait.QUANTISED},
+        of="nn.batch_matmul",
+        python="(x, y, x_zero_point, y_zero_point, x_scale, y_scale, out_dtype='int32')",
+        example="fn (%x: Tensor[(1, 2, 3), int8], %y: Tensor[(1, 3, 4), int8]) { "
+        'qnn.batch_matmul(%x, %y, 0, 0, 0.5f, 0.5f, out_dtype="int32") }',
+    ),
+    binary("add", "add", "Quantized sum of two tensors."),
+    binary("subtract", "subtract", "Quantized difference of two tensors."),
+    binary("mul", "multiply", "Quantized product of two tensors."),
+    through("abs", "abs", "Quantized absolute values."),
+    through("erf", "erf", "Quantized error function."),
+    through("exp", "exp", "Quantized exponential function."),
+    through("hardswish", "", "Quantized hard swish."),
+    through("log", "log", "Quantized natural logarithm."),
+    through("rsqrt", "rsqrt", "Quantized reciprocal square root."),
+    through("sigmoid", "sigmoid", "Quantized sigmoid."),
+    through("sqrt", "sqrt", "Quantized square root."),
+    through("tanh", "tanh", "Quantized hyperbolic tangent.", E),
+    Op(
+        "qnn.softmax", UNARY_ARGS, SoftmaxAttrs, qnn_softmax, OPAQUE, 11,
+        doc="Quantized softmax along an axis.",
+        takes=NUMBERS,
+        traits={Trait.QUANTISED},
+        of="nn.softmax",
+        python="(x, scale, zero_point, output_scale, output_zero_point, axis=-1)",
+    ),
+    Op(
+        "qnn.leaky_relu", INPUT_ARGS, LeakyReluAttrs, qnn_unary, OPAQUE, 11,
+        doc="Quantized leaky rectifier.",
+        takes=NUMBERS,
+        traits={Trait.QUANTISED},
+        of="nn.leaky_relu",
+        python="(x, alpha, input_scale, input_zero_point, output_scale, output_zero_point)",
+    ),
+    Op(
+        "qnn.avg_pool2d", INPUT_ARGS, AvgPool2DAttrs, qnn_avg_pool2d, F, 11,
+        doc="Quantized average pooling.",
+        takes=NUMBERS,
+        traits={Trait.POOL, Trait.AVERAGE, Trait.QUANTISED},
+        of="nn.avg_pool2d",
+        python="(data, input_scale, input_zero_point, output_scale, output_zero_point, pool_size, strides, "
+        "padding, dilation, ceil_mode=False, count_include_pad=True, layout='NHWC', out_layout='')",
+    ),
+    Op(
+        "qnn.concatenate", ("data", "input_scales", "input_zero_points", *OUTPUT), ConcatenateAttrs,
+        qnn_concatenate, I, 11,
+        doc="Quantized joining along an axis.",
+        takes="any any any",
+        traits={Trait.OF_TUPLE, Trait.QUANTISED},
+        of="concatenate",
+        python="(..., axis)",
+        example="fn (%x: Tensor[(2, 3), int8], %y: Tensor[(2, 3), int8]) { "
+        "qnn.concatenate((%x, %y), (0.5f, 0.25f), (0, 0), 0.5f, 0, axis=0) }",
+    ),
+    Op(
+        "qnn.simulated_quantize", ("data", "out_dtype", *OUTPUT), SimulatedQuantizeAttrs, simulated, E, 11,
         needs=(0, 1),
+        doc="As qnn.quantize, with the element type as an argument and real numbers for all.",
+        takes="float integer[] float integer",
+        python="(data, output_scale, output_zero_point, axis=-1, out_dtype='int8')",
+        example="fn (%x: Tensor[(2, 3), float32]) { qnn.simulated_quantize(%x, 1, 0.5f, 0) }",
     ),
     Op(
-        "qnn.simulated_dequantize",
-        ("data", "in_dtype", "input_scale", "input_zero_point"),
-        DequantizeAttrs,
-        simulated,
-        E,
-        11,
-        needs=(0, 1),
+        "qnn.simulated_dequantize", ("data", "in_dtype", "input_scale", "input_zero_point"), DequantizeAttrs,
+        simulated, E, 11, needs=(0, 1),
+        doc="As qnn.dequantize, with the element type as an argument and real numbers for all.",
+        takes="float integer[] float integer",
+        python="(data, input_scale, input_zero_point, axis=-1, in_dtype='int8')",
+        example='fn (%x: Tensor[(2, 3), float32]) { qnn.simulated_dequantize(%x, 1, 0.5f, 0, out_dtype="float32") }',
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_entries
+from relaylang.ops.traits import Trait
 
 OPAQUE = OpPattern.OPAQUE
 KEY = TensorType((10,), "uint64")
@@ -71,9 +72,40 @@ def multinomial(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 OPS = (
-    Op("random.threefry_generate", ("key",), ThreefryGenerateAttrs, generate, OPAQUE, 10, needs=()),
-    Op("random.threefry_split", ("key",), None, split, OPAQUE, 10, needs=()),
-    Op("random.uniform", ("key", "low", "high"), UniformAttrs, distribution, OPAQUE, 10, needs=()),
-    Op("random.normal", ("key", "mean", "scale"), NormalAttrs, distribution, OPAQUE, 10, needs=()),
-    Op("random.multinomial", ("key", "probs"), MultinomialAttrs, multinomial, OPAQUE, 10, needs=(1,)),
+    Op(
+        "random.threefry_generate", ("key",), ThreefryGenerateAttrs, generate, OPAQUE, 10, needs=(),
+        doc="Random words, and the key behind them.",
+        traits={Trait.RANDOM},
+        python="(key, shape: out_shape)",
+    ),
+    Op(
+        "random.threefry_split", ("key",), None, split, OPAQUE, 10, needs=(),
+        doc="Two independent keys from one.",
+        traits={Trait.RANDOM},
+    ),
+    Op(
+        "random.uniform", ("key", "low", "high"), UniformAttrs, distribution, OPAQUE, 10, needs=(),
+        doc="Numbers drawn evenly from low to high.",
+        traits={Trait.RANDOM},
+        python="(key, shape: out_shape, dtype: out_dtype = 'float32', low=0.0, high=1.0)",
+        example="fn (%key: Tensor[(10), uint64]) { "
+        'random.uniform(%key, 0f, 1f, out_shape=[2, 3], out_dtype="float32") }',
+    ),
+    Op(
+        "random.normal", ("key", "mean", "scale"), NormalAttrs, distribution, OPAQUE, 10, needs=(),
+        doc="Normally distributed numbers.",
+        traits={Trait.RANDOM},
+        python="(key, shape: out_shape, dtype: out_dtype = 'float32', mean=0.0, scale=1.0)",
+        example="fn (%key: Tensor[(10), uint64]) { "
+        'random.normal(%key, 0f, 1f, out_shape=[2, 3], out_dtype="float32") }',
+    ),
+    Op(
+        "random.multinomial", ("key", "probs"), MultinomialAttrs, multinomial, OPAQUE, 10, needs=(1,),
+        doc="Indices drawn by their probabilities.",
+        takes="tensor float",
+        traits={Trait.RANDOM},
+        python="(..., num_samples)",
+        example="fn (%key: Tensor[(10), uint64], %probabilities: Tensor[(4), float32], %indices: Tensor[(3), int32]) { "
+        "random.multinomial(%key, %probabilities, num_samples=3) }",
+    ),
 )

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass
 from enum import IntEnum
 from typing import Any as AnyValue
@@ -40,8 +40,8 @@ import numpy as np
 
 from relaylang.ir.expr import Expr
 from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
-from relaylang.ops.summaries import SUMMARIES
-from relaylang.ops.takes import Word, taken, words
+from relaylang.ops.takes import Word, words
+from relaylang.ops.traits import Trait
 
 Ints = tuple[int, ...]
 Bounds = tuple[int | None, ...]
@@ -343,19 +343,42 @@ Relation = Callable[[Sequence[Type], AnyValue, RelationContext], "Type | None"]
 BackRelation = Callable[[Type, Sequence[Type], AnyValue, RelationContext], None]
 
 
+#: How many tensors a call makes: a number, or a function of the call's arguments and attributes.
+Results = int | Callable[[Sequence[AnyValue], AnyValue], int]
+
+
 class Op(Expr):
     """An operator. The record is itself an expression, the callee of its calls, and is never changed.
 
-    `args` names the arguments; `variadic` operators take any number of them. `attrs` is the attribute class or None.
-    `rel` gives the result's type; `needs` lists the arguments that must be known before it can (None: all); `back`
-    tells arguments' types from the result's, where these are still missing. `takes` says what each argument must be, in
-    the words of `relaylang.ops.takes`: "tensor integer:1".
-    `pattern` says how it fuses, `level` is TVM's support level, `doc` one sentence for hovers and `:doc`.
+    | field | meaning |
+    |---|---|
+    | `name` | as the text has it |
+    | `args` | the arguments' names; a `variadic` operator takes any number of them |
+    | `attrs` | the class of the attributes, or None |
+    | `rel` | gives the result's type |
+    | `needs` | the arguments that `rel` must know; None: all |
+    | `back` | gives arguments' types from the result's |
+    | `pattern` | how a call is fused with its neighbours |
+    | `level` | TVM's support level |
+    | `doc` | one sentence for hovers, `:doc` and the reference |
+    | `takes` | what each argument must be, in the words of `relaylang.ops.takes`: "tensor integer[n]" |
+    | `traits` | facts that passes ask for (`Trait`) |
+    | `of` | the operator of which this one is a form; a trait says which |
+    | `results` | how many tensors a call makes where its value is a tuple: a number, or a function of the call |
+    | `python` | how TVM's Python function differs from the record (see below) |
+    | `example` | a function or module with a call, where trying types finds none |
+
+    TVM's Python function takes the arguments, then the attributes. `python` is "" for such a function, None for none.
+    "(..., axis, dtype=None)" changes defaults: here, `axis` has none. "(data, size: shape = 1)" gives all parameters:
+    `size` is the attribute `shape`. A parameter `k: argument` is an argument though an attribute has the same name. A
+    path in front of the parenthesis is the function's own.
     """
 
-    __slots__ = ("args", "attrs", "back", "doc", "level", "name", "needs", "pattern", "rel", "stateful", "takes", "variadic")
+    __slots__ = (
+        "args", "attrs", "back", "doc", "example", "level", "name", "needs", "of", "pattern", "python", "rel", "results",
+        "takes", "traits", "variadic",
+    )  # fmt: skip
     __match_args__ = ("name",)
-    is_record = True
     name: str
     args: tuple[str, ...]
     attrs: type | None
@@ -366,8 +389,12 @@ class Op(Expr):
     back: BackRelation | None
     variadic: bool
     doc: str
-    stateful: bool
     takes: tuple[Word, ...]
+    traits: frozenset[Trait]
+    of: str
+    results: Results
+    python: str | None
+    example: str
 
     def __init__(
         self,
@@ -382,8 +409,12 @@ class Op(Expr):
         back: BackRelation | None = None,
         variadic: bool = False,
         doc: str = "",
-        stateful: bool = False,
         takes: str = "",
+        traits: Iterable[Trait] = (),
+        of: str = "",
+        results: Results = 0,
+        python: str | None = "",
+        example: str = "",
     ) -> None:
         put = object.__setattr__
         put(self, "name", name)
@@ -395,14 +426,23 @@ class Op(Expr):
         put(self, "needs", None if needs is None else tuple(needs))
         put(self, "back", back)
         put(self, "variadic", variadic)
-        put(self, "doc", doc or SUMMARIES.get(name, ""))
-        put(self, "stateful", stateful)
-        put(self, "takes", words(takes) if takes else taken(name))
+        put(self, "doc", doc)
+        put(self, "takes", words(takes))
+        put(self, "traits", frozenset(traits))
+        put(self, "of", of)
+        put(self, "results", results)
+        put(self, "python", python)
+        put(self, "example", example)
         put(self, "span", None)
         put(self, "checked_type", None)
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
         raise AttributeError(f"operator {self.name} is a frozen record")
+
+    @property
+    def stateful(self) -> bool:
+        """A call has an effect beside its value."""
+        return Trait.STATEFUL in self.traits
 
     @property
     def schema(self) -> dict[str, AttrField]:

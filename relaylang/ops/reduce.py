@@ -8,6 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_entries, norm_axis, same_dim
+from relaylang.ops.traits import Trait
 
 R = OpPattern.COMM_REDUCE
 
@@ -96,7 +97,38 @@ def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 OPS = (
-    *(Op(n, ("data",), ReduceAttrs, reduce, R, 4) for n in ("all", "any", "max", "mean", "min", "prod", "sum")),
-    *(Op(n, ("data",), ArgReduceAttrs, arg_reduce, R, 4) for n in ("argmax", "argmin")),
-    Op("variance", ("data", "mean"), VarianceAttrs, variance, R, 4),
+    Op(
+        "all", ("data",), ReduceAttrs, reduce, R, 4,
+        doc="Whether all elements along axes hold.",
+        traits={Trait.REDUCTION},
+    ),
+    Op(
+        "any", ("data",), ReduceAttrs, reduce, R, 4,
+        doc="Whether some element along axes holds.",
+        traits={Trait.REDUCTION},
+    ),
+    Op("max", ("data",), ReduceAttrs, reduce, R, 4, doc="The largest element along axes.", traits={Trait.REDUCTION}),
+    Op("mean", ("data",), ReduceAttrs, reduce, R, 4, doc="The mean along axes.", traits={Trait.REDUCTION}),
+    Op("min", ("data",), ReduceAttrs, reduce, R, 4, doc="The smallest element along axes.", traits={Trait.REDUCTION}),
+    Op("prod", ("data",), ReduceAttrs, reduce, R, 4, doc="The product along axes.", traits={Trait.REDUCTION}),
+    Op("sum", ("data",), ReduceAttrs, reduce, R, 4, doc="The sum along axes.", traits={Trait.REDUCTION}),
+    Op(
+        "argmax", ("data",), ArgReduceAttrs, arg_reduce, R, 4,
+        doc="The index of the largest element along axes.",
+        traits={Trait.REDUCTION, Trait.ARG_REDUCTION},
+        python="(data, axis=None, keepdims=False, exclude=False, select_last_index=False)",
+    ),
+    Op(
+        "argmin", ("data",), ArgReduceAttrs, arg_reduce, R, 4,
+        doc="The index of the smallest element along axes.",
+        traits={Trait.REDUCTION, Trait.ARG_REDUCTION},
+        python="(data, axis=None, keepdims=False, exclude=False, select_last_index=False)",
+    ),
+    Op(
+        "variance", ("data", "mean"), VarianceAttrs, variance, R, 4,
+        doc="The variance along axes, around a given mean.",
+        takes="number same",
+        traits={Trait.REDUCTION},
+        python="(data, axis=None, keepdims=False, exclude=False, unbiased=False, with_mean=None)",
+    ),
 )

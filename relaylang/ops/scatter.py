@@ -22,6 +22,7 @@ from relaylang.ops.shapes import (
     product,
     same_dim,
 )
+from relaylang.ops.traits import Trait
 from relaylang.ops.transform import must_broadcast_to
 
 E, I, OPAQUE = OpPattern.ELEMWISE, OpPattern.INJECTIVE, OpPattern.OPAQUE
@@ -329,36 +330,112 @@ def tensors_of_any_rank(types: Sequence[Type], ctx: RelationContext) -> list[Ten
 UPDATES = ("data", "indices", "updates")
 
 OPS = (
-    Op("scatter_elements", UPDATES, ScatterElementsAttrs, scatter_elements, OPAQUE, 3),
-    Op("scatter_nd", UPDATES, ScatterNDAttrs, scatter_nd, OPAQUE, 3),
-    Op("strided_set", ("data", "v", "begin", "end", "strides"), None, strided_set, I, 4, needs=()),
-    Op("unravel_index", ("data", "shape"), None, unravel_index, I, 3),
-    Op("adv_index", ("inputs",), None, adv_index, I, 3),
-    Op("cumsum", ("data",), ScanopAttrs, scan, OPAQUE, 3),
-    Op("cumprod", ("data",), ScanopAttrs, scan, OPAQUE, 3),
-    Op("unique", ("data",), UniqueAttrs, unique, OPAQUE, 3),
-    Op("trilu", ("data", "k"), TriluAttrs, trilu, E, 3),
-    Op("dft", ("re_data", "im_data"), DFTAttrs, dft, OPAQUE, 3),
-    Op("stft", ("data", "window"), StftAttrs, stft, OPAQUE, 3, needs=(0,)),
-    Op("nn.dilate", ("x",), DilateAttrs, dilate, I, 10),
-    Op("collapse_sum_to", ("data", "shape"), CollapseSumToAttrs, collapse_sum_to, OpPattern.COMM_REDUCE, 4),
     Op(
-        "sparse_to_dense",
-        ("sparse_indices", "sparse_values", "default_value"),
-        SparseToDenseAttrs,
-        sparse_to_dense,
-        OPAQUE,
-        3,
+        "scatter_elements", UPDATES, ScatterElementsAttrs, scatter_elements, OPAQUE, 3,
+        doc="The data with elements replaced or updated along an axis.",
+        takes="tensor integer same",
     ),
     Op(
-        "sparse_fill_empty_rows",
-        ("sparse_indices", "sparse_values", "dense_shape", "default_value"),
-        None,
-        sparse_fill_empty_rows,
-        OPAQUE,
-        3,
-        needs=(0,),
+        "scatter_nd", UPDATES, ScatterNDAttrs, scatter_nd, OPAQUE, 3,
+        doc="The data with elements or slices replaced or updated by indices into the first axes.",
+        takes="tensor integer same",
+        example="fn (%x: Tensor[(4), float32], %indices: Tensor[(1, 2), int32], %updates: Tensor[(2), float32]) { "
+        'scatter_nd(%x, %indices, %updates, mode="add") }',
     ),
-    Op("sparse_reshape", ("sparse_indices", "prev_shape", "new_shape"), None, sparse_reshape, I, 3),
-    Op("einsum", ("data",), EinsumAttrs, einsum, I, 11),
+    Op(
+        "strided_set", ("data", "v", "begin", "end", "strides"), None, strided_set, I, 4, needs=(),
+        doc="The data with a slice replaced.",
+        takes="tensor same integer[_] integer[_] integer[_]",
+        python="(..., strides=None)",
+    ),
+    Op(
+        "unravel_index", ("data", "shape"), None, unravel_index, I, 3,
+        doc="Flat indices as an index for each axis of a shape.",
+        takes="integer integer[_]",
+        python="(indices, shape)",
+    ),
+    Op(
+        "adv_index", ("inputs",), None, adv_index, I, 3,
+        doc="Elements picked by a tensor of indices for each of the first axes, as numpy does.",
+        takes="any",
+        traits={Trait.OF_TUPLE},
+    ),
+    Op(
+        "cumsum", ("data",), ScanopAttrs, scan, OPAQUE, 3,
+        doc="The sums of the elements up to each one.",
+        python="(..., exclusive=None)",
+    ),
+    Op(
+        "cumprod", ("data",), ScanopAttrs, scan, OPAQUE, 3,
+        doc="The products of the elements up to each one.",
+        python="(..., exclusive=None)",
+    ),
+    Op(
+        "unique", ("data",), UniqueAttrs, unique, OPAQUE, 3,
+        doc="The elements that differ, with where they stand.",
+        results=lambda args, attrs: 5 if attrs.return_counts else 4,
+        python="(data, is_sorted: sorted = True, return_counts=False)",
+    ),
+    Op(
+        "trilu", ("data", "k"), TriluAttrs, trilu, E, 3,
+        doc="The upper or lower triangle of matrices, zero elsewhere.",
+        takes="tensor integer[]",
+    ),
+    Op(
+        "dft", ("re_data", "im_data"), DFTAttrs, dft, OPAQUE, 3,
+        doc="The discrete Fourier transform along the last axis.",
+        takes="float same[=]",
+        results=2,
+    ),
+    Op(
+        "stft", ("data", "window"), StftAttrs, stft, OPAQUE, 3, needs=(0,),
+        doc="Fourier transforms of overlapping windows.",
+        takes="float float[_]",
+        python="(data, n_fft, hop_length=None, win_length=None, window=None, normalized=False, onesided=True)",
+        example="fn (%x: Tensor[(1, 16), float32], %window: Tensor[(8), float32]) { "
+        "stft(%x, %window, n_fft=8, hop_length=4, win_length=8, normalized=False, onesided=True) }",
+    ),
+    Op(
+        "nn.dilate", ("x",), DilateAttrs, dilate, I, 10,
+        doc="Elements moved apart, with a value between them.",
+        python="(data, strides, dilation_value=0.0)",
+    ),
+    Op(
+        "collapse_sum_to", ("data", "shape"), CollapseSumToAttrs, collapse_sum_to, OpPattern.COMM_REDUCE, 4,
+        doc="The sums along broadcast axes, to a shape.",
+        takes="tensor integer[_]",
+        python="(data, shape)",
+    ),
+    Op(
+        "sparse_to_dense", ("sparse_indices", "sparse_values", "default_value"), SparseToDenseAttrs,
+        sparse_to_dense, OPAQUE, 3,
+        doc="A dense tensor from a sparse one.",
+        takes="integer tensor tensor[]",
+        python="(sparse_indices, output_shape, sparse_values, default_value=0)",
+    ),
+    Op(
+        "sparse_fill_empty_rows", ("sparse_indices", "sparse_values", "dense_shape", "default_value"), None,
+        sparse_fill_empty_rows, OPAQUE, 3, needs=(0,),
+        doc="A sparse matrix with a value in each row that has none.",
+        takes="integer[n,2] tensor[n] integer[2] tensor",
+        results=3,
+        example="fn (%indices: Tensor[(2, 2), int64], %values: Tensor[(2), float32], %shape: Tensor[(2), int64]) { "
+        "sparse_fill_empty_rows(%indices, %values, %shape, 0f) }",
+    ),
+    Op(
+        "sparse_reshape", ("sparse_indices", "prev_shape", "new_shape"), None, sparse_reshape, I, 3,
+        doc="A sparse tensor's indices in another shape.",
+        takes="integer[_,r] integer[r] integer[_]",
+        results=2,
+        example="fn (%indices: Tensor[(5, 3), int64], %shape: Tensor[(3), int64], %new: Tensor[(2), int64]) { "
+        "sparse_reshape(%indices, %shape, %new) }",
+    ),
+    Op(
+        "einsum", ("data",), EinsumAttrs, einsum, I, 11,
+        doc="Products of tensors summed by letters, as numpy does.",
+        takes="any",
+        traits={Trait.OF_TUPLE},
+        example="fn (%x: Tensor[(2, 3), float32], %y: Tensor[(3, 4), float32]) { "
+        'einsum((%x, %y), equation="ij,jk->ik") }',
+    ),
 )

@@ -23,6 +23,7 @@ from relaylang.ops.shapes import (
     same_dim,
     shape_text,
 )
+from relaylang.ops.traits import Trait
 
 B, I = OpPattern.BROADCAST, OpPattern.INJECTIVE
 
@@ -266,28 +267,75 @@ def meta_schedule_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: 
 DATA = ("data",)
 
 OPS = (
-    Op("reshape", DATA, ReshapeAttrs, reshape, I, 3),
-    Op("contrib_reverse_reshape", DATA, ReshapeAttrs, reverse_reshape, I, 10),
-    Op("reshape_like", ("data", "shape_like"), ReshapeLikeAttrs, reshape_like, I, 3),
-    Op("transpose", DATA, TransposeAttrs, transpose, I, 3),
-    Op("expand_dims", DATA, ExpandDimsAttrs, expand_dims, B, 1),
-    Op("squeeze", DATA, SqueezeAttrs, squeeze, I, 3),
-    Op("repeat", DATA, RepeatAttrs, repeat, B, 3),
-    Op("tile", DATA, TileAttrs, tile, B, 3),
-    Op("reverse", DATA, ReverseAttrs, reverse, I, 3),
-    Op("reverse_sequence", ("data", "seq_lengths"), ReverseSequenceAttrs, reverse_sequence, I, 3),
-    Op("broadcast_to", DATA, InitOpAttrs, broadcast_to, B, 4),
-    Op("broadcast_to_like", ("data", "broadcast_type"), None, broadcast_to_like, B, 10),
-    Op("collapse_sum_like", ("data", "collapse_type"), None, collapse_sum_like, OpPattern.COMM_REDUCE, 10),
-    Op("layout_transform", DATA, LayoutTransformAttrs, layout_transform, I, 5),
+    Op("reshape", DATA, ReshapeAttrs, reshape, I, 3, doc="The elements in another shape.", traits={Trait.RESHAPE}),
     Op(
-        "auto_scheduler_layout_transform",
-        DATA,
-        AutoSchedulerLayoutTransformAttrs,
-        auto_scheduler_layout_transform,
-        I,
-        5,
+        "contrib_reverse_reshape", DATA, ReshapeAttrs, reverse_reshape, I, 10,
+        doc="The elements in another shape, whose numbers are read from the right.",
+        traits={Trait.RESHAPE},
+        python="reverse_reshape(data, newshape)",
     ),
-    Op("meta_schedule_layout_transform", DATA, MetaScheduleLayoutTransformAttrs, meta_schedule_layout_transform, I, 5),
-    Op("invert_permutation", DATA, None, tensor_identity, I, 1),
+    Op(
+        "reshape_like", ("data", "shape_like"), ReshapeLikeAttrs, reshape_like, I, 3,
+        doc="The elements in another tensor's shape.",
+        traits={Trait.RESHAPE, Trait.LIKE},
+        of="reshape",
+    ),
+    Op("transpose", DATA, TransposeAttrs, transpose, I, 3, doc="The axes in another order.", python="(..., axes=None)"),
+    Op(
+        "expand_dims", DATA, ExpandDimsAttrs, expand_dims, B, 1,
+        doc="Axes of extent 1 put in.",
+        traits={Trait.RESHAPE},
+    ),
+    Op("squeeze", DATA, SqueezeAttrs, squeeze, I, 3, doc="Axes of extent 1 taken away.", traits={Trait.RESHAPE}),
+    Op("repeat", DATA, RepeatAttrs, repeat, B, 3, doc="Each entry along an axis, repeated.", python="(..., axis)"),
+    Op("tile", DATA, TileAttrs, tile, B, 3, doc="The data repeated as a whole along axes."),
+    Op(
+        "reverse", DATA, ReverseAttrs, reverse, I, 3,
+        doc="The entries along an axis in reverse order.",
+        python="(..., axis)",
+    ),
+    Op(
+        "reverse_sequence", ("data", "seq_lengths"), ReverseSequenceAttrs, reverse_sequence, I, 3,
+        doc="The first entries of each sequence in reverse order.",
+        takes="tensor integer",
+    ),
+    Op(
+        "broadcast_to", DATA, InitOpAttrs, broadcast_to, B, 4,
+        doc="The data repeated along axes of extent 1 to a shape.",
+        python="(data, shape)",
+    ),
+    Op(
+        "broadcast_to_like", ("data", "broadcast_type"), None, broadcast_to_like, B, 10,
+        doc="The data repeated along axes of extent 1 to another tensor's shape.",
+        traits={Trait.LIKE},
+        of="broadcast_to",
+    ),
+    Op(
+        "collapse_sum_like", ("data", "collapse_type"), None, collapse_sum_like, OpPattern.COMM_REDUCE, 10,
+        doc="The sums along broadcast axes, to another tensor's shape.",
+        traits={Trait.LIKE},
+        of="collapse_sum_to",
+    ),
+    Op("layout_transform", DATA, LayoutTransformAttrs, layout_transform, I, 5, doc="The data in another layout."),
+    Op(
+        "auto_scheduler_layout_transform", DATA, AutoSchedulerLayoutTransformAttrs,
+        auto_scheduler_layout_transform, I, 5,
+        doc="The data in another layout, as a scheduler names layouts.",
+        python=None,
+        example="fn (%x: Tensor[(1, 16, 8, 8), float32]) { "
+        'auto_scheduler_layout_transform(%x, src_layout="1N16C8H8W", dst_layout="1N8H8W16c") }',
+    ),
+    Op(
+        "meta_schedule_layout_transform", DATA, MetaScheduleLayoutTransformAttrs, meta_schedule_layout_transform, I, 5,
+        doc="The elements at the places that an index map gives.",
+        python=None,
+        example="""\
+op = OPS["meta_schedule_layout_transform"]
+Call(op, [var("x", shape=(2, 3))], make_attrs(op.attrs, {"index_map": lambda i, j: (j, i)}))""",
+    ),
+    Op(
+        "invert_permutation", DATA, None, tensor_identity, I, 1,
+        doc="For each number, where it stands in the permutation.",
+        takes="integer[_]",
+    ),
 )

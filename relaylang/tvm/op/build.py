@@ -1,8 +1,8 @@
-"""TVM's functions that make calls of operators, from the operators' records and TVM's signatures.
+"""TVM's functions that make calls of operators, from the operators' records.
 
 A function's parameters that are attributes of the record become attributes; the others are the arguments, in their
-order. What TVM's functions do besides that stands in tables here, and the few that make more than one call in
-`composed`.
+order. `Op.python` says where the parameters differ from the record. What TVM's functions do besides that stands in
+tables here, and the few that make more than one call in `composed`.
 """
 
 from __future__ import annotations
@@ -10,52 +10,21 @@ from __future__ import annotations
 import ast
 import inspect
 import numbers
-import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Tuple, TupleGetItem, const
-from relaylang.ops import OPS, Op, make_attrs
-from relaylang.ops.record import AttrError
-from relaylang.tvm.op.signatures import GIVEN, PLAIN
+from relaylang.ops import FAMILIES, OPS, Op, make_attrs
+from relaylang.ops.record import AttrError, AttrField
+from relaylang.ops.traits import Trait
 
 #: What may stand for an operator's argument: an expression, a list of them, a number, an array.
 Argument = Any
-
-#: Functions whose operator has another name.
-OTHER_NAME = {
-    "reverse_reshape": "contrib_reverse_reshape",
-    "nn.contrib_conv2d_nchwc": "nn.contrib_conv2d_NCHWc",
-    "nn.contrib_depthwise_conv2d_nchwc": "nn.contrib_depthwise_conv2d_NCHWc",
-}
-
-#: Parameters that are attributes of another name.
-RENAMED: dict[str, dict[str, str]] = {
-    "unique": {"is_sorted": "sorted"},
-    "device_copy": {"src_device": "src_virtual_device", "dst_device": "dst_virtual_device"},
-    "random.threefry_generate": {"shape": "out_shape"},
-    "random.uniform": {"shape": "out_shape", "dtype": "out_dtype"},
-    "random.normal": {"shape": "out_shape", "dtype": "out_dtype"},
-    "nn.conv2d_backward_weight": {
-        "grad_layout": "data_layout",
-        "data_layout": "kernel_layout",
-        "kernel_layout": "out_layout",
-    },
-    "qnn.op.contrib_dense_pack": {"kernel_layout": "weight_layout"},
-}
-
-#: Parameters that are arguments though the record has an attribute of that name.
-OPERANDS = {
-    "arange": {"start", "stop", "step"},
-    "dyn.strided_slice": {"strides"},
-    "vision.get_valid_counts": {"score_threshold"},
-    "qnn.op.simulated_dequantize": {"in_dtype"},
-    "qnn.op.simulated_quantize": {"out_dtype"},
-}
 
 #: Parameters that are arguments, and attributes too where their values are known.
 BOTH = {"collapse_sum_to": {"shape"}}
@@ -105,48 +74,14 @@ SPATIAL: dict[str, tuple[int, bool]] = {
 }
 _WINDOW = ("strides", "dilation", "dilations", "kernel_size", "pool_size", "output_padding", "output_size")
 
-#: Where a parameter is an expression, the operator that takes it as an argument, and those parameters in its order.
-DYNAMIC: dict[str, tuple[str, ...]] = {
-    "reshape": ("dyn.reshape", "newshape"),
-    "broadcast_to": ("dyn.broadcast_to", "shape"),
-    "tile": ("dyn.tile", "reps"),
-    "zeros": ("dyn.zeros", "shape"),
-    "ones": ("dyn.ones", "shape"),
-    "full": ("dyn.full", "shape"),
-    "topk": ("dyn.topk", "k"),
-    "one_hot": ("dyn.one_hot", "depth"),
-    "expand_dims": ("dyn.expand_dims", "axis"),
-    "squeeze": ("dyn.squeeze", "axis"),
-    "nn.pad": ("dyn.nn.pad", "pad_width"),
-    "nn.upsampling": ("dyn.nn.upsampling", "scale_h", "scale_w"),
-    "nn.upsampling3d": ("dyn.nn.upsampling3d", "scale_d", "scale_h", "scale_w"),
-    "image.resize2d": ("dyn.image.resize2d", "size", "roi"),
-    "sparse_to_dense": ("dyn.sparse_to_dense", "output_shape"),
-}
+#: The forms of operators with arguments in place of attributes, and where an argument has another name there.
+DYNAMIC_FORMS: dict[str, Op] = {op.of: op for op in OPS.values() if Trait.DYNAMIC in op.traits}
+_ARGUMENTS = {"axes": "axis"}
+#: The element types of numbers that are given beside expressions.
+_MOVED = {"roi": "float32", "size": "int64", "scale_h": "float64", "scale_w": "float64", "scale_d": "float64"}
 
 #: Parameters that may be constants besides, where no operator takes them as arguments.
 CONSTANTS = {f"image.resize{n}d": ("size", "roi") for n in (1, 3)}
-
-#: How many results a call has, where TVM hands out a tuple of them.
-RESULTS: dict[str, int | Callable[[Mapping[str, Any]], int]] = {
-    "nn.batch_norm": 3,
-    "nn.dropout": 2,
-    "split": lambda a: (
-        a["indices_or_sections"] if isinstance(a["indices_or_sections"], int) else len(a["indices_or_sections"]) + 1
-    ),
-    "meshgrid": lambda a: len(_fields(a["data"])),
-    "topk": lambda a: 2 if a["ret_type"] == "both" else 0,
-    "unique": lambda a: 5 if a["return_counts"] else 4,
-    "dft": 2,
-    "sparse_reshape": 2,
-    "sparse_fill_empty_rows": 3,
-    "vision.get_valid_counts": 3,
-    "vision.non_max_suppression": lambda a: 2 if a["return_indices"] else 0,
-    "vision.all_class_non_max_suppression": lambda a: 2 if a["output_format"] == "onnx" else 3,
-    "vision.regular_non_max_suppression": 4,
-    "vision.multibox_transform_loc": 2,
-}
-
 
 class TupleWrapper:
     """A call with several results: they are taken out by number, or all of them in a loop."""
@@ -174,12 +109,6 @@ class TupleWrapper:
         return f"TupleWrapper({self.tuple_value!r}, {self.size})"
 
 
-def _fields(value: Any) -> Sequence[Any]:
-    if isinstance(value, TupleWrapper):
-        return list(value)
-    return value.fields if isinstance(value, Tuple) else list(value)
-
-
 def operand(value: Any, dtype: str | None = None) -> Expr:
     """An argument: an expression as it is, a list of them as a tuple, a number or an array as a constant."""
     if isinstance(value, Expr):
@@ -193,34 +122,78 @@ def operand(value: Any, dtype: str | None = None) -> Expr:
     raise TypeError(f"an argument must be an expression, not {value!r}")
 
 
+@dataclass(frozen=True)
+class Signature:
+    """A function's parameters. `attributes` says which attribute a parameter gives where the names differ.
+
+    `arguments` are the parameters that are arguments though the record has an attribute of the same name.
+    """
+
+    op: Op | None
+    parameters: inspect.Signature
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    arguments: frozenset[str] = frozenset()
+
+    def attribute(self, name: str) -> AttrField | None:
+        """The attribute that a parameter gives; None for an argument."""
+        if self.op is None or name in self.arguments:
+            return None
+        return self.op.schema.get(self.attributes.get(name, name))
+
+
+#: The modules of functions whose operators have other names.
+_PREFIXES = {"qnn.": "qnn.op.", "vm.": "op.vm."}
+_EMPTY = inspect.Parameter.empty
+
+
 @cache
-def signatures() -> dict[str, inspect.Signature]:
-    """Every function's parameters, by its path below `relaylang`."""
-    found: dict[str, inspect.Signature] = {}
-    for text in re.split(r"\n(?=\S)", GIVEN.strip()):
-        path, inside = re.sub(r"\s+", " ", text)[:-1].split("(", 1)
-        arguments = ast.parse(f"def f({inside}): pass").body[0].args  # type: ignore[attr-defined]
-        defaults = [inspect.Parameter.empty] * (len(arguments.args) - len(arguments.defaults))
-        defaults += [ast.literal_eval(d) for d in arguments.defaults]
-        found[path] = _signature([a.arg for a in arguments.args], defaults)
-    for path in PLAIN:
-        op = operator_of(path)
-        assert op is not None
-        names = [*op.args, *op.schema]
-        own = [inspect.Parameter.empty if f.required else f.default for f in op.schema.values()]
-        found[path] = _signature(names, [*[inspect.Parameter.empty] * len(op.args), *own])
+def functions() -> dict[str, Signature]:
+    """Every function of an operator, by its path below `relaylang`."""
+    found = {}
+    for family in FAMILIES.values():
+        for op in family:
+            if op.python is None:
+                continue
+            path, _, inside = op.python.partition("(")
+            if not path:
+                path = next((new + op.name[len(old) :] for old, new in _PREFIXES.items() if op.name.startswith(old)), op.name)
+            found[path] = _signature(op, inside[:-1])
     return found
 
 
-def _signature(names: Sequence[str], defaults: Sequence[Any]) -> inspect.Signature:
+def _signature(op: Op, text: str) -> Signature:
+    """The signature that `Op.python` gives: the record's parameters, with other defaults, or all of them."""
+    named, defaults = _written(text[4:].strip() if text.startswith("...") else text)
+    given = {a.arg: d for a, d in zip(named, defaults)}
+    if text and not text.startswith("..."):
+        said = {a.arg: ast.unparse(a.annotation) for a in named if a.annotation is not None}
+        free = frozenset(name for name, what in said.items() if what == "argument")
+        renamed = {name: what for name, what in said.items() if name not in free}
+        return Signature(op, _parameters(given), renamed, free)
+    own: dict[str, Any] = dict.fromkeys(op.args, _EMPTY)
+    own |= {name: _EMPTY if f.required else f.default for name, f in op.schema.items()}
+    return Signature(op, _parameters(own | given))
+
+
+def _written(text: str) -> tuple[list[ast.arg], list[Any]]:
+    """The parameters of a text such as "a, size: shape = 1", and their defaults."""
+    arguments = ast.parse(f"def f({'*, ' if text else ''}{text}): pass").body[0].args  # type: ignore[attr-defined]
+    return arguments.kwonlyargs, [_EMPTY if d is None else ast.literal_eval(d) for d in arguments.kw_defaults]
+
+
+def _parameters(given: Mapping[str, Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in zip(names, defaults)])
+    return inspect.Signature([inspect.Parameter(name, kind, default=d) for name, d in given.items()])
 
 
-def operator_of(path: str) -> Op | None:
-    """The operator that a function calls, by the function's path."""
-    name = OTHER_NAME.get(path, path).replace("qnn.op.", "qnn.")
-    return OPS.get(re.sub(r"^op\.", "", name))
+def dynamic(path: str) -> tuple[Op, list[str]] | None:
+    """The operator that takes parameters as arguments where they are expressions, and these parameters."""
+    op = functions()[path].op
+    form = None if op is None else DYNAMIC_FORMS.get(op.name)
+    if op is None or form is None:
+        return None
+    names = [_ARGUMENTS.get(a, a) for a in form.args]
+    return form, [a for a in names if a in functions()[path].parameters.parameters and a not in op.args]
 
 
 def spatial(path: str, op: Op, values: dict[str, Any]) -> None:
@@ -235,54 +208,50 @@ def spatial(path: str, op: Op, values: dict[str, Any]) -> None:
         values["padding"] = pads * 2 if len(pads) == count else pads
 
 
-def plain(path: str, op: Op, name: str, value: Any) -> Any:
+def plain(path: str, name: str, value: Any) -> Any:
     """What a parameter's value is to an attribute: a constant is its data, numpy's number Python's."""
-    field = op.schema.get(RENAMED.get(path, {}).get(name, name))
-    if field is None or name in OPERANDS.get(path, ()) or name in BOTH.get(path, ()):
+    field = functions()[path].attribute(name)
+    if field is None or name in BOTH.get(path, ()):
         return value
-    if isinstance(value, Constant) and name in (*DYNAMIC.get(path, ()), *CONSTANTS.get(path, ())):
+    form = dynamic(path)
+    if isinstance(value, Constant) and name in (*(form[1] if form is not None else ()), *CONSTANTS.get(path, ())):
         value = value.data.item() if value.data.size == 1 and field.kind in ("int", "float", "bool") else value.data.tolist()
     return value.item() if isinstance(value, np.generic) else value
 
 
 def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     """The call that a function of this path makes for its parameters' values."""
-    values = {name: plain(path, op, name, value) for name, value in given.items()}
-    if path in DYNAMIC and any(isinstance(values[name], Expr) for name in DYNAMIC[path][1:]):
-        op = OPS[DYNAMIC[path][0]]
-        moved = DYNAMIC[path][1:]
-        kinds = {"roi": "float32", "size": "int64", "scale_h": "float64", "scale_w": "float64", "scale_d": "float64"}
-        extra = [operand(values.pop(name), kinds.get(name)) for name in moved]
-    else:
-        extra = []
-        if path in SPATIAL:
-            spatial(path, op, values)
-    renamed, free = RENAMED.get(path, {}), OPERANDS.get(path, set())
-    attrs = dict(PRESET.get(op.name if extra else path, {}))
+    signature, form = functions()[path], dynamic(path)
+    values = {name: plain(path, name, value) for name, value in given.items()}
+    moved = {}
+    if form is not None and any(isinstance(values[name], Expr) for name in form[1]):
+        moved = {name: operand(values.pop(name), _MOVED.get(name)) for name in form[1]}
+        op = form[0]
+    elif path in SPATIAL:
+        spatial(path, op, values)
+    attrs = dict(PRESET.get(op.name if moved else path, {}))
     args = []
     for name, value in values.items():
-        target = renamed.get(name, name)
         if name in BOTH.get(path, ()):
             args.append(operand(value, "int32" if isinstance(value, (list, tuple)) else None))
             value = args[-1].data.tolist() if isinstance(args[-1], Constant) else None
-        if target in op.schema and name not in free:
+        target = signature.attributes.get(name, name)
+        if target in op.schema and name not in signature.arguments:
             field = op.schema[target]
-            known = signatures()[path].parameters.get(name)
+            known = signature.parameters.parameters.get(name)
             if value is not None or field.optional or known is None or known.default is not None:
                 attrs[target] = value
         else:
             args.append(operand(value, NUMBERS.get((path, name))))
-    if path == "sparse_to_dense" and extra:
-        args.insert(3, extra.pop())
-    if path == "nn.pad" and extra:
-        args.insert(1, extra.pop())
-    args = args[:1] + extra + args[1:] if extra and path not in ("one_hot", "full") else args + extra
+    if moved:
+        others = iter(args)
+        args = [moved[a] if a in moved else next(others) for a in (_ARGUMENTS.get(a, a) for a in op.args)]
     try:
         made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None)
     except AttrError as problem:
         raise ValueError(f"{path}: {problem.name} {problem}") from None
-    number = RESULTS.get(path, 0)
-    number = number(given) if callable(number) else number
+    number = signature.op.results if signature.op is not None else 0
+    number = number(made.args, made.attrs) if callable(number) else number
     return TupleWrapper(made, number) if number else made
 
 
@@ -301,13 +270,12 @@ _KINDS = {
 
 def documentation(path: str) -> str:
     """What a function says of itself: the call it makes, arguments, attributes, and where its meaning stands."""
-    op = operator_of(path)
-    if op is None:
-        return f"`{path}{signatures()[path]}`: made of other functions."
-    renamed, free = RENAMED.get(path, {}), OPERANDS.get(path, set())
+    signature = functions()[path]
+    op = signature.op
+    assert op is not None
     takes, attributes = [], []
-    for name, parameter in signatures()[path].parameters.items():
-        field = op.schema.get(renamed.get(name, name)) if name not in free else None
+    for name, parameter in signature.parameters.parameters.items():
+        field = signature.attribute(name)
         if field is None:
             takes.append(name)
             continue
@@ -318,10 +286,11 @@ def documentation(path: str) -> str:
         )
     lines = [op.doc or f"A call of the operator `{op.name}`.", ""]
     lines += [f"Arguments, which are expressions: {', '.join(takes) or 'none'}.", *attributes]
-    if path in DYNAMIC:
-        other, *moved = DYNAMIC[path]
+    form = dynamic(path)
+    if form is not None:
+        other, moved = form
         may = " and ".join(moved)
-        lines.append(f"Where {may} {'is an expression' if len(moved) == 1 else 'are expressions'}, it is a call of `{other}`.")
+        lines.append(f"Where {may} {'is an expression' if len(moved) == 1 else 'are expressions'}, it is a call of `{other.name}`.")
     family = inspect.getmodule(op.rel)
     where = (family.__name__ if family is not None else "relaylang.ops").rsplit(".", 1)[1]
     said = [
@@ -338,10 +307,9 @@ def documentation(path: str) -> str:
 
 def function(path: str) -> Callable[..., Any]:
     """TVM's function of a path, such as "nn.conv2d". Raises `KeyError`."""
-    signature = signatures()[path]
-    op = operator_of(path)
-    if op is None:
-        raise KeyError(path)
+    op = functions()[path].op
+    signature = functions()[path].parameters
+    assert op is not None
 
     def build(*args: Any, **named: Any) -> Any:
         try:

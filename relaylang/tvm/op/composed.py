@@ -1,6 +1,7 @@
 """TVM's functions that are more than one call of an operator, or that take what no operator takes.
 
-Each has the parameters of its signature in `signatures`; their defaults have been put in when it is called.
+The signature of a function that stands for an operator is that of the record; its defaults are put in before it is
+called. The others are called with their own.
 """
 
 from __future__ import annotations
@@ -35,25 +36,32 @@ def variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool
     return _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
 
 
-def std(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> Any:
+def std(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+) -> Any:
+    """The standard deviation along axes."""
     return make("sqrt")(variance(data, axis, keepdims, exclude, unbiased, None))
 
 
-def mean_variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> TupleWrapper:
+def mean_variance(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+) -> TupleWrapper:
+    """The mean and the variance along axes."""
     mean = make("mean")(data, _axes(axis), True, exclude)
     var = _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
     mean = mean if keepdims else make("squeeze")(mean, axis=_axes(axis))
     return TupleWrapper(Tuple((mean, var)), 2)
 
 
-def mean_std(data: Any, axis: Any, keepdims: bool, exclude: bool) -> TupleWrapper:
+def mean_std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> TupleWrapper:
+    """The mean and the standard deviation along axes."""
     mean = make("mean")(data, _axes(axis), True, exclude)
     deviation = make("sqrt")(_variance(data, mean, _axes(axis), keepdims, exclude, False))
     return TupleWrapper(Tuple((mean if keepdims else make("squeeze")(mean), deviation)), 2)
 
 
-def logsumexp(data: Any, axis: Any, keepdims: bool) -> Any:
-    """With the greatest number taken out before, so that nothing overflows."""
+def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(data))) along axes. The largest number is subtracted first, so that nothing overflows."""
     top = make("max")(data, _axes(axis), True)
     total = make("sum")(make("exp")(make("subtract")(data, top)), _axes(axis), True)
     made = make("add")(make("log")(total), top)
@@ -141,14 +149,14 @@ def dropout(data: Any, rate: float) -> Any:
     return make("nn.dropout")(data, rate)[0]
 
 
-def dropout_raw(data: Any, rate: float) -> Any:
+def dropout_raw(data: Any, rate: float = 0.5) -> Any:
+    """The call of `nn.dropout` with both of its results."""
     return make("nn.dropout")(data, rate).astuple()
 
 
 def global_pool(kind: str, count: int) -> Callable[..., Any]:
-    """Over all of the space, as an adaptive pool to one place."""
-
-    def build(data: Any, layout: str, out_layout: str) -> Any:
+    def build(data: Any, layout: str = "NC" + "DHW"[3 - count :], out_layout: str = "") -> Any:
+        """A pool over all of the space: an adaptive pool to one place."""
         return make(f"nn.adaptive_{kind}_pool{count}d")(data, [1] * count, layout, out_layout)
 
     return build
@@ -198,7 +206,8 @@ def threefry_key(seed: int) -> Constant:
     return const(np.concatenate([words, np.asarray([0, 0, 0, 0, 1 << 63, 0], np.uint64)]))
 
 
-def on_device(body: Any, device: Any, constrain_result: bool, constrain_body: bool) -> Call:
+def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
+    """Says which device the body is computed on."""
     op = OPS["on_device"]
     assert op.attrs is not None
     values = {"virtual_device": device, "constrain_result": constrain_result, "constrain_body": constrain_body}

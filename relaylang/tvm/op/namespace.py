@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any
 
-from relaylang.tvm.op.build import documentation, function, operator_of, signatures
+from relaylang.tvm.op.build import documentation, function, functions
 from relaylang.tvm.op.composed import COMPOSED
+
+
+@cache
+def signatures() -> dict[str, inspect.Signature]:
+    """Every function's parameters, by its path below `relaylang`."""
+    found = {path: signature.parameters for path, signature in functions().items()}
+    return found | {path: _plain(make) for path, make in COMPOSED.items() if path not in found}
+
+
+def _plain(make: Callable[..., Any]) -> inspect.Signature:
+    """A function's parameters without its annotations."""
+    written = inspect.signature(make)
+    parameters = [p.replace(annotation=p.empty) for p in written.parameters.values()]
+    return inspect.Signature(parameters)
 
 
 def builder(path: str) -> Callable[..., Any]:
@@ -27,7 +43,7 @@ def builder(path: str) -> Callable[..., Any]:
 
     build.__signature__ = signature  # type: ignore[attr-defined]
     build.__name__ = build.__qualname__ = path.rsplit(".", 1)[-1]
-    build.__doc__ = documentation(path) if operator_of(path) is not None else make.__doc__ or documentation(path)
+    build.__doc__ = documentation(path) if path in functions() else make.__doc__
     return build
 
 

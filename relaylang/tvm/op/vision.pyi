@@ -18,7 +18,7 @@ def all_class_non_max_suppression(
 ) -> Any: ...
 def get_valid_counts(
     data: Argument,
-    score_threshold: float | None,
+    score_threshold: Argument,
     id_index: int = 0,
     score_index: int = 1,
 ) -> TupleWrapper: ...
