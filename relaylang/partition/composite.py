@@ -8,8 +8,9 @@ from typing import Any
 from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
 from relaylang.ir import Call, Constant, Expr, Function, TupleGetItem, Var, children, post_order, rebuild
 from relaylang.ir import Tuple as TupleExpr
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
-from relaylang.partition.scope import scope_nodes, user_map, with_type_of
+from relaylang.partition.scope import scope_nodes, user_map
 from relaylang.passes.manager import raised_in
 from relaylang.patterns import DFPattern, Match, find_match
 
@@ -169,9 +170,9 @@ def merge_composites(
     done: dict[int, Expr] = {}
     for node in post_order(func.body):
         if id(node) in roots:
-            done[id(node)] = with_type_of(_composite_call(*roots[id(node)], done), node)
+            done[id(node)] = retype(_composite_call(*roots[id(node)], done), node)
         else:
-            done[id(node)] = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             if refusals is not None and id(node) in refusals.reasons:
                 refusals.add(done[id(node)], refusals.reasons[id(node)])
     return Function(func.params, done[id(func.body)], func.ret_type, func.type_params, func.attrs, func.span)
@@ -192,11 +193,11 @@ def _composite_call(entry: Entry, found: Match, done: dict[int, Expr]) -> Call:
     new: dict[int, Expr] = {}
     params = []
     for i, node in enumerate(inputs):
-        param = with_type_of(Var(f"in{i}", node.checked_type, node.span), node)
+        param = retype(Var(f"in{i}", node.checked_type, node.span), node)
         params.append(param)
         new[id(node)] = param
     for node in found.nodes:
-        new[id(node)] = with_type_of(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
+        new[id(node)] = retype(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
     names = [n.op.name for n in found.nodes if isinstance(n, Call) and isinstance(n.op, Op)]
     attrs = {"PartitionedFromPattern": "".join(f"{name}_" for name in names), "Composite": entry.name}
     func = Function(params, new[id(found.root)], found.root.checked_type, (), attrs, found.root.span)

@@ -22,9 +22,10 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype, typed, typed_tuple, typed_var
 from relaylang.partition.annotated import Regions, read_regions, waits_for_itself
 from relaylang.partition.lets import Effects, effects_of
-from relaylang.passes.rewriting import is_opaque, retype
+from relaylang.passes.rewriting import is_opaque
 from relaylang.typing import check
 
 
@@ -170,10 +171,7 @@ def _fields_of(node: Expr, value: Expr) -> list[Expr]:
     """The fields of an output that is a tuple, else the output: a region with several outputs returns one flat tuple."""
     if not isinstance(node.checked_type, TupleType):
         return [value]
-    made = [TupleGetItem(value, i, node.span) for i in range(len(node.checked_type.fields))]
-    for part, ty in zip(made, node.checked_type.fields, strict=True):
-        part.checked_type = ty
-    return list(made)
+    return [typed(TupleGetItem(value, i, node.span), ty) for i, ty in enumerate(node.checked_type.fields)]
 
 
 def _give_out(call: Call, outputs: list[Expr], done: dict[int, Expr]) -> None:
@@ -187,8 +185,7 @@ def _give_out(call: Call, outputs: list[Expr], done: dict[int, Expr]) -> None:
         width = len(out.checked_type.fields) if isinstance(out.checked_type, TupleType) else 1
         parts: list[Expr] = []
         for i in range(number, number + width):
-            parts.append(TupleGetItem(call, i, out.span))
-            parts[-1].checked_type = types[i]
+            parts.append(typed(TupleGetItem(call, i, out.span), types[i]))
         done[id(out)] = retype(Tuple(parts, out.span), out) if isinstance(out.checked_type, TupleType) else parts[0]
         number += width
 
@@ -219,8 +216,7 @@ def _region_call(
         if bind and _constant(node):
             new[id(node)] = node
             continue
-        param = Var(f"{target}_{number}_i{i}", node.checked_type, node.span)
-        param.checked_type = node.checked_type
+        param = typed_var(f"{target}_{number}_i{i}", node.checked_type, node.span)
         params.append(param)
         args.append(done[id(node)])
         new[id(node)] = param
@@ -230,9 +226,8 @@ def _region_call(
         body = new[id(outputs[0])]
         ty = outputs[0].checked_type
     else:
-        body = Tuple([part for n in outputs for part in _fields_of(n, new[id(n)])])
-        ty = TupleType([part.checked_type for part in body.fields])  # type: ignore[misc]
-        body.checked_type = ty
+        body = typed_tuple([part for n in outputs for part in _fields_of(n, new[id(n)])])
+        ty = body.checked_type
     name = "tvmgen_" + "".join(c if c.isalnum() or c == "_" else "_" for c in f"{mod_name}_{target}_{entry}_{number}")
     while name in taken:
         name += "_"
@@ -241,6 +236,4 @@ def _region_call(
     func = Function(params, body, ty, (), attrs, outputs[-1].span)
     gv = GlobalVar(name)
     functions[gv] = func
-    call = Call(gv, args, None, (), outputs[-1].span)
-    call.checked_type = ty
-    return call
+    return typed(Call(gv, args, None, (), outputs[-1].span), ty)

@@ -16,8 +16,8 @@ from relaylang.ir import (
     children,
     rebuild,
 )
+from relaylang.ir.typed import retype, typed
 from relaylang.partition.regions import Region
-from relaylang.partition.scope import with_type_of
 
 
 def partition_graph(
@@ -48,7 +48,7 @@ def partition_graph(
             stack.extend((child, False) for child in reversed(waits_for))
             continue
         if region is None:
-            done[id(node)] = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             continue
         if id(region) not in calls:
             name = _fresh(taken, f"{prefix}{compiler.replace('-', '_')}_{entry}_{len(calls)}")
@@ -56,14 +56,14 @@ def partition_graph(
             gv = GlobalVar(name)
             functions[gv] = region_function(region, compiler, name)
             args = [done[id(i)] for i in region.inputs]
-            calls[id(region)] = Call(gv, args, None, (), region.outputs[-1].span)
-            calls[id(region)].checked_type = functions[gv].ret_type
+            made = Call(gv, args, None, (), region.outputs[-1].span)
+            calls[id(region)] = typed(made, functions[gv].ret_type)
         call = calls[id(region)]
         if len(region.outputs) == 1:
             done[id(node)] = call
         else:
             index = next(i for i, out in enumerate(region.outputs) if out is node)
-            done[id(node)] = with_type_of(TupleGetItem(call, index, node.span), node)
+            done[id(node)] = retype(TupleGetItem(call, index, node.span), node)
     main = Function(func.params, done[id(func.body)], func.ret_type, func.type_params, func.attrs, func.span)
     everything = dict(mod.functions)
     everything[mod.get_global_var(entry)] = main
@@ -77,12 +77,12 @@ def region_function(region: Region, compiler: str, name: str) -> Function:
     params = []
     for i, node in enumerate(region.inputs):
         hint = node.name_hint if isinstance(node, Var) else f"in{i}"
-        param = with_type_of(Var(hint, node.checked_type, node.span), node)
+        param = retype(Var(hint, node.checked_type, node.span), node)
         params.append(param)
         new[id(node)] = param
     for node in region.nodes:
         kept = [new.get(id(c), c) for c in children(node)]
-        new[id(node)] = with_type_of(rebuild(node, tuple(kept)), node)
+        new[id(node)] = retype(rebuild(node, tuple(kept)), node)
     outputs = [new[id(node)] for node in region.outputs]
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     types = [node.checked_type for node in region.outputs]

@@ -18,9 +18,10 @@ from relaylang.ir import (
     children,
     rebuild,
 )
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.regions import stages
-from relaylang.partition.scope import dependencies, scope_nodes, user_map, with_type_of
+from relaylang.partition.scope import dependencies, scope_nodes, user_map
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int]
         else:
             hint = "v" + names.of(node).replace(":", "").replace(".", "_")
             param = Var(hint, node.checked_type)
-            with_type_of(param, node)
+            retype(param, node)
         params.append(param)
         new[id(node)] = param
     stack: list[tuple[Expr, bool]] = [(node, False) for node in outputs]
@@ -199,7 +200,7 @@ def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int]
         if id(node) in new:
             continue
         if ready:
-            new[id(node)] = with_type_of(rebuild(node, tuple([new[id(c)] for c in children(node)])), node)
+            new[id(node)] = retype(rebuild(node, tuple([new[id(c)] for c in children(node)])), node)
             continue
         stack.append((node, True))
         stack.extend((c, False) for c in children(node))

@@ -5,7 +5,6 @@ Nodes inside branches, match arms and nested functions are not touched; a value 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
 from relaylang.ir import (
     Call,
@@ -18,8 +17,6 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.record import Op
-
-_E = TypeVar("_E", bound=Expr)
 
 
 def scope_nodes(body: Expr) -> list[Expr]:
@@ -99,10 +96,3 @@ def user_map(body: Expr) -> dict[int, list[Expr]]:
         for child in children(node):
             users.setdefault(id(child), []).append(node)
     return users
-
-
-def with_type_of(new: _E, old: Expr) -> _E:
-    """A node that stands for another and has that one's type. Types that the checker has found stay."""
-    if new.checked_type is None and not isinstance(new, Op):
-        new.checked_type = old.checked_type
-    return new

@@ -3,7 +3,7 @@ from relaylang.ir import Expr
 from relaylang.patterns import language
 from relaylang.patterns.explain import Explanation, explain_match
 from relaylang.patterns.graph import Graph
-from relaylang.patterns.groups import Group, find_groups, partition, typed
+from relaylang.patterns.groups import Group, find_groups, find_types, partition
 from relaylang.patterns.language import (
     AltPattern,
     AttrPattern,
@@ -58,7 +58,7 @@ __all__ = [
 def match(pattern: DFPattern, expr: Expr) -> bool:
     """Whether the expression matches the pattern. Types are found where the pattern asks for them."""
     if needs_types(pattern):
-        typed(expr)
+        find_types(expr)
     return find_match(pattern, expr) is not None
 
 

@@ -21,7 +21,7 @@ from relaylang.ir import (
 )
 from relaylang.ops.record import Op
 from relaylang.patterns.graph import Graph
-from relaylang.patterns.groups import typed
+from relaylang.patterns.groups import find_types
 from relaylang.patterns.language import (
     AttrPattern,
     CallPattern,
@@ -85,7 +85,7 @@ def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) ->
     Of several alternatives, that which met the most of the program is told.
     """
     if needs_types(pattern):
-        typed(expr)
+        find_types(expr)
     furthest = Furthest()
     matcher = Matcher(graph, furthest)
     if matcher.match(pattern, expr):

@@ -18,13 +18,13 @@ from relaylang.ir import (
     Match,
     Tuple,
     TupleGetItem,
-    Var,
     bound_vars,
     children,
     post_order,
     rebuild,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.ops.record import Op
 from relaylang.patterns.graph import Graph
 from relaylang.patterns.language import (
@@ -63,15 +63,11 @@ class Group:
         new: dict[int, Expr] = {}
         params = []
         for i, node in enumerate(self.inputs):
-            param = Var(f"FunctionVar_{number}_{i}", node.checked_type, node.span)
-            param.checked_type = node.checked_type
+            param = typed_var(f"FunctionVar_{number}_{i}", node.checked_type, node.span)
             params.append(param)
             new[id(node)] = param
         for node in self.body:
-            made = rebuild(node, tuple([new.get(id(c), c) for c in children(node)]))
-            if made is not node:
-                made.checked_type = node.checked_type
-            new[id(node)] = made
+            new[id(node)] = retype(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
         given = {"PartitionedFromPattern": self.name, **(attrs or {})}
         return Function(params, new[id(self.root)], self.root.checked_type, (), given, self.root.span)
 
@@ -258,18 +254,17 @@ def replace_with(expr: Expr, made: Mapping[int, tuple[Group, dict[str, Any]]]) -
         if entry is not None:
             group, attrs = entry
             function = group.function(numbers[id(node)], attrs)
-            if function.ret_type is not None and all(p.checked_type is not None for p in function.params):
-                function.checked_type = FuncType([p.checked_type for p in function.params], function.ret_type)  # type: ignore
+            types = [p.checked_type for p in function.params if p.checked_type is not None]
+            if function.ret_type is not None and len(types) == len(function.params):
+                typed(function, FuncType(types, function.ret_type))
             new = Call(function, [done[id(i)] for i in group.inputs], None, (), node.span)
         else:
             new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
-        if new is not node:
-            new.checked_type = node.checked_type
-        done[id(node)] = new
+        done[id(node)] = retype(new, node)
     return done[id(expr)]
 
 
-def typed(expr: Expr, mod: Any = None) -> None:
+def find_types(expr: Expr, mod: Any = None) -> None:
     """Find the types of an expression for patterns that look at them. Raises `RelayError`."""
     if expr.checked_type is None:
         found = infer(expr, fragment=True, module=mod)
@@ -277,4 +272,4 @@ def typed(expr: Expr, mod: Any = None) -> None:
             raise RelayError(found)
 
 
-__all__ = ["Group", "find_groups", "has_attrs", "partition", "replace_groups", "typed"]
+__all__ = ["Group", "find_groups", "find_types", "has_attrs", "partition", "replace_groups"]

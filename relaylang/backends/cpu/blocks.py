@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
+from relaylang.ir.typed import typed
 from relaylang.ops import get, make_attrs
 from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.record import Op
@@ -96,8 +97,7 @@ def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: 
     given = [a for a in args if a is not None]
     if back is None or len(given) < len(args):
         return None
-    made = Call(get(name), given, attrs, (), call.span)
-    made.checked_type = back.checked_type
+    made = typed(Call(get(name), given, attrs, (), call.span), back.checked_type)
     return turned(made, layout, result)
 
 

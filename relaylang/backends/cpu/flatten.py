@@ -34,6 +34,7 @@ from relaylang.ir import (
     Var,
     parameter_names,
 )
+from relaylang.ir.typed import fresh_var, retype, typed
 from relaylang.ops.record import Op
 
 #: More nodes than this, after calls have been replaced by their bodies, are taken for a mistake.
@@ -77,11 +78,7 @@ def _distinct(params: Sequence[Var]) -> list[Var]:
     """The parameters with a name each."""
     out = []
     for param, name in zip(params, parameter_names(params)):
-        if name != param.name_hint:
-            new = Var(name, param.type_annotation, param.span)
-            new.checked_type = param.checked_type
-            param = new
-        out.append(param)
+        out.append(param if name == param.name_hint else fresh_var(param, name))
     return out
 
 
@@ -133,9 +130,7 @@ class _Flattener:
             case Call():
                 return (yield from self._call(expr, env))
             case Constant():
-                if expr.checked_type is None:
-                    expr.checked_type = TensorType(expr.data.shape, expr.dtype)
-                return expr
+                return typed(expr, TensorType(expr.data.shape, expr.dtype))
             case Var():
                 scope: Env | None = env
                 while scope is not None:
@@ -174,7 +169,7 @@ class _Flattener:
                 hole = self.holes.get(expr.name_hint)
                 if hole is None:
                     hole = Var(expr.name_hint, expr.checked_type, expr.span)
-                    hole.checked_type = expr.checked_type or expr.type_annotation
+                    typed(hole, expr.checked_type or expr.type_annotation)
                     self.holes[expr.name_hint] = hole
                 return hole
             case RefCreate() | RefRead() | RefWrite():
@@ -193,8 +188,7 @@ class _Flattener:
             if expr.op.name == "on_device":  # there is one
                 return values[0]
             args = [self._expr(v, a) for v, a in zip(values, expr.args)]
-            call = Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
-            call.checked_type = expr.checked_type
+            call = retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr)
             return self._unpack(call, call.checked_type)
         if isinstance(expr.op, Constructor):
             raise unsupported("values of a type definition cannot be compiled", expr)
@@ -227,16 +221,14 @@ class _Flattener:
         for branch in (expr.true_branch, expr.false_branch):
             value = yield (branch, env)
             branches.append(self._expr(value, branch))
-        new = If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span)
-        new.checked_type = branches[0].checked_type
+        new = typed(If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span), branches[0].checked_type)
         return self._unpack(new, new.checked_type)
 
     def _field(self, whole: Expr, index: int, ty: Type | None) -> Value:
         key = (id(whole), index)
         found = self.fields.get(key)
         if found is None:
-            found = self.fields[key] = TupleGetItem(whole, index, whole.span)
-            found.checked_type = ty
+            found = self.fields[key] = typed(TupleGetItem(whole, index, whole.span), ty)
             self.kept.append(whole)
         return self._unpack(found, ty)
 
@@ -255,9 +247,7 @@ class _Flattener:
             whole = _same_tuple(fields)
             if whole is not None:
                 return whole
-            made = Tuple(fields, place.span)
-            made.checked_type = TupleType([_type(f) for f in fields])
-            return made
+            return typed(Tuple(fields, place.span), TupleType([_type(f) for f in fields]))
         return value
 
 

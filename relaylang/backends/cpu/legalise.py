@@ -14,6 +14,7 @@ import numpy as np
 from relaylang.backends.cpu.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
+from relaylang.ir.typed import retype, typed, typed_tuple
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
@@ -230,9 +231,7 @@ def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
     held, new = _known(buffer), _known(data)
     axis = call.attrs.axis % len(held)
     both = [n + m if d == axis else n for d, (n, m) in enumerate(zip(held, new))]
-    pair = Tuple([buffer, data])
-    pair.checked_type = TupleType([buffer.checked_type, data.checked_type])  # type: ignore[list-item]
-    whole = op_call("concatenate", [pair], TensorType(both, dtype_of(data)), axis=axis)
+    whole = op_call("concatenate", [typed_tuple([buffer, data])], TensorType(both, dtype_of(data)), axis=axis)
     begin = [new[axis] if d == axis else 0 for d in range(len(held))]
     return _make("strided_slice", [whole], held, begin=begin, end=both, strides=[1])
 
@@ -263,9 +262,7 @@ def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
         length = math.prod(_known(part))
         line = reshape(part, [length if d == axis else 1 for d in range(rank)])
         out.append(_make("broadcast_to", [line], [int(n) for n in own.shape], shape=list(own.shape)))  # type: ignore[arg-type]
-    made = Tuple(out)
-    made.checked_type = ty
-    return made
+    return typed(Tuple(out), ty)
 
 
 def _collapse_sum(call: Call, args: list[Expr]) -> Expr | None:
@@ -370,9 +367,7 @@ def legalise(expr: Expr) -> Expr:
     """A typed expression without the operators of `REWRITES`, where their shapes and layouts allow it."""
     done: dict[int, Expr] = {}
     for old in post_order(expr):
-        new = rebuild(old, tuple([done[id(c)] for c in children(old)]))
-        if new is not old:
-            new.checked_type = old.checked_type
+        new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
         if isinstance(new, Call) and isinstance(new.op, Op):
             rewrite = REWRITES.get(new.op.name)
             if (nothing := _nothing(new)) is not None:
@@ -395,15 +390,8 @@ def _nothing(call: Call) -> Expr | None:
     named = isinstance(call.op, Op) and call.op.name
     if not (empty and fields) and not (named in PRODUCTS and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
-    made = []
-    for field in fields:
-        made.append(Constant(np.zeros(field.shape, np.dtype(field.dtype))))  # type: ignore[union-attr, arg-type]
-        made[-1].checked_type = field
-    if not isinstance(ty, TupleType):
-        return made[0]
-    both = Tuple(list(made))
-    both.checked_type = ty
-    return both
+    made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
+    return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]
 
 
 def _placed(new: Expr, old: Expr) -> Expr:

@@ -29,6 +29,7 @@ from relaylang.ir import (
     post_order,
     rewrite,
 )
+from relaylang.ir.typed import retype, typed_var
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_primitive
 
@@ -389,13 +390,9 @@ def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Functi
 
     def lift(old: Expr, new: Expr) -> Expr:
         if not _is_number(new):
-            if new is not old:
-                new.checked_type = old.checked_type
-            return new
+            return retype(new, old)
         if id(new) not in found:
-            var = Var("number", TensorType((), new.dtype))
-            var.checked_type = var.type_annotation
-            found[id(new)] = var
+            found[id(new)] = typed_var("number", TensorType((), new.dtype))
             values.append(new)
         return found[id(new)]
 

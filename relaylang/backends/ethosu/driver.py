@@ -32,11 +32,12 @@ from relaylang.ir import (
     rebuild,
     rewrite,
 )
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.partition import region_function, regions_of
 from relaylang.partition.regions import Region, part_of
 from relaylang.partition.schedule import Schedule, make_schedule
-from relaylang.partition.scope import scope_nodes, with_type_of
+from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethosu import COMPILER, Partitioned, partition_for_ethosu
 from relaylang.syntax import astext
 
@@ -127,7 +128,7 @@ def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> 
     for name, value in params.items():
         node = by_name[name]
         spec_of(name, node.checked_type)[1].check(name, value)
-        values[node] = with_type_of(Constant(np.asarray(value), node.span), node)
+        values[node] = retype(Constant(np.asarray(value), node.span), node)
     by_meta = {node.name_hint: values[by_name[node.name_hint]] for node in missing if node.name_hint in params}
 
     def bound(old: Expr, new: Expr) -> Expr:
@@ -146,10 +147,10 @@ def fold_constants(mod: IRModule, entry: str) -> IRModule:
     here = {id(node) for node in scope_nodes(func.body)}
     done: dict[int, Expr] = {}
     for node in post_order(func.body):
-        new = with_type_of(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
         if id(node) in here and _is_foldable(new):
             value = evaluate(Function((), new, node.checked_type))
-            new = with_type_of(Constant(np.asarray(value), node.span), node)
+            new = retype(Constant(np.asarray(value), node.span), node)
         done[id(node)] = new
     body = done[id(func.body)]
     if body is func.body:

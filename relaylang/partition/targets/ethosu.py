@@ -7,13 +7,14 @@ from typing import Any
 
 from relaylang.diagnostics import Diagnostic, define_codes, error
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, children, post_order, rebuild, substitute
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.composite import Entry, Refusals, composite_name, composite_nodes, merge_composites
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.lets import effects_of, place_lets
 from relaylang.partition.partition import partition_graph
 from relaylang.partition.regions import Region, form_regions
-from relaylang.partition.scope import scope_nodes, with_type_of
+from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets import ethosu_layers as layers
 from relaylang.partition.targets import ethosu_pool as pools
 from relaylang.patterns import DFPattern, Match, is_constant, is_op, is_tuple, wildcard
@@ -204,7 +205,7 @@ def _unmerge(func: Function, regions: list[Region]) -> tuple[Function, list[Regi
             done[id(node)] = substitute(new.op.body, dict(zip(new.op.params, new.args)))
         else:
             done[id(node)] = new
-        with_type_of(done[id(node)], node)
+        retype(done[id(node)], node)
     new_func = Function(func.params, done[id(func.body)], func.ret_type, func.type_params, func.attrs, func.span)
     moved = [
         Region([done[id(n)] for n in r.nodes], [done[id(n)] for n in r.inputs], [done[id(n)] for n in r.outputs])
