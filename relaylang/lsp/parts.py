@@ -7,15 +7,15 @@ own beginning: a change in front of it moves it and nothing more.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
 from relaylang.lsp.nodes import by_start
-from relaylang.syntax.reader import Reader, notes_of, read_source, tables
+from relaylang.syntax.actions import Build
+from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import string
 from relaylang.typing.rest import declares_its_type
@@ -109,13 +109,13 @@ class Part:
 
     def _read(self, known: Known, text: str) -> None:
         source = self._source(known.name, text)
-        reader, (_, expr), _ = read_source(source, lambda tokens: PartReader(source, tokens, known))
-        self.said = notes_of(reader, True)
-        self.function = next(iter(reader.functions.values()), None)
-        self.definitions = dict(reader.types)
-        self.constructors = list(reader.defined_ctors)
+        build, (_, expr), _ = read_source(source, known.build_of(source))
+        self.said = notes_of(build, True)
+        self.function = next(iter(build.functions.made.values()), None)
+        self.definitions = dict(build.types.made)
+        self.constructors = list(build.types.defined_constructors)
         self.has_expression = expr is not None
-        at = reader.own_name
+        at = next(iter(build.functions.defined.values()), None)
         self._name_at = (source, at) if at is not None else None
 
     def _read_header(self, known: Known) -> None:
@@ -127,10 +127,10 @@ class Part:
             return
         source = self._source(known.name, self.text[: found.start(1)] + "{ () }")
         try:
-            reader = read_source(source, lambda tokens: PartReader(source, tokens, known))[0]
+            build = read_source(source, known.build_of(source))[0]
         except RelayError:
             return
-        function = next(iter(reader.functions.values()), None)
+        function = next(iter(build.functions.made.values()), None)
         if function is not None and declares_its_type(function):
             self.header = function
 
@@ -144,34 +144,15 @@ class Known:
         self.type_vars: dict[str, GlobalTypeVar] = {}
         self.types = IRModule()
 
+    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
+        """Makes the build of a part for its tokens. The part needs no version header."""
 
-class PartReader(Reader):
-    """Reads one part."""
+        def start(tokens: list[str]) -> Build:
+            made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
+            made.text.versioned = True
+            return made
 
-    def __init__(self, source: TokenSource, tokens: list[str], known: Known) -> None:
-        super().__init__(source, tokens, known.types)
-        self.known = known
-        self.globals = _over(known.functions)
-        self.versioned = True
-        self.own_name: int | None = None
-
-    def global_type(self, name: str, at: int, define: bool = False) -> GlobalTypeVar:
-        var = self.known.type_vars.get(name)
-        if var is None:
-            return super().global_type(name, at, define)
-        self.used_types.setdefault(name, at)
-        return var
-
-    def finish(self) -> None:
-        self.own_name = next(iter(self.defined_globals.values()), None)
-        self.defined_globals = _over(self.known.functions, self.defined_globals)
-        self.defined_types = _over(self.known.type_vars, self.defined_types)
-        super().finish()
-
-
-def _over(below: Mapping, above: dict | None = None) -> dict:
-    """A table in front of another one, of which it takes no copy."""
-    return ChainMap({} if above is None else above, below)  # type: ignore[arg-type,return-value]
+        return start
 
 
 def cut(text: str, name: str) -> tuple[list[Part], bool]:
@@ -251,4 +232,4 @@ def _name(token: str) -> str:
     return string(token) if token[:1] == '"' else token
 
 
-__all__ = ["TYPES", "Known", "Part", "PartReader", "begins_definitions", "cut"]
+__all__ = ["TYPES", "Known", "Part", "begins_definitions", "cut"]

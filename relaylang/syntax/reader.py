@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
-from typing import TypeVar
 
 import numpy as np
 
@@ -20,7 +19,10 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
-from relaylang.syntax.build import Builder
+from relaylang.syntax.actions import ACTIONS, Build
+from relaylang.syntax.actions.globals import TypeNames
+from relaylang.syntax.actions.reports import Reports
+from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
@@ -58,8 +60,6 @@ class ParseResult:
 _TYPE_LEAD = ("free_var", "%type", ":")
 
 
-AnyReader = TypeVar("AnyReader", bound="Reader")
-
 
 class SyntaxStop(Exception):
     """The token at which the loop can go no further."""
@@ -69,20 +69,21 @@ class SyntaxStop(Exception):
         super().__init__(at)
 
 
-class _Again(Exception):
+class CutAnew(Exception):
     """The text is to be cut anew: its comments nest, or a name has a dash in it."""
 
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """The tables with this package's actions, once a process."""
-    data = table_data()
-    actions = {alias: getattr(Builder, f"on_{alias}") for _, _, alias in data["rules"] if alias}
-    return Tables(data, actions)
+    return Tables(table_data(), ACTIONS)
 
 
-def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) -> AnyValue:
-    """Shift and reduce. Returns the value of the whole text; raises `SyntaxStop` at a token that cannot follow."""
+def run(tab: Tables, tokens: list[str], parts: Sequence[AnyValue], source: TokenSource) -> AnyValue:
+    """Shift and reduce; each action of the tables is called with its part.
+
+    Returns the value of the whole text. Raises `SyntaxStop` at a token that cannot follow, and `CutAnew`.
+    """
     row = tab.start
     rows = [row]
     vals: list[AnyValue] = [None]
@@ -109,12 +110,12 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                     break
                 if term == number["DASHED"]:
                     if not source.names_split:
-                        raise _Again
+                        raise CutAnew
                     term = number["LOCAL"]
                     a = row[term]
                     continue
                 if tok == "/*" and not source.blanked:
-                    raise _Again
+                    raise CutAnew
                 if term == semicolon and held is None and row[inner] is not None:
                     term = inner
                     a = row[term]
@@ -128,12 +129,12 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                     continue
                 raise SyntaxStop(i if held is None else i + 1)
             else:
-                n, act, column, completes = a
+                n, part, act, column, completes = a
                 if completes:
                     last = i if held is None else read
                     if n == 1:
                         first = i
-                        val = tok if act is None else act(builder, tok, i, i)
+                        val = tok if act is None else act(parts[part], tok, i, i)
                     else:
                         n = 1 - n
                         val = vals[n:]
@@ -141,7 +142,7 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                         first = pos[n]
                         del vals[n:], pos[n:], rows[n:]
                         if act is not None:
-                            val = act(builder, val, first, last)
+                            val = act(parts[part], val, first, last)
                 else:
                     last = read
                     if n == 1:
@@ -149,29 +150,29 @@ def _run(tab: Tables, tokens: list[str], builder: Builder, source: TokenSource) 
                         first = pos.pop()
                         val = vals.pop()
                         if act is not None:
-                            val = act(builder, val, first, last)
+                            val = act(parts[part], val, first, last)
                     elif n:
                         val = vals[-n:]
                         first = pos[-n]
                         del vals[-n:], pos[-n:], rows[-n:]
                         if act is not None:
-                            val = act(builder, val, first, last)
+                            val = act(parts[part], val, first, last)
                     else:
                         first = i
-                        val = None if act is None else act(builder, None, i, last)
+                        val = None if act is None else act(parts[part], None, i, last)
                 a = rows[-1][column]
                 while a.__class__ is tuple:
-                    n, act, column, _ = a
+                    n, part, act, column, _ = a
                     if n == 1:
                         if act is not None:
-                            val = act(builder, val, first, last)
+                            val = act(parts[part], val, first, last)
                     else:
                         n = 1 - n
-                        part = vals[n:]
-                        part.append(val)
+                        above = vals[n:]
+                        above.append(val)
                         first = pos[n]
                         del vals[n:], pos[n:], rows[n:]
-                        val = part if act is None else act(builder, part, first, last)
+                        val = above if act is None else act(parts[part], above, first, last)
                     a = rows[-1][column]
                 rows.append(a)
                 vals.append(val)
@@ -207,45 +208,45 @@ def read(
     lead: Sequence[str] = (),
     constants: Mapping[str, np.ndarray] | None = None,
     open_globals: bool = False,
-) -> tuple[Reader, AnyValue, TokenSource]:
+) -> tuple[Build, AnyValue, TokenSource]:
     """Read a text; with `open_globals` it may use functions that nothing defines.
 
-    Returns the builder with all that it found, the text's value, and the source. Raises `RelayError`.
+    Returns the build with all its parts, the text's value, and the source. Raises `RelayError`.
     """
     source = TokenSource(name, text, tables(), lead)
     meta = _meta(source)
     if constants:
         meta = with_constants(meta, constants)
 
-    def reader(tokens: list[str]) -> Reader:
-        made = Reader(source, tokens, module, variables, meta)
-        made.open_globals = open_globals
+    def build(tokens: list[str]) -> Build:
+        made = Build(source, tokens, module, variables, meta, comment_type)
+        made.functions.open = open_globals
         return made
 
-    return read_source(source, reader)
+    return read_source(source, build)
 
 
-def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -> tuple[AnyReader, AnyValue, TokenSource]:
-    """Read a source with what `reader` makes for its tokens; it is asked for another one where the tokens are cut anew.
+def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tuple[Build, AnyValue, TokenSource]:
+    """Read a source with the build that `start` makes for its tokens; a text that is cut anew gets another one.
 
-    Returns the reader with all that it found, the text's value, and the source. Raises `RelayError`, whose `partial` is the
+    Returns the build with all its parts, the text's value, and the source. Raises `RelayError`, whose `partial` is the
     module where nothing but names and values is wrong.
     """
     tab = source.tables
     tokens = source.tokens()
     while True:
-        builder = reader(tokens)
+        build = start(tokens)
         try:
             with gc_paused():
-                value = _run(tab, tokens, builder, source)
-            builder.finish()
+                value = run(tab, tokens, build.parts, source)
+            build.finish()
             try:
-                builder.said.raise_errors()
+                build.reports.said.raise_errors()
             except RelayError as wrong:
-                wrong.partial = _module(builder, builder.module) if value[0] else None
+                wrong.partial = _module(build, build.functions.module) if value[0] else None
                 raise
-            return builder, value, source
-        except _Again:
+            return build, value, source
+        except CutAnew:
             try:
                 tokens = source.cut_anew(tokens)
             except OpenComment as comment:
@@ -255,54 +256,43 @@ def read_source(source: TokenSource, reader: Callable[[list[str]], AnyReader]) -
             from relaylang.syntax.recover import syntax_errors
 
             def again(kept: list[str], left_out: Mapping[str, int]) -> list[Diagnostic]:
-                rest = reader(kept)
+                rest = start(kept)
                 for name, at in left_out.items():
-                    known = rest.defined_globals if name[:1] == "@" else rest.defined_types
+                    known = rest.functions.defined if name[:1] == "@" else rest.types.defined
                     known[string(name[1:]) if name[1:2] == '"' else name.removeprefix("@")] = at
                 try:
-                    _run(tab, kept, rest, source)
+                    run(tab, kept, rest.parts, source)
                     rest.finish()
-                except (SyntaxStop, _Again):
+                except (SyntaxStop, CutAnew):
                     return []
-                return rest.said.items
+                return rest.reports.said.items
 
-            raise RelayError(syntax_errors(tab, tokens, source, stop.at, builder.said, again)) from None
-
-
-class Reader(Builder):
-    """The builder with what needs the reader itself."""
-
-    def comment_type(self, comment: str) -> Type | None:
-        text = comment.removesuffix("*/").strip().removeprefix("ty=")
-        text = text.partition(" span=")[0].strip()
-        known = None
-        if text.startswith("Tensor[("):
-            known = self.quiet_type(text)
-        return known if known is not None else _type_of(text, self)
-
-    def quiet_type(self, text: str) -> Type | None:
-        before = len(self.said.items), self.said.errors
-        ty = self.tensor_type(text, 0) if text.count("[") == 1 and text.endswith("]") else None
-        if self.said.errors != before[1]:
-            del self.said.items[before[0] :]
-            self.said.errors = before[1]
-            return None
-        return ty
+            raise RelayError(syntax_errors(tab, tokens, source, stop.at, build.reports.said, again)) from None
 
 
-def _type_of(text: str, scope: Builder) -> Type | None:
-    """A type by its text, with the names of a text that is being read; None where it is none."""
+def comment_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:
+    """The type that a comment `ty=...` states; None where it states none that can be read."""
+    text = comment.removesuffix("*/").strip().removeprefix("ty=")
+    text = text.partition(" span=")[0].strip()
+    known = quiet_tensor_type(text, reports) if text.startswith("Tensor[(") else None
+    return known if known is not None else _type_of(text, types)
+
+
+def _type_of(text: str, types: TypeNames) -> Type | None:
+    """A type from its text and the type names of another reading; None where the text is no type."""
     tab = tables()
     source = TokenSource("<comment>", text, tab, _TYPE_LEAD)
-    inner = Builder(source, source.tokens())
-    inner.global_types, inner.type_vars = dict(scope.global_types), dict(scope.type_vars)
+    tokens = source.tokens()
+    build = Build(source, tokens)
+    build.types.known, build.types.variables = dict(types.known), dict(types.variables)
     try:
-        _run(tab, inner.tokens, inner, source)
-    except (SyntaxStop, _Again):
+        run(tab, tokens, build.parts, source)
+    except (SyntaxStop, CutAnew):
         return None
-    if inner.said.errors or not inner.free_vars:
+    free_vars = build.locals.free_vars
+    if build.reports.said.errors or not free_vars:
         return None
-    return inner.free_vars[0].type_annotation
+    return free_vars[0].type_annotation
 
 
 def parse(
@@ -320,48 +310,48 @@ def parse(
     refers to them (`meta[relay.Constant][0]`). A text that imports the library is read by `relaylang.parse`.
     Raises `RelayError` with everything that is wrong.
     """
-    builder, (defines, expr), source = read(text, name, module, variables, constants=constants)
-    notes = notes_of(builder, defines)
-    if not defines and expr is None and not builder.versioned:
+    build, (defines, expr), source = read(text, name, module, variables, constants=constants)
+    notes = notes_of(build, defines)
+    if not defines and expr is None and not build.text.versioned:
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
     made = None
     if defines or expr is None:
-        made = _module(builder, module)
-    free = [v for v in builder.free_vars]
-    return ParseResult(made, expr, source, free, builder.bindings, builder.missing, notes)
+        made = _module(build, module)
+    free = [v for v in build.locals.free_vars]
+    return ParseResult(made, expr, source, free, build.locals.bindings, build.meta.missing, notes)
 
 
-def _module(builder: Builder, known: IRModule | None) -> IRModule:
+def _module(build: Build, known: IRModule | None) -> IRModule:
     """What a text defines, with the definitions known from before."""
     if known is None:
-        return IRModule(builder.functions, builder.types, module_attributes(builder.meta))
-    return IRModule({**known.functions, **builder.functions}, _replaced(known, builder), known.attrs)
+        return IRModule(build.functions.made, build.types.made, module_attributes(build.meta.values))
+    return IRModule({**known.functions, **build.functions.made}, _replaced(known, build), known.attrs)
 
 
-def _replaced(module: IRModule, builder: Builder) -> dict[AnyValue, AnyValue]:
-    mine = {var.name_hint for var in builder.types}
+def _replaced(module: IRModule, build: Build) -> dict[AnyValue, AnyValue]:
+    mine = {var.name_hint for var in build.types.made}
     kept = {var: data for var, data in module.type_definitions.items() if var.name_hint not in mine}
-    return {**kept, **builder.types}
+    return {**kept, **build.types.made}
 
 
-def notes_of(builder: Builder, defines: bool) -> list[Diagnostic]:
+def notes_of(build: Build, defines: bool) -> list[Diagnostic]:
     """What is worth knowing of a text that has been read."""
     notes = []
-    if builder.missing:
-        what = builder.missing
+    if build.meta.missing:
+        what = build.meta.missing
         untyped = sum(m.type_annotation is None for m in what)
         count = f"{len(what)} value{'s' if len(what) != 1 else ''} of the metadata section"
-        lacks = "has no such section" if builder.meta is None else "its section lacks them"
+        lacks = "has no such section" if build.meta.values is None else "its section lacks them"
         says = "the types are taken from the comments behind them" if not untyped else f"{untyped} without a type"
-        span = builder.place(what[0].span.first) if what[0].span is not None else None
+        span = build.reports.place(what[0].span.first) if what[0].span is not None else None
         title = f"the text refers to {count} and {lacks if len(what) > 1 else lacks.replace('them', 'it')}"
         notes.append(error("R0151", title, span, says, severity="note"))
-    for row, places in builder.respelled.items():
+    for row, places in build.operators.respelled.items():
         count = f" ({len(places)} calls)" if len(places) > 1 else ""
         title = f"`{row.name}` is read as {row.versions} wrote it{count}: {row.says}"
         hint = f"`relay fmt` writes `{row.now}`" if row.now != row.name else "`relay fmt` writes it as today"
-        notes.append(error("R0152", title, builder.place(places[0]), notes=[hint], severity="note"))
-    if defines and not builder.versioned:
+        notes.append(error("R0152", title, build.reports.place(places[0]), notes=[hint], severity="note"))
+    if defines and not build.text.versioned:
         notes.append(
             error(
                 "R0150",
@@ -392,10 +382,10 @@ def fromtext(text: str, name: str = "<string>") -> IRModule | Expr:
 
 def parse_type(text: str, name: str = "<string>", module: IRModule | None = None) -> Type:
     """Read one type, such as `Tensor[(1, 3), float32]`. Raises `RelayError`."""
-    builder, (defines, expr), source = read(text, name, module, lead=_TYPE_LEAD)
-    if len(builder.free_vars) != 1 or defines or expr is not builder.free_vars[0]:
-        raise RelayError(error("R0107", "one type is wanted here", source.offsets(0, len(builder.tokens))))
-    return builder.free_vars[0].type_annotation or IncompleteType()
+    build, (defines, expr), source = read(text, name, module, lead=_TYPE_LEAD)
+    if len(build.locals.free_vars) != 1 or defines or expr is not build.locals.free_vars[0]:
+        raise RelayError(error("R0107", "one type is wanted here", source.offsets(0, len(build.reports.tokens))))
+    return build.locals.free_vars[0].type_annotation or IncompleteType()
 
 
 def leaves_comment(text: str) -> bool:
@@ -413,9 +403,9 @@ def is_complete(text: str) -> bool:
     tokens = source.tokens()
     while True:
         try:
-            _run(tab, tokens, Reader(source, tokens), source)
+            run(tab, tokens, Build(source, tokens).parts, source)
             return True
-        except _Again:
+        except CutAnew:
             try:
                 tokens = source.cut_anew(tokens)
             except OpenComment:

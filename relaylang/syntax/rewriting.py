@@ -1,7 +1,7 @@
 """What of a text is not in the canonical form of the language: found while the text is read, told by token.
 
 The documented dialect (`data`, `case`, bare variables, `->` behind constructors) and what the reader forgives (a statement
-that ends with its line, arms without braces) have one canonical spelling. `rewritings` reads a text with a builder that
+that ends with its line, arms without braces) have one canonical spelling. `rewritings` reads a text and
 notes where it has to be put in place.
 """
 
@@ -15,26 +15,28 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Call, Constant, Expr, Tuple, Var
 from relaylang.ir.module import IRModule
 from relaylang.ops.record import Op
+from relaylang.syntax.actions import ACTIONS, PARTS, Action, Build
 from relaylang.syntax.attributes import AttributeText
-from relaylang.syntax.build import Builder
 from relaylang.syntax.literals import scalar_text
-from relaylang.syntax.reader import Reader, _Again, _run
+from relaylang.syntax.reader import CutAnew, run
 from relaylang.syntax.spellings import Spelling
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokens import TokenSource
 
 
-class Rewritings(Reader):
-    """A builder that notes what is to be changed. Positions are those of tokens.
+class Rewritings:
+    """Notes what is to be changed while `build` reads a text. Positions are those of tokens.
 
     `texts` gives tokens other texts (none: the token goes), `behind` what is to be put behind a token, `before` in front of
     it. `lists` are the braces around arms and constructors, `maps` those around attribute values, `blocks` the parentheses
     around statements (`lists`: by the closing bracket, the others by the opening one). `tops` are the tokens that begin a definition.
     """
 
-    def __init__(self, *args: AnyValue) -> None:
-        super().__init__(*args)
+    def __init__(self, build: Build) -> None:
+        self.source = build.reports.source
+        self.tokens = build.reports.tokens
+        self.parts = build.parts
         self.texts: dict[int, str] = {}
         self.behind: dict[int, str] = {}
         self.before: dict[int, str] = {}
@@ -56,7 +58,7 @@ class Rewritings(Reader):
         """Give the call today's name, and today's further arguments and attributes for its attributes."""
         if row.makes is not None:
             title = f"`{row.name}` as {row.versions} wrote it has no short form today"
-            raise RelayError(error("R0152", title, self.place(at), notes=["`relay print` writes what it means"]))
+            raise RelayError(error("R0152", title, self.source.offsets(at), notes=["`relay print` writes what it means"]))
         token = self.tokens[at]
         self.texts[at] = row.now + token[len(token.rstrip("(")) :]
         end = last
@@ -82,7 +84,7 @@ class Rewritings(Reader):
 
     def is_comment(self, at: int) -> bool:
         """Whether a token is a comment that says a type or a place."""
-        tables = self.source.tables  # type: ignore[attr-defined]
+        tables = self.source.tables
         return bool(tables.kind_of(self.tokens[at]) == tables.numbers["COMMENT"])
 
     def following(self, at: int) -> str:
@@ -105,16 +107,16 @@ def _argument(arg: Expr) -> str:
     return f"{arg.op.name}({', '.join([*map(_argument, arg.args), *write.call(arg.attrs, True)])})"
 
 
-def _noted(name: str, note: AnyValue) -> AnyValue:
-    """The builder's action for a rule, and what is noted beside it."""
-    act = getattr(Builder, f"on_{name}")
+def _noted(action: Action, note: AnyValue) -> Action:
+    """An action that is taken note of: its part is the `Rewritings`, which stands behind the build's parts."""
+    part, act = action
 
     def both(self: Rewritings, v: AnyValue, first: int, last: int) -> AnyValue:
-        made = act(self, v, first, last)
+        made = act(self.parts[part], v, first, last)
         note(self, made, first, last)
         return made
 
-    return both
+    return len(PARTS), both
 
 
 def _statement(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
@@ -310,13 +312,7 @@ _NOTES: dict[str, AnyValue] = {
 
 @lru_cache(maxsize=1)
 def _tables() -> Tables:
-    data = table_data()
-    actions = {}
-    for _, _, alias in data["rules"]:
-        if alias:
-            note = _NOTES.get(alias)
-            actions[alias] = getattr(Builder, f"on_{alias}") if note is None else _noted(alias, note)
-    return Tables(data, actions)
+    return Tables(table_data(), {**ACTIONS, **{alias: _noted(ACTIONS[alias], note) for alias, note in _NOTES.items()}})
 
 
 def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Rewritings, TokenSource]:
@@ -325,10 +321,14 @@ def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Re
     source = TokenSource(name, text, tab)
     tokens = source.tokens()
     while True:
-        builder = Rewritings(source, tokens, module, None, None)
+        build = Build(source, tokens, module)
+        notes = Rewritings(build)
+        build.operators.on_old_call = notes.old_call
         try:
             with gc_paused():
-                _run(tab, tokens, builder, source)
-            return builder, source
-        except _Again:
+                run(tab, tokens, (*build.parts, notes), source)
+            return notes, source
+        except CutAnew:
             tokens = source.cut_anew(tokens)
+        finally:
+            build.operators.on_old_call = None

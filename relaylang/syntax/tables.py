@@ -30,7 +30,8 @@ LAYOUT = 4
 #: be a subtraction), and what is no token at all.
 SPECIAL = ("COMMENT", "DASHED", "BAD")
 
-Action = Callable[[AnyValue, AnyValue, int, int], AnyValue]
+#: A rule's action: the number of the part that it belongs to, and the function `(part, values, first, last) -> value`.
+Action = tuple[int, Callable[[AnyValue, AnyValue, int, int], AnyValue]]
 Row = list[AnyValue]
 
 
@@ -171,7 +172,7 @@ class Tables:
     """The tables as the loop runs them.
 
     `start` is a row. A row is a list with a place for every symbol: where a terminal leads to another row, it is shifted; where
-    it leads to a tuple `(length, action, symbol, completes)`, a rule is reduced: before the terminal, or, with `completes`,
+    it leads to a tuple `(length, part, action, symbol, completes)`, a rule is reduced: before the terminal, or, with `completes`,
     by the terminal, which is the rule's last symbol and needs no place on the stack. A nonterminal likewise leads to a row
     or completes a further rule. None is a syntax error.
     `kind_of(text)` is the number of a token's terminal; `tokens` finds the tokens of a text, with the white space and the
@@ -247,7 +248,7 @@ class Tables:
         for origin, length, alias in self.data["rules"]:
             if alias is not None and alias not in actions:
                 raise AssertionError(f"the grammar's action {alias} has no function")
-            rules.append((length, actions[alias] if alias else None, self.numbers[origin]))
+            rules.append((length, *(actions[alias] if alias else (0, None)), self.numbers[origin]))
         only: list[int | None] = []
         for state in states:
             told = set(state.values())

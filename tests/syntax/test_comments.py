@@ -54,15 +54,15 @@ def meaning(text: str) -> object:
 def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often the loop was begun for one text."""
     begun = [0]
-    run = reader._run
+    run = reader.run
 
     def counted(*args: object) -> object:
         begun[0] += 1
         assert begun[0] <= 3
         return run(*args)
 
-    monkeypatch.setattr(reader, "_run", counted)
-    monkeypatch.setattr(rewriting, "_run", counted)
+    monkeypatch.setattr(reader, "run", counted)
+    monkeypatch.setattr(rewriting, "run", counted)
     monkeypatch.setattr(reader, "_type_of", lambda text, scope: None)
     return begun
 

@@ -1,0 +1,263 @@
+"""Actions for attributes and their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import Fix, error
+from relaylang.diagnostics.source import Span
+from relaylang.ir.expr import Constant
+from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.syntax.actions.globals import TypeNames
+from relaylang.syntax.actions.metavalues import MetaValues
+from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.actions.types import tensor_type
+from relaylang.syntax.metadata import DEEPEST_VALUE
+from relaylang.syntax.values import LiteralError, attribute_number, string
+
+_WORDS = {"True": True, "False": False, "None": None}
+_PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
+
+#: Stands for a value that a diagnostic names already.
+WRONG = object()
+
+
+class Pair:
+    """One attribute: its name, its value, its tokens, and offsets inside the first of them where `end` is not 0."""
+
+    __slots__ = ("end", "first", "last", "name", "start", "value", "value_start")
+
+    def __init__(
+        self, name: str, value: AnyValue, first: int, last: int, start: int = 0, value_start: int = 0, end: int = 0
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.first = first
+        self.last = last
+        self.start = start
+        self.value_start = value_start
+        self.end = end
+
+
+class AttributeActions:
+    """Makes attributes and type arguments.
+
+    A list of them holds `Pair`s, types, and coarse tokens `(text, token)` that `flatten` cuts.
+    """
+
+    def __init__(self, reports: Reports, types: TypeNames, meta: MetaValues) -> None:
+        self.reports = reports
+        self.types = types
+        self.meta = meta
+        #: The depth of nested lists and maps among the values, by id; each beside its value, which keeps the id.
+        self.depths: dict[int, tuple[int, AnyValue]] = {}
+
+    # -- places
+
+    def name_place(self, pair: Pair) -> Span:
+        if pair.end:
+            return self.reports.within(pair.first, pair.start, pair.start + len(pair.name))
+        return self.reports.place(pair.first, pair.last)
+
+    def value_place(self, pair: Pair) -> Span:
+        if pair.end:
+            return self.reports.within(pair.first, pair.value_start, pair.end)
+        return self.reports.place(min(pair.first + 1, pair.last), pair.last)
+
+    # -- lists of attributes
+
+    def flatten(self, items: list[AnyValue]) -> tuple[list[Pair], list[Type]]:
+        """The attributes and type arguments of a list; reports an attribute that is given twice."""
+        pairs: list[Pair] = []
+        types: list[Type] = []
+        for item in items:
+            if item.__class__ is tuple:
+                pairs += self._coarse_pairs(*item)
+            elif item.__class__ is Pair:
+                pairs.append(item)
+            elif isinstance(item, Type):
+                types.append(item)
+        seen: dict[str, Pair] = {}
+        for pair in pairs:
+            before = seen.setdefault(pair.name, pair)
+            if before is not pair:
+                title = f"attribute `{shown(pair.name)}` is given twice"
+                also = [(self.name_place(before), "first here")]
+                self.reports.add(error("R0205", title, self.name_place(pair), "here again", also=also))
+        return pairs, types
+
+    def values(self, items: list[AnyValue]) -> dict[str, AnyValue]:
+        """The attributes of a list by name, in their order."""
+        return {p.name: p.value for p in self.flatten(items)[0]}
+
+    def virtual_device(self, items: list[AnyValue], at: int) -> AnyValue:
+        """The virtual device in the braces behind token `at`, a variable that is bound; reports any other attribute."""
+        values = self.values([(item, at + 2) if item.__class__ is str else item for item in items])
+        for name in values:
+            if name != "virtual_device":
+                self.reports.unknown("R0203", "attribute", name, self.reports.place(at + 2), ["virtual_device"])
+        return values.get("virtual_device")
+
+    def _coarse_pairs(self, text: str, at: int) -> list[Pair]:
+        """The attributes of a coarse token `a=1, b=[2, 3], c="x"`."""
+        pairs: list[Pair] = []
+        stack: list[list[AnyValue]] = []
+        name, start, begin, behind = "", 0, 0, -1
+        for piece in _PIECE.finditer(text):
+            key, quoted, sign, word, odd = piece.groups()
+            value: AnyValue
+            if odd is not None:
+                place = self.reports.within(at, piece.start(), piece.end())
+                self.reports.add(error("R0101", f"`{odd}` stands where an attribute's value is wanted", place))
+                continue
+            if sign == "," or not piece.group().strip():
+                continue
+            if stack and sign != "]" and behind >= 0:
+                self._separated(text, at, behind, piece.start())
+            behind = -1 if sign == "[" or key is not None else piece.end()
+            if key is not None:
+                name, start, begin = key, piece.start(), piece.end()
+                continue
+            if quoted is not None:
+                value = string(quoted)
+            elif word is not None:
+                value = self._word(word.replace(" ", ""), at, piece.start(), piece.end())
+            elif sign == "[":
+                stack.append([])
+                continue
+            elif sign == "]" and stack:
+                value = tuple(stack.pop())
+            else:
+                continue
+            if stack:
+                stack[-1].append(value)
+            else:
+                pairs.append(Pair(name, value, at, at, start, begin, piece.end()))
+        return pairs
+
+    def _separated(self, text: str, at: int, end: int, begin: int) -> None:
+        """Report two elements of a list that do not have one comma between them."""
+        commas = text.count(",", end, begin)
+        if commas == 0:
+            place = self.reports.within(at, end, end)
+            fix = Fix(place, ",", "put `,` here")
+            self.reports.add(error("R0112", "`,` is missing between two elements", place, fix=fix))
+        elif commas > 1:
+            second = text.index(",", text.index(",", end) + 1)
+            place = self.reports.within(at, second, second + 1)
+            self.reports.add(error("R0101", "`,` stands here twice", place, fix=Fix(place, "", "leave it out")))
+
+    def _word(self, word: str, at: int, start: int, end: int) -> AnyValue:
+        if word in _WORDS:
+            return _WORDS[word]
+        if word[0].isdigit() or word[0] == "-" or word.startswith(("inf", "nan")):
+            try:
+                return attribute_number(word)
+            except LiteralError as e:
+                self.reports.add(error("R0105", str(e), self.reports.within(at, start, end)))
+                return WRONG
+        if word in self.types.variables:
+            return self.types.variables[word]
+        place, meant = self.reports.within(at, start, end), word.capitalize()
+        if meant in _WORDS:
+            fix = Fix(place, meant, f"write `{meant}`")
+        else:
+            fix = Fix(place, f'"{word}"', f'a string stands in quotes: `"{shown(word)}"`')
+        self.reports.add(error("R0109", f"`{shown(word)}` is not an attribute's value", place, fix=fix))
+        return WRONG
+
+    def on_attrs_coarse(self, v: str, first: int, last: int) -> list[AnyValue]:
+        return [(v, first)]
+
+    def on_attrs_one(self, v: AnyValue, first: int, last: int) -> list[AnyValue]:
+        return [v]
+
+    def on_attrs_more(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
+        item = v[2]
+        v[0].append((item, last) if item.__class__ is str else item)
+        return v[0]
+
+    def on_type_arg(self, v: str, first: int, last: int) -> Type:
+        return tensor_type(v, first, self.reports)
+
+    def on_type_arg_fine(self, v: list[AnyValue], first: int, last: int) -> Type:
+        return TensorType(v[3], v[6])
+
+    # -- single attributes and their values
+
+    def on_pair(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(v[0][:-1].rstrip(), v[1], first, last)
+
+    def on_pair_spaced(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(v[0], v[2], first, last)
+
+    def on_pair_quoted(self, v: list[AnyValue], first: int, last: int) -> Pair:
+        return Pair(string(v[0]), v[2], first, last)
+
+    def on_av_meta(self, v: str, first: int, last: int) -> AnyValue:
+        return self.meta.find(v, first)
+
+    def on_av_number(self, v: str, first: int, last: int) -> AnyValue:
+        return self._word(v, first, 0, len(v))
+
+    def on_av_negative(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        try:
+            return attribute_number("-" + v[1])
+        except LiteralError as e:
+            self.reports.add(error("R0105", str(e), self.reports.place(first, last)))
+            return WRONG
+
+    def on_av_string(self, v: str, first: int, last: int) -> str:
+        return string(v)
+
+    def on_av_name(self, v: str, first: int, last: int) -> AnyValue:
+        return self._word(v, first, 0, len(v))
+
+    def on_av_any(self, v: str, first: int, last: int) -> AnyValue:
+        return ANY
+
+    def on_av_empty(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return ()
+
+    def on_av_list(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
+        return self._shallow(made, made, first, last)
+
+    def on_av_empty_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return {}
+
+    def on_av_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        made = dict(v[1])
+        return self._shallow(made, made.values(), first, last)
+
+    def _shallow(self, made: AnyValue, items: Collection[AnyValue], first: int, last: int) -> AnyValue:
+        """A list or map, or `WRONG` where it nests deeper than values may."""
+        depth = 1
+        for item in items:
+            if item.__class__ is tuple or item.__class__ is dict:
+                depth = max(depth, 1 + self.depths.get(id(item), (1,))[0])
+        if depth > DEEPEST_VALUE:
+            if self.reports.once("R0109", "too deep"):
+                title = f"the value of an attribute nests more than {DEEPEST_VALUE} deep"
+                self.reports.add(error("R0109", title, self.reports.place(first, last)))
+            return WRONG
+        if depth > 1:
+            self.depths[id(made)] = depth, made
+        return made
+
+    def on_av_pairs(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        items = [(x, first + 1) if x.__class__ is str else x for x in v[1]]
+        made = self.values(items)
+        return self._shallow(made, made.values(), first, last)
+
+    def on_amap_first(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return [(string(v[0]), v[2])]
+
+    def on_amap_more(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        v[0].append((string(v[2]), v[4]))
+        return v[0]
+
+
+__all__ = ["WRONG", "AttributeActions", "Pair"]

@@ -1,0 +1,211 @@
+"""The variables and graph bindings of a text: their scopes while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any as AnyValue
+
+from relaylang.diagnostics import error
+from relaylang.ir.expr import Expr, TupleGetItem, Var
+from relaylang.ir.types import IncompleteType
+from relaylang.ir.visit import post_order
+from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.placement import out_of_scope
+from relaylang.syntax.values import string
+
+
+def local_key(token: str) -> str:
+    """`%name` for a token `%name` or `%"name"`. A quoted number names no graph binding: its key is `%\\0` and the number."""
+    if token[1] != '"':
+        return token
+    name = string(token[1:])
+    return "%\0" + name if name[:1].isdigit() else "%" + name
+
+
+def name_of(key: str) -> str:
+    """The name that a key stands for."""
+    return key[2:] if key[1:2] == "\0" else key[1:]
+
+
+class Pending:
+    """A let's variable while its value is read. A function in the value may use it; elsewhere its name means `hides`."""
+
+    __slots__ = ("at", "depth", "hides", "reported", "var")
+
+    def __init__(self, var: Var, at: int, depth: int, hides: AnyValue = None) -> None:
+        self.var = var
+        self.at = at
+        self.depth = depth
+        self.hides = hides
+        self.reported = False
+
+
+class Locals:
+    """The local names in scope.
+
+    `names` maps `%name` to its expression at this point; it is one dict for the whole text. `bind` returns what the name
+    hid, and `unbind` puts it back, so that nothing is searched and nothing is copied.
+    `gone` holds the graph bindings of ended blocks: where they begin, where the block ends, their expression.
+    `bare` lets names without `%` stand for variables: the documented dialect binds them in patterns.
+    """
+
+    __slots__ = (
+        "bare",
+        "bindings",
+        "first_graph",
+        "fn_depth",
+        "free_vars",
+        "gone",
+        "in_def",
+        "names",
+        "outer",
+        "reports",
+        "reused",
+    )
+
+    def __init__(self, reports: Reports, variables: Mapping[str, Expr] | None = None) -> None:
+        self.reports = reports
+        self.names: dict[str, AnyValue] = {}
+        if variables:
+            self.names.update({"%" + k.removeprefix("%"): v for k, v in variables.items()})
+        self.outer = dict(self.names)
+        #: The names of a fragment's outermost statements, without `%`.
+        self.bindings: dict[str, Expr] = {}
+        self.free_vars: list[Var] = []
+        self.gone: dict[str, tuple[int, int, AnyValue]] = {}
+        self.reused: dict[str, tuple[int, tuple[int, int, AnyValue]]] = {}
+        self.in_def = False
+        self.fn_depth = 0
+        self.bare = False
+        self.first_graph: int | None = None
+
+    def begin_definition(self) -> None:
+        """Begin a function of the module: the names of one mean nothing in another."""
+        self._reset()
+        self.in_def = True
+        self.reused = {}
+        self.first_graph = None
+
+    def end_definition(self) -> None:
+        """End a function of the module."""
+        self.in_def = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self.names.clear()
+        self.names.update(self.outer)
+        self.gone = {}
+
+    def bind(self, key: str, value: AnyValue) -> AnyValue:
+        """Let a name stand for a value. Returns what it stood for, for `unbind`."""
+        old = self.names.get(key)
+        self.names[key] = value
+        return old
+
+    def unbind(self, key: str, old: AnyValue) -> None:
+        """Let a name stand for what it stood for before `bind`."""
+        if old is None:
+            del self.names[key]
+        else:
+            self.names[key] = old
+
+    def find(self, token: str, at: int) -> Expr:
+        """The expression of a variable whose token is not a key of `names`; reports an unknown one."""
+        key = local_key(token)
+        node = self.names.get(key)
+        if node is None and token[1] != '"':
+            node = self._projection(key, at)
+        if node is None:
+            return self._unbound(key, at)
+        while node.__class__ is Pending and node.depth == self.fn_depth and node.hides is not None:
+            node = node.hides
+        if node.__class__ is Pending:
+            if node.depth == self.fn_depth and not node.reported:
+                node.reported = True
+                self.reports.add(
+                    error(
+                        "R0209",
+                        f"`{shown(key)}` is used in its own value",
+                        self.reports.place(at),
+                        "not known yet",
+                        also=[(self.reports.place(node.at), "bound here")],
+                        notes=["a let's variable may be used in its own value inside a function only"],
+                    )
+                )
+            return node.var
+        return node
+
+    def _projection(self, key: str, at: int) -> Expr | None:
+        """Fields of a tuple for `%t.0.1`, where `%t` is in scope; the longest name that is in scope is the tuple's."""
+        parts = key.split(".")
+        count = len(parts)
+        while count > 1 and parts[count - 1].isascii() and parts[count - 1].isdigit() and len(parts[count - 1]) < 10:
+            count -= 1
+        if count == len(parts):
+            return None
+        base = None
+        # a chain longer than any name is not tried from its end: that would cost the square of its length
+        for end in range(len(parts) - 1 if len(parts) < 100 else count, count - 1, -1):
+            name = ".".join(parts[:end])
+            if name in self.names or (name[1:].isdigit() and len(name) < 12):
+                base = name
+                break
+        if base is None:
+            return None
+        node = self.names.get(base)
+        if node is None:
+            node = self._unbound(base, at)
+        elif node.__class__ is Pending:
+            node = self.find(base, at)
+        for index in parts[end:]:
+            node = TupleGetItem(node, int(index), self.reports.span(at, at))
+        return node
+
+    def _unbound(self, key: str, at: int) -> Expr:
+        gone = self.gone.get(key)
+        number = int(key[1:]) if key[1:].isdigit() and key.isascii() and len(key) < 12 else None
+        if gone is not None and number is not None and isinstance(gone[2], Expr):
+            # TVM numbers the nodes of a whole function, and names a shared one where it first stands
+            self.reused.setdefault(key, (at, gone))
+            return gone[2]
+        reports = self.reports
+        if gone is not None:
+            self._outside(key, at, gone)
+        elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
+            reports.unknown(
+                "R0201", "variable", name_of(key), reports.place(at), (name_of(k) for k in self.names), "%",
+                ["a fragment may leave variables free, a function of a module may not"] if self.in_def else (),
+            )  # fmt: skip
+        else:
+            var = Var(key[1:], None, reports.span(at, at))
+            self.free_vars.append(var)
+            self.names[key] = var
+            return var
+        var = Var(key[1:], IncompleteType(), reports.span(at, at))
+        if gone is None:
+            self.names[key] = var
+        return var
+
+    def _outside(self, key: str, at: int, gone: tuple[int, int, AnyValue], why: str = "") -> None:
+        """Report a graph binding that is used behind its block."""
+        reports = self.reports
+        if reports.once("R0204", key):
+            also = [(reports.place(gone[0]), "defined here"), (reports.place(gone[1]), "the block ends here")]
+            title = f"`{shown(key)}` is used outside the block that defines it"
+            notes = [why] if why else ()
+            reports.add(error("R0204", title, reports.place(at), "not known here", also=also, notes=notes))
+
+    def check_reused(self, root: Expr) -> None:
+        """Report graph bindings that are used behind their block and need a variable that only the block has."""
+        reused, self.reused = self.reused, {}
+        if not reused:
+            return
+        wrong = {id(var): var for var in out_of_scope(root, {id(var) for var in (*self.outer.values(), *self.free_vars)})}
+        for key, (at, gone) in reused.items() if wrong else ():
+            needed = next((node for node in post_order(gone[2]) if id(node) in wrong), None)
+            if needed is not None:
+                name = shown(wrong[id(needed)].name_hint)
+                self._outside(key, at, gone, f"its value needs `%{name}`, which is bound in that block")
+
+
+__all__ = ["Locals", "Pending", "local_key", "name_of"]
