@@ -379,6 +379,7 @@ class Op(Expr):
         "takes", "traits", "variadic",
     )  # fmt: skip
     __match_args__ = ("name",)
+    is_record = True
     name: str
     args: tuple[str, ...]
     attrs: type | None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,6 +23,7 @@ from relaylang.ir.typed import (
 )
 from relaylang.ops import get
 from relaylang.typing import check
+from tests.shared import ROOT
 
 INT, FLOAT = scalar_type("int32"), scalar_type("float32")
 PLACE = Span(SourceFile("t", "abc"), 0, 3)
@@ -106,3 +111,82 @@ def test_a_function_with_other_attributes_keeps_its_type(make) -> None:  # type:
     made = make(function)
     assert made is not function and made.checked_type is function.checked_type is not None
     assert function.attrs == {}
+
+
+# --- the one home ---
+
+
+def targets(node: ast.AST) -> Iterator[ast.expr]:
+    """What a statement assigns to, tuples taken apart."""
+    given: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        given = list(node.targets)
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor)):
+        given = [node.target]
+    while given:
+        target = given.pop()
+        yield target
+        if isinstance(target, (ast.Tuple, ast.List)):
+            given += target.elts
+
+
+def is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def writes(tree: ast.AST) -> list[int]:
+    """The lines that write a `checked_type`, but for constructors, which leave it open (None)."""
+    constructed: set[int] = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+            for node in ast.walk(function):
+                value = node.value if isinstance(node, ast.Assign) else None
+                if isinstance(node, ast.Call) and node.args:
+                    value = node.args[-1]
+                if is_none(value):
+                    constructed.add(id(node))
+    lines = []
+    for node in ast.walk(tree):
+        named = any(isinstance(t, ast.Attribute) and t.attr == "checked_type" for t in targets(node))
+        if isinstance(node, ast.Call) and len(node.args) == 3 and ast.unparse(node.func) != "getattr":
+            name = node.args[1]
+            named = isinstance(name, ast.Constant) and name.value == "checked_type"
+        if named and id(node) not in constructed:
+            lines.append(node.lineno)  # type: ignore[attr-defined]
+    return lines
+
+
+def sources() -> Iterator[Path]:
+    for folder in ("relaylang", "interpreter", "repl"):
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_only_the_checker_and_the_home_write_types() -> None:
+    home = ROOT / "relaylang" / "ir" / "typed.py"
+    allowed = {home, *(ROOT / "relaylang" / "typing").glob("*.py")}
+    passes = ROOT / "relaylang" / "passes"
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sources()
+        if path not in allowed and passes not in path.parents
+        for line in writes(ast.parse(path.read_text()))
+    }
+    assert found == set()
+    assert writes(ast.parse(home.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("node.checked_type = ty", [1]),
+        ("a, (b.checked_type, c) = values", [1]),
+        ("a = b.checked_type = ty", [1]),
+        ("setattr(node, 'checked_type', ty)", [1]),
+        ("def f(node):\n    node.checked_type = None", [2]),
+        ("def __init__(self, ty):\n    self.checked_type = ty", [2]),
+        ("def __init__(self):\n    self.checked_type = None\n    put(self, 'checked_type', None)", []),
+        ("ty = node.checked_type", []),
+    ],
+)
+def test_what_counts_as_writing(text: str, lines: list[int]) -> None:
+    assert writes(ast.parse(text)) == lines
