@@ -31,6 +31,7 @@ FLOORS = [
     {"syntax"},
     {"runtime.params", "runtime.random"},
     {"stdlib"},
+    {"rules"},
     {"passes"},
     {"patterns"},
     {"partition"},

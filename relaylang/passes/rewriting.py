@@ -15,8 +15,6 @@ from relaylang.ir import (
     PatternConstructor,
     PatternTuple,
     PatternVar,
-    TensorType,
-    Type,
     Var,
     children,
     pattern_vars,
@@ -168,16 +166,3 @@ def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) 
         made.checked_type = body.checked_type
         body = made
     return body
-
-
-def tensor_type(expr: Expr) -> TensorType | None:
-    """The type of a tensor expression, else None."""
-    ty = expr.checked_type
-    return ty if isinstance(ty, TensorType) else None
-
-
-def static_shape(ty: Type | None) -> tuple[int, ...] | None:
-    """The extents of a tensor type where all are known."""
-    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
-        return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
-    return None

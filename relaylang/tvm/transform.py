@@ -62,7 +62,6 @@ from relaylang.passes.layout.registry import (
     register_convert_op_layout,
     register_infer_correct_layout,
 )
-from relaylang.passes.layout.rule import InferCorrectLayoutOutput
 from relaylang.passes.manager import BuiltinPass, FunctionPass, ModulePass, Pass, Sequential, function_pass, module_pass
 from relaylang.passes.normal_forms.to_anf import to_anf
 from relaylang.passes.normal_forms.to_bbnf import to_bbnf
@@ -79,7 +78,6 @@ from relaylang.passes.quantise.fake_quantization_own import (
 )
 from relaylang.passes.quantise.legalize import legalize, register_legalize
 from relaylang.passes.quantise.qnn import canonicalize_qnn
-from relaylang.passes.quantise.qnn_tables import table_rules
 from relaylang.passes.simplify.canonicalize import canonicalize_cast, canonicalize_ops, div_to_mul, fast_math
 from relaylang.passes.simplify.common_subexpr import eliminate_common_subexpr
 from relaylang.passes.simplify.convolutions import flatten_atrous_conv, fold_explicit_padding
@@ -90,6 +88,8 @@ from relaylang.passes.simplify.fold_scale_axis import backward_fold_scale_axis, 
 from relaylang.passes.simplify.simplify_expr import simplify_expr
 from relaylang.passes.simplify.simplify_inference import simplify_inference
 from relaylang.passes.spec import parse_passes as _parse_passes
+from relaylang.rules.layout.rule import InferCorrectLayoutOutput
+from relaylang.rules.qnn_legalize import table_rules
 from relaylang.stdlib.library import add
 from relaylang.typing import check, type_of
 

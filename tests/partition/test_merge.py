@@ -13,6 +13,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
+from relaylang.ops.build import op_call
 from relaylang.partition.driver import (
     PATTERN_TABLES,
     explain,
@@ -25,7 +26,6 @@ from relaylang.partition.driver import (
     table_text,
 )
 from relaylang.partition.merge import OP_SUPPORT
-from relaylang.passes.build import op_call
 from relaylang.patterns import is_constant, is_op, wildcard
 from relaylang.syntax import astext
 from relaylang.transform import (

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from relaylang.ir import Constant, Expr, Function, IRModule, TensorType, Tuple, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.typing import check
 
 UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid")

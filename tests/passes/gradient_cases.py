@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relaylang.ir import Call, Expr, TensorType, Tuple, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 
 
 class Case(NamedTuple):

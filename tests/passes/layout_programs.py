@@ -22,7 +22,7 @@ from relaylang.ir import (
     const,
     post_order,
 )
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.typing import check, type_of
 
 UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid", "copy", "floor", "zeros_like")

@@ -28,8 +28,8 @@ from relaylang.ir import (
     Var,
     const,
 )
+from relaylang.ops.build import op_call
 from relaylang.passes.analysis import well_formed_problems
-from relaylang.passes.build import op_call
 from relaylang.typing import check, infer
 
 SHAPE = (2, 3)

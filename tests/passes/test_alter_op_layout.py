@@ -27,10 +27,10 @@ from relaylang.ir import (
     const,
     post_order,
 )
-from relaylang.passes.build import op_call
-from relaylang.passes.layout.layout import fitted, parts, transformed_like, turned_shape
+from relaylang.ops.build import op_call
+from relaylang.ops.layouts import fitted, parts, transformed_like, turned_shape
 from relaylang.passes.layout.registry import ALTER, INFER
-from relaylang.passes.layout.rule import changed
+from relaylang.rules.layout.rule import changed
 from relaylang.testing.temp_op_attr import TempOpAttr
 from relaylang.transform import (
     AlterOpLayout,

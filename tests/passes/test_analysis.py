@@ -24,8 +24,8 @@ from relaylang.analysis import (
 )
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Function, IRModule, Let, Match, TensorType, Tuple, TypeVar, Var, const, post_order
+from relaylang.ops.build import op_call
 from relaylang.passes.analysis import reachable, recursive_functions, well_formed_problems
-from relaylang.passes.build import op_call
 from relaylang.transform import InferType
 
 NET = """

@@ -9,7 +9,7 @@ import pytest
 import relaylang as relay
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import assert_structural_equal, structural_equal
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.syntax import astext
 from relaylang.transform import InferType, PassContext, parse_passes
 from tests.growth import assert_linear

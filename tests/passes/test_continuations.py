@@ -9,7 +9,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, FuncType, IRModule, TensorType, Var, post_order
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.transform import InferType, ToCPS, UnCPS, to_cps, un_cps
 from tests.growth import assert_linear
 from tests.passes.programs import Programs, keeps_meaning

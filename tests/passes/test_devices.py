@@ -13,8 +13,8 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, IRModule, TensorType, Var, post_order, rewrite, structural_equal
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
 from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
 from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, Verify, make_compilation_config
 from tests.growth import assert_linear, within

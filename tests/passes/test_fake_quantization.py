@@ -12,7 +12,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const, post_order
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.passes.quantise.fake_quantization_own import OWN, OWN_OPTIONAL
 from relaylang.transform import (
     FakeQuantizationToInteger,
@@ -432,7 +432,7 @@ strided_slice subtract take tanh topk transpose""".split()
 
 
 def test_all_operators_of_tvm_have_a_rule() -> None:
-    from relaylang.passes.quantise.fake_quantization_rules import OPTIONAL, RULES
+    from relaylang.rules.fake_quantization import OPTIONAL, RULES
 
     assert set(TVM_LIST) <= set(RULES) and set(OPTIONAL) == {"nn.softmax"}
     assert all(name in relay.ops.OPS for name in RULES)

@@ -11,7 +11,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.transform import FirstOrderGradient, InferType, gradient
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Expr, Function, If, IRModule, Let, TensorType, Tuple, TupleGetItem, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.patterns import is_op, wildcard
 from relaylang.transform import (
     PASSES,

@@ -12,8 +12,8 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, Var, post_order
 from relaylang.ops import get
+from relaylang.ops.build import op_call
 from relaylang.passes.analysis import well_formed_problems
-from relaylang.passes.build import op_call
 from relaylang.transform import InferType, gradient
 from tests.growth import assert_linear
 

@@ -11,8 +11,8 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
-from relaylang.passes.build import op_call
-from relaylang.passes.layout.layout import parts
+from relaylang.ops.build import op_call
+from relaylang.ops.layouts import parts
 from relaylang.transform import InferType, PassContext, Sequential, parse_passes
 from tests.passes.programs import keeps_meaning
 

@@ -25,7 +25,7 @@ from relaylang.ir import (
     const,
     post_order,
 )
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.passes.layout.conversions import CONVERSIONS
 from relaylang.transform import (
     ConvertLayout,

@@ -10,7 +10,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Function, IRModule, TensorType, Var
 from relaylang.ir.structural import assert_structural_equal, structural_equal
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.plugins.files import load_file
 from relaylang.transform import (
     FuseOps,

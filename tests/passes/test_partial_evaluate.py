@@ -8,8 +8,8 @@ import pytest
 import relaylang as relay
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, GlobalVar, If, IRModule, Match, RefRead, TensorType, Var, post_order
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
 from relaylang.transform import InferType, PartialEvaluate
 from tests.growth import assert_linear
 from tests.passes.programs import Programs, keeps_meaning

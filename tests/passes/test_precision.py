@@ -8,7 +8,7 @@ import pytest
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, Tuple, Var, const, post_order
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.transform import (
     InferType,
     PassContext,

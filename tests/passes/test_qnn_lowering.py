@@ -15,10 +15,10 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
 from relaylang.ir.structural import assert_structural_equal
 from relaylang.ops import OPS
-from relaylang.passes.build import op_call
-from relaylang.passes.quantise.qnn import LOWER
-from relaylang.passes.quantise.qnn_tables import FUNCTIONS
+from relaylang.ops.build import op_call
 from relaylang.qnn import transform as qnn_transform
+from relaylang.rules.qnn_legalize import RULES as TABLES
+from relaylang.rules.qnn_lowering import RULES as LOWER
 from relaylang.transform import InferType, QnnCanonicalizeOps
 from tests.growth import assert_linear
 
@@ -350,7 +350,7 @@ def test_the_pass_stands_under_both_names() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [n.removeprefix("qnn.") for n in TABLES])
 def test_functions_as_tables(dtype: str, name: str) -> None:
     x = Var("x", T(dtype, 256))
     for numbers in FOUR:

@@ -11,7 +11,7 @@ import pytest
 import relaylang as relay
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Var, const, post_order
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.transform import InferType, SimplifyExpr
 from relaylang.typing import infer
 from tests.growth import assert_linear

@@ -9,13 +9,13 @@ from typing import Any
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
 from relaylang.ir.typed import typed
 from relaylang.ops import get, make_attrs
+from relaylang.ops.build import op_call
 from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
-from relaylang.passes.build import op_call
 from relaylang.passes.layout.rewriter import Rewriter
-from relaylang.passes.layout.rule import changed as with_attrs
-from relaylang.passes.layout.rule import named
+from relaylang.rules.layout.rule import changed as with_attrs
+from relaylang.rules.layout.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 CONVOLUTIONS = {

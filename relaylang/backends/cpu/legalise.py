@@ -15,10 +15,10 @@ from relaylang.backends.cpu.blocks import CONVOLUTIONS, PLAIN, POOLS, convolutio
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_tuple
+from relaylang.ops.build import op_call, scalar
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
-from relaylang.passes.build import op_call, scalar
 
 Rewrite = Callable[[Call, list[Expr]], "Expr | None"]
 

@@ -32,10 +32,11 @@ from relaylang.ir import (
     post_order,
     rebuilt,
 )
+from relaylang.ir.tensors import tensor_type
 from relaylang.ops import make_attrs
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import per_function, retype, tensor_type
+from relaylang.passes.rewriting import per_function, retype
 
 #: Operators of one operand that treat every element by itself.
 _UNARY = frozenset(

@@ -4,8 +4,8 @@ node has a place in the program's own text."""
 from __future__ import annotations
 
 from relaylang.ir import Call, Expr, IRModule, TensorType, Tuple, TupleType
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.syntax import astext, parse
 from relaylang.typing import check

@@ -21,13 +21,13 @@ from relaylang.ir import (
     Var,
     post_order,
 )
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
-from relaylang.passes.gradient.gradients import GRADIENTS, NoGradient
-from relaylang.passes.gradient.gradients_common import holds_float
 from relaylang.passes.normal_forms.blocks import MOST_FIELDS, is_wide, type_of
 from relaylang.passes.normal_forms.to_gnf import to_gnf
 from relaylang.passes.rewriting import is_opaque
+from relaylang.rules.gradient import RULES, NoGradient
+from relaylang.rules.gradient.common import holds_float
 from relaylang.typing import check
 
 define_codes({"R0511": "there is no gradient"})
@@ -94,7 +94,7 @@ def _active(func: Function, order: list[Expr]) -> set[int]:
 
 def _through(node: Call, grad: object, grads: dict[int, object], active: set[int]) -> None:
     assert isinstance(node.op, Op)
-    rule = GRADIENTS.get(node.op.name)
+    rule = RULES.get(node.op.name)
     if rule is None and not holds_float(node.checked_type):
         return
     if rule is None:

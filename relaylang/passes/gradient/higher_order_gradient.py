@@ -50,13 +50,13 @@ from relaylang.ir import (
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.typemaps import HasPart, TypeMap, replacing
 from relaylang.ir.types import written
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
-from relaylang.passes.gradient.gradients import GRADIENTS, NoGradient
-from relaylang.passes.gradient.gradients_common import holds_float
 from relaylang.passes.normal_forms.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
 from relaylang.passes.normal_forms.to_anf import convert
 from relaylang.passes.rewriting import is_opaque
+from relaylang.rules.gradient import RULES, NoGradient
+from relaylang.rules.gradient.common import holds_float
 from relaylang.typing import check
 
 _UNIT = TupleType([])
@@ -254,7 +254,7 @@ class _Reverse:
 
 def _rule(call: Call, plain: Call, grads: list[Var]) -> list:
     assert isinstance(call.op, Op)
-    rule = GRADIENTS.get(call.op.name)
+    rule = RULES.get(call.op.name)
     if rule is None:
         raise RelayError(error("R0511", f"{call.op.name} has no gradient", call.span))
     try:

@@ -11,14 +11,15 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Expr, IRModule
+from relaylang.ir.tensors import static_shape
 from relaylang.ops import get
 from relaylang.passes.layout.conversions import is_depthwise
 from relaylang.passes.layout.convert_layout import checked_call, refusal, tensors
 from relaylang.passes.layout.registry import ALTER, Alter
 from relaylang.passes.layout.rewriter import Rewriter
-from relaylang.passes.layout.rule import changed, named
 from relaylang.passes.manager import raised_in
-from relaylang.passes.rewriting import per_function, static_shape
+from relaylang.passes.rewriting import per_function
+from relaylang.rules.layout.rule import changed, named
 
 #: The most channels in a block: the 32-bit numbers of the widest vectors.
 LANES = 16

@@ -11,9 +11,9 @@ from relaylang.diagnostics import Diagnostic, did_you_mean, error
 from relaylang.ir import Call, Expr
 from relaylang.ops import get
 from relaylang.ops.extensions import find
-from relaylang.passes.layout.layout import fitted, is_layout, places, whole
+from relaylang.ops.layouts import fitted, is_layout, places, whole
 from relaylang.passes.layout.registry import CONVERT, LayoutConfig
-from relaylang.passes.layout.rule import changed
+from relaylang.rules.layout.rule import changed
 from relaylang.syntax.choices import not_a_choice
 
 _PACKED = re.compile(r"NCHW[1-9]\d*c")

@@ -11,9 +11,9 @@ from relaylang.ops.record import Op
 from relaylang.passes.layout.conversions import CONVERSIONS, converted, problem_with
 from relaylang.passes.layout.registry import CONVERT
 from relaylang.passes.layout.rewriter import Rewriter
-from relaylang.passes.layout.rule import named
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function
+from relaylang.rules.layout.rule import named
 
 
 def tensors(call: Call) -> list[Any]:

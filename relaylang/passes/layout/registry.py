@@ -11,16 +11,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, ClassVar
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import Expr
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
-from relaylang.passes.layout.rule import Rule
-from relaylang.passes.layout.rules_nn import RULES
 from relaylang.passes.quantise.legalize import MAPS
+from relaylang.rules.layout import RULES, Rule
 
 #: `(attributes, operands, their types, the result's type)` to a call, or None to leave it as it is.
 Alter = Callable[[Any, Sequence[Expr], Sequence[Any], Any], "Expr | None"]
@@ -30,10 +30,10 @@ Convert = Callable[[Any, Sequence[Expr], Sequence[Any], Sequence[str]], "Expr | 
 #: Operator -> function, as users registered them.
 ALTER: dict[str, Alter | None] = {}
 CONVERT: dict[str, Convert] = {}
-#: Operator -> rule.
-INFER: dict[str, Rule] = dict(RULES)
+#: Operator -> rule: the table's, with those of users on top.
+INFER: ChainMap[str, Rule] = ChainMap({}, dict(RULES))
 
-_TABLES: dict[str, dict[str, Any]] = {
+_TABLES: dict[str, MutableMapping[str, Any]] = {
     "FTVMAlterOpLayout": ALTER,
     "FTVMConvertOpLayout": CONVERT,
     "FInferCorrectLayout": INFER,
@@ -54,7 +54,7 @@ def _known(op_name: str) -> None:
         )
 
 
-def _register(table: dict[str, Any], op_name: str, function: Any) -> Any:
+def _register(table: MutableMapping[str, Any], op_name: str, function: Any) -> Any:
     _known(op_name)
 
     def add(f: Any) -> Any:
@@ -75,7 +75,7 @@ def register_convert_op_layout(op_name: str, convert_layout: Convert | None = No
 
 
 def register_infer_correct_layout(op_name: str, infer_layout: Rule | None = None, level: int = 10) -> Any:
-    """Say which layouts an operator's operands and results have; also a decorator. `layouts/rule.py` has the protocol."""
+    """Say which layouts an operator's operands and results have; also a decorator. `rules/layout/rule.py` has the protocol."""
     return _register(INFER, op_name, infer_layout)
 
 
@@ -94,7 +94,7 @@ class TempOpAttr:
         self.attr_value = attr_value
         self.older_attr: Any = None
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> MutableMapping[str, Any]:
         return _TABLES[self.attr_key] if self.attr_key in _TABLES else MAPS.setdefault(self.attr_key, {})
 
     def __enter__(self) -> TempOpAttr:

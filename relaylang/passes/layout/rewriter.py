@@ -33,14 +33,14 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ops.build import op_call
+from relaylang.ops.layouts import expanded, has_blocks, is_layout, rank, turned_shape, whole
 from relaylang.ops.record import Op, RelationError
-from relaylang.passes.build import op_call
-from relaylang.passes.layout.layout import expanded, has_blocks, is_layout, rank, turned_shape, whole
 from relaylang.passes.layout.registry import INFER
-from relaylang.passes.layout.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
-from relaylang.passes.layout.rules_nn import RULES
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import retype
+from relaylang.rules.layout.nn import RULES
+from relaylang.rules.layout.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
 from relaylang.typing import infer
 from relaylang.typing.operators import Context
 from relaylang.typing.solver import Solver

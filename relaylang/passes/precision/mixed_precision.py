@@ -27,11 +27,12 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.tensors import tensor_type
 from relaylang.ops import make_attrs
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import call_graph
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import per_function, tensor_type
+from relaylang.passes.rewriting import per_function
 from relaylang.typing import infer
 
 ALWAYS = frozenset({

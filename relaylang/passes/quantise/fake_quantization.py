@@ -27,12 +27,13 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.tensors import tensor_type
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
-from relaylang.passes.quantise.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
 from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_rules
-from relaylang.passes.quantise.fake_quantization_rules import FLOWS, FOLLOWS, OPTIONAL, RULES
-from relaylang.passes.rewriting import forget_stale_types, per_function, retype, tensor_type
+from relaylang.passes.rewriting import forget_stale_types, per_function, retype
+from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
+from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
 
 define_codes({"R0516": "an operator has no integer form"})
 

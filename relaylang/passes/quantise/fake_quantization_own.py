@@ -19,7 +19,7 @@ from typing import Any
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Expr, Tuple
 from relaylang.passes.manager import raised_in
-from relaylang.passes.quantise.affine import Affine, Rule, Wanted, affine, const
+from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, const
 
 #: `(call, type map)` to a call and an affine type.
 Own = Callable[[Any, Any], Any]

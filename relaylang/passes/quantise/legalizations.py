@@ -1,31 +1,15 @@
-"""Rules by which calls of an operator become others: kept here by map and operator, used by the passes that legalize."""
+"""Rules of users by which calls of an operator become others: kept here by map and operator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping
 from typing import Any
 
-import numpy as np
+from relaylang.rules.legalize import RULES, Rule
 
-from relaylang.ir import Call, Expr, TensorType, Type
-
-#: `(attributes, operands, types of the operands and of the result)` to an expression, or None.
-Rule = Callable[[Any, Sequence[Expr], Sequence["Type | None"]], "Expr | None"]
-
-
-def _clip(attrs: Any, inputs: Sequence[Expr], types: Sequence[Type | None]) -> Expr | None:
-    """A clip of a requantized tensor to what its element type holds anyway is the tensor."""
-    data, ty = inputs[0], types[0]
-    if not isinstance(data, Call) or getattr(data.op, "name", "") != "qnn.requantize" or not isinstance(ty, TensorType):
-        return None
-    if not ty.dtype.startswith(("int", "uint")):
-        return None
-    limits = np.iinfo(ty.dtype)
-    return data if attrs.a_min <= limits.min and attrs.a_max >= limits.max else None
-
-
-#: Map's name -> operator -> rule.
-MAPS: dict[str, dict[str, Rule]] = {"FTVMLegalize": {"clip": _clip}}
+#: Map's name -> operator -> rule. Users' rules for FTVMLegalize lie on top of the table.
+MAPS: dict[str, MutableMapping[str, Rule]] = {"FTVMLegalize": ChainMap({}, dict(RULES))}
 
 
 def register_legalize(op_name: str, rule: Rule | None = None, attr_name: str = "FTVMLegalize") -> Any:

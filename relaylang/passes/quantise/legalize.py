@@ -14,9 +14,9 @@ from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.manager import raised_in
 from relaylang.passes.quantise.legalizations import MAPS as MAPS
-from relaylang.passes.quantise.legalizations import Rule as Rule
 from relaylang.passes.quantise.legalizations import register_legalize as register_legalize
 from relaylang.passes.rewriting import per_function, rewrite_typed
+from relaylang.rules.legalize import Rule as Rule
 from relaylang.typing import infer
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
+from relaylang.ir.tensors import tensor_type
 from relaylang.ops import get
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import per_function, retype, rewrite_typed, tensor_type
+from relaylang.passes.rewriting import per_function, retype, rewrite_typed
 
 
 def _is(expr: Expr, name: str) -> bool:

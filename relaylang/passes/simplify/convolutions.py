@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, IRModule
+from relaylang.ir.tensors import static_shape
 from relaylang.ops import make_attrs
 from relaylang.ops.record import Op
-from relaylang.passes.rewriting import per_function, rewrite_typed, static_shape
+from relaylang.passes.rewriting import per_function, rewrite_typed
 
 _CONVS = frozenset({"nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d", "nn.contrib_conv2d_NCHWc"})
 _MAX_POOLS = frozenset({"nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"})

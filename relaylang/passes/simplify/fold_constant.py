@@ -32,8 +32,9 @@ from relaylang.ir import (
     post_order,
     rebuilt,
 )
+from relaylang.ir.tensors import static_shape
 from relaylang.ops.record import Op
-from relaylang.passes.rewriting import per_function, static_shape
+from relaylang.passes.rewriting import per_function
 
 _P = TypeVar("_P", IRModule, Expr)
 #: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.

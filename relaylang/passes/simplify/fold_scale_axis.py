@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
+from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ops.build import op_call
+from relaylang.ops.layouts import parts, places
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call
-from relaylang.passes.layout.layout import parts, places
-from relaylang.passes.rewriting import per_function, retype, static_shape, tensor_type
+from relaylang.passes.rewriting import per_function, retype
 
 _CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
 _PRODUCTS = _CONVS | {"nn.dense"}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.ir import Call, Expr, TensorType, TupleGetItem, post_order, rebuilt
+from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op
-from relaylang.passes.build import op_call, scalar
 
 Shape = tuple[Any, ...]
 

@@ -20,7 +20,7 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.record import Op
-from relaylang.passes.layout.rules_tensor import BINARY
+from relaylang.rules.layout.tensor import BINARY
 from relaylang.transform import (
     AlterOpLayout,
     CanonicalizeOps,

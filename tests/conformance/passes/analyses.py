@@ -25,9 +25,9 @@ from relaylang.ir import (
     const,
     post_order,
 )
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import call_graph, recursive_functions
-from relaylang.passes.build import op_call
 from relaylang.transform import InferType
 from relaylang.typing import check
 from tests.conformance.passes import specs

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from relaylang.typing import infer
 
 

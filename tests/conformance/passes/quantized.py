@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Expr, IRModule, TensorType, Tuple, Var, const
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 from tests.conformance.passes.networks import Maker, module
 
 

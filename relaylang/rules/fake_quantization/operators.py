@@ -1,4 +1,4 @@
-"""What operators of real numbers become on whole ones: FakeQuantizationToInteger's rules.
+"""Integer forms of the operators of real numbers.
 
 A result whose scale follows from the operands' has that; others have the scale of the quantize that they flow to. Where
 neither is, whole numbers of 32 bits are so fine that hardly anything is lost, or there is no rule.
@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Tuple
+from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops import get, make_attrs
-from relaylang.passes.build import op_call
-from relaylang.passes.quantise.affine import (
+from relaylang.ops.build import op_call
+from relaylang.rules.fake_quantization.affine import (
     Affine,
     Rule,
     Wanted,
@@ -30,7 +31,6 @@ from relaylang.passes.quantise.affine import (
     spread,
     together,
 )
-from relaylang.passes.rewriting import static_shape, tensor_type
 
 
 def _rank(expr: Expr) -> int:
@@ -200,7 +200,7 @@ def clip(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Af
 # ---- products
 
 
-def _channel(call: Call) -> int:
+def channel(call: Call) -> int:
     return int((call.attrs.out_layout or call.attrs.data_layout).index("C"))
 
 
@@ -422,55 +422,3 @@ def function(name: str, kept: tuple[str, ...] = ()) -> Rule:
         return _as_wanted(op_call(name, [x.ints, *parts(x), *_out(target)], **attrs), target, x.dtype)
 
     return rule
-
-
-_MOVES = (
-    "reshape", "squeeze", "strided_slice", "expand_dims", "nn.batch_flatten", "nn.depth_to_space", "nn.space_to_depth",
-    "max", "min", "broadcast_to", "split", "take", "repeat", "tile", "reverse",
-)  # fmt: skip
-_MAX_POOLS = (
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global_max_pool2d", "nn.adaptive_max_pool1d",
-    "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d",
-)  # fmt: skip
-_AVERAGES = (
-    "nn.avg_pool1d", "nn.avg_pool3d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d",
-    "nn.adaptive_avg_pool3d",
-)  # fmt: skip
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_MOVES, identity),
-    **dict.fromkeys(_MAX_POOLS, pooled),
-    **dict.fromkeys(_AVERAGES, average),
-    "transpose": transpose,
-    "nn.avg_pool2d": avg_pool2d,
-    "nn.relu": relu,
-    "clip": clip,
-    "nn.pad": pad,
-    "nn.bias_add": bias_add,
-    "nn.conv2d": product("qnn.conv2d", _channel),
-    "nn.conv2d_transpose": product("qnn.conv2d_transpose", _channel),
-    "nn.dense": product("qnn.dense", lambda call: -1),
-    "nn.batch_matmul": product("qnn.batch_matmul", lambda call: -1),
-    "nn.leaky_relu": function("qnn.leaky_relu", ("alpha",)),
-    **{name: function(f"qnn.{name}") for name in ("sqrt", "rsqrt", "exp", "erf", "sigmoid", "tanh", "abs", "log")},
-    "concatenate": concatenate,
-    "mean": mean,
-    "topk": topk,
-    "image.resize2d": resize,
-    "add": binary("qnn.add"),
-    "subtract": binary("qnn.subtract"),
-    "multiply": binary("qnn.mul"),
-    "maximum": extreme,
-    "minimum": extreme,
-}
-#: Those that a caller asks for by name.
-OPTIONAL: dict[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
-#: Operators whose operands are wanted at the scale at which their result is: it is the same whether numbers are held to
-#: a range before them or behind.
-FLOWS = frozenset({
-    *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
-})  # fmt: skip
-#: Those whose result's scale follows from the operands', so that they need no quantize behind them.
-FOLLOWS = frozenset({
-    *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
-    "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",
-}) - {"take"}  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir.types import Type
-from relaylang.passes.layout.layout import (
+from relaylang.ops.layouts import (
     block,
     fitted,
     has_blocks,
@@ -19,7 +19,7 @@ from relaylang.passes.layout.layout import (
     transformed_like,
     whole,
 )
-from relaylang.passes.layout.rule import (
+from relaylang.rules.layout.rule import (
     KEEP,
     PLAIN,
     InferCorrectLayoutOutput,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir.types import TensorType, Type
+from relaylang.ops.layouts import has_blocks, is_split, parts, places, rank, whole
 from relaylang.ops.nn_conv import own_layout
-from relaylang.passes.layout.layout import has_blocks, is_split, parts, places, rank, whole
-from relaylang.passes.layout.rule import (
+from relaylang.rules.layout.rule import (
     PLAIN,
     InferCorrectLayoutOutput,
     Layouts,
@@ -18,8 +18,7 @@ from relaylang.passes.layout.rule import (
     is_scalar,
     shape_at,
 )
-from relaylang.passes.layout.rules_tensor import RULES as TENSOR_RULES
-from relaylang.passes.layout.rules_tensor import joined, moved_axis, two_layouts
+from relaylang.rules.layout.tensor import joined, moved_axis, two_layouts
 
 Out = InferCorrectLayoutOutput
 Types = Sequence["Type | None"]
@@ -180,7 +179,6 @@ _SPATIAL = (1, 2, 3)
 _WORDS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 RULES: dict[str, Rule] = {
-    **TENSOR_RULES,
     **{f"nn.conv{n}d": _CONV for n in _SPATIAL},
     **{f"nn.conv{n}d_transpose": _CONV for n in _SPATIAL},
     **dict.fromkeys(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, TupleType, Type
+from relaylang.ir.tensors import static_shape
+from relaylang.ops.build import op_call
 from relaylang.ops.reduce import taken_axes
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import static_shape
 
 Grads = list[Any]  # an expression, None, or for a tuple operand a list of such
 Gradient = Callable[[Call, Any], Grads]

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Type
-from relaylang.passes.build import op_call
-from relaylang.passes.quantise.requantize_config import current_requantize_config
+from relaylang.ops.build import op_call
 
 #: `(call, arrays)` to an array; None where it cannot be computed.
 Compute = Callable[[Call, "list[Any]"], Any]
@@ -42,11 +41,12 @@ _EXACT = frozenset({("float32", "float64"), ("int32", "float32"), ("int32", "flo
 
 
 class Numbers:
-    """Arithmetic with numbers that may be known; products as the configuration in force wants them."""
+    """Arithmetic with numbers that may be known. `rounding` and `compute_dtype` are for products that name none."""
 
-    def __init__(self, compute: Compute) -> None:
+    def __init__(self, compute: Compute, rounding: str = "UPWARD", compute_dtype: str = "int64") -> None:
         self.compute = compute
-        self.config = current_requantize_config()
+        self.rounding = rounding
+        self.compute_dtype = compute_dtype
 
     def op(self, name: str, *args: Expr, **attrs: Any) -> Expr:
         """A call of an operator; its value where the operands are known."""

@@ -1,8 +1,4 @@
-"""Each operator's gradient: what a change of its operands does to its result, carried backwards.
-
-`GRADIENTS[name](call, grad)` gives the gradient of each operand, or None where it has none (whole numbers, shapes).
-A rule raises `NoGradient` for what it does not cover.
-"""
+"""Gradients of arithmetic on tensors: functions of one and two operands, casts and reductions."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.ir import Call, Expr
-from relaylang.passes.gradient.gradients_common import (
+from relaylang.rules.gradient.common import (
     Gradient,
     Grads,
     NoGradient,
@@ -28,8 +24,6 @@ from relaylang.passes.gradient.gradients_common import (
     sub,
     unreduced,
 )
-from relaylang.passes.gradient.gradients_nn import NETWORKS
-from relaylang.passes.gradient.gradients_shape import SHAPES
 
 
 def _one_less(x: Expr, like: Expr) -> Expr:
@@ -91,12 +85,12 @@ def _nonzero(x: Expr) -> Expr:
     return of("where", of("equal", x, number(0, x)), of("ones_like", x), x)
 
 
-def _none(call: Call, grad: Any) -> Grads:
+def no_gradient(call: Call, grad: Any) -> Grads:
     return [None] * len(call.args)
 
 
 _PI = 2 / math.sqrt(math.pi)
-GRADIENTS: dict[str, Gradient] = {
+RULES: dict[str, Gradient] = {
     "log": lambda c, g: [div(g, c.args[0])],
     "log2": lambda c, g: [div(g, mul(c.args[0], number(math.log(2), c)))],
     "log10": lambda c, g: [div(g, mul(c.args[0], number(math.log(10), c)))],
@@ -150,11 +144,7 @@ GRADIENTS: dict[str, Gradient] = {
     "variance": _variance,
     "max": _extreme,
     "min": _extreme,
-    **SHAPES,
-    **NETWORKS,
     **dict.fromkeys(("zeros", "ones", "zeros_like", "ones_like", "shape_of", "less_equal", "less",
                      "greater", "greater_equal", "equal", "not_equal", "argmax", "argmin", "dyn.zeros", "dyn.ones",
-                     "floor", "ceil", "round", "sign", "ndarray_size", "logical_and", "logical_or"), _none),
+                     "floor", "ceil", "round", "sign", "ndarray_size", "logical_and", "logical_or"), no_gradient),
 }  # fmt: skip
-
-__all__ = ["GRADIENTS", "Gradient", "Grads", "NoGradient"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType
 from relaylang.ops.indexing import slice_bound, slice_entries
-from relaylang.passes.gradient.gradients_common import (
+from relaylang.rules.gradient.common import (
     Gradient,
     Grads,
     NoGradient,
@@ -175,7 +175,7 @@ def _arange(call: Call, grad: Expr) -> Grads:
     return [of("sum", grad), None, of("sum", of("multiply", grad, places))]
 
 
-SHAPES: dict[str, Gradient] = {
+RULES: dict[str, Gradient] = {
     **dict.fromkeys(("reshape", "nn.batch_flatten", "squeeze", "expand_dims", "contrib_reverse_reshape", "reshape_like",
                      "dyn.reshape"), _reshaped),
     "transpose": _transpose,

@@ -8,9 +8,9 @@ from math import ceil, floor, inf, prod
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import static_shape, tensor_type
-from relaylang.passes.simplify.simplify_numbers import is_float, is_whole, name_of, typed
+from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ops.build import op_call
+from relaylang.rules.simplify.numbers import is_float, is_whole, name_of, typed
 
 _RESHAPES = frozenset({"reshape", "nn.batch_flatten", "contrib_reverse_reshape", "squeeze", "expand_dims"})
 

@@ -1,25 +1,22 @@
-"""qnn.Legalize: functions of 8-bit tensors as tables of their 256 values."""
+"""qnn.Legalize: functions of 8-bit tensors as tables of their 256 values.
+
+`RULES[name](compute)` gives a rule as `relaylang.rules.legalize` has them. `compute` makes the table's values. The rule
+leaves calls alone whose scales and zero points are not constants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Type
 from relaylang.ops import get
-from relaylang.passes.build import op_call
-from relaylang.passes.quantise.legalize import Rule
-from relaylang.passes.quantise.qnn_numbers import Compute, constant
-
-FUNCTIONS = ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
-
-
-def table_rules(compute: Compute) -> dict[str, Rule]:
-    """Rules for the functions of the qnn dialect where scales and zero points are constants; `compute` makes the values,
-    which are those that the interpreter computes."""
-    return {f"qnn.{name}": _rule(f"qnn.{name}", compute) for name in FUNCTIONS}
+from relaylang.ops.build import op_call
+from relaylang.rules.legalize import Rule
+from relaylang.rules.qnn_lowering.numbers import Compute, constant
 
 
 def _rule(name: str, compute: Compute) -> Rule:
@@ -38,3 +35,14 @@ def _rule(name: str, compute: Compute) -> Rule:
         return op_call("take", [constant(values, ty.dtype), at], axis=0, mode="fast")
 
     return rule
+
+
+RULES: Mapping[str, Callable[[Compute], Rule]] = {
+    f"qnn.{name}": partial(_rule, f"qnn.{name}")
+    for name in ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
+}
+
+
+def table_rules(compute: Compute) -> dict[str, Rule]:
+    """The table's rules with the values that `compute` makes of the operators' calls."""
+    return {name: rule(compute) for name, rule in RULES.items()}

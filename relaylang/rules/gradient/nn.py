@@ -7,9 +7,10 @@ import re
 from typing import Any
 
 from relaylang.ir import Call, Expr, TensorType
+from relaylang.ir.tensors import static_shape
 from relaylang.ops import get, make_attrs
-from relaylang.passes.build import op_call
-from relaylang.passes.gradient.gradients_common import (
+from relaylang.ops.build import op_call
+from relaylang.rules.gradient.common import (
     Gradient,
     Grads,
     div,
@@ -22,7 +23,6 @@ from relaylang.passes.gradient.gradients_common import (
     rank_of,
     sub,
 )
-from relaylang.passes.rewriting import static_shape
 
 
 def _softmax(call: Call, grad: Expr) -> Grads:
@@ -167,7 +167,7 @@ def _cross_entropy_with_logits(call: Call, grad: Expr) -> Grads:
     return [of("negative", mul(scaled, y)), of("negative", mul(scaled, x))]
 
 
-NETWORKS: dict[str, Gradient] = {
+RULES: dict[str, Gradient] = {
     "nn.softmax": _softmax,
     "nn.log_softmax": _log_softmax,
     "nn.bias_add": _bias_add,

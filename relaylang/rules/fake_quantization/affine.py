@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops import make_attrs
-from relaylang.passes.build import op_call
+from relaylang.ops.build import op_call
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from math import isqrt
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
+from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops import OPS
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
-from relaylang.passes.build import op_call
-from relaylang.passes.rewriting import static_shape, tensor_type
 
 #: `(call, its type)` to an expression of that type, or None.
 Rule = Callable[[Call, TensorType], "Expr | None"]

@@ -1,0 +1,19 @@
+"""What the types of tensor expressions say: the tensor type itself, and its extents."""
+
+from __future__ import annotations
+
+from relaylang.ir.expr import Expr
+from relaylang.ir.types import TensorType, Type
+
+
+def tensor_type(expr: Expr) -> TensorType | None:
+    """The type of a tensor expression, else None."""
+    ty = expr.checked_type
+    return ty if isinstance(ty, TensorType) else None
+
+
+def static_shape(ty: Type | None) -> tuple[int, ...] | None:
+    """The extents of a tensor type where all are known."""
+    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
+        return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
+    return None

@@ -1,0 +1,84 @@
+"""FakeQuantizationToInteger: the integer form of each operator between qnn.dequantize and qnn.quantize.
+
+A rule gets a call, what is known of its operands (`Affine`, or None for real numbers), and the scale that its result is
+wanted at, if any. It returns the result in whole numbers, or None where the call stays in floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted
+from relaylang.rules.fake_quantization.operators import (
+    average,
+    avg_pool2d,
+    bias_add,
+    binary,
+    channel,
+    clip,
+    concatenate,
+    extreme,
+    function,
+    identity,
+    mean,
+    pad,
+    pooled,
+    product,
+    relu,
+    resize,
+    topk,
+    transpose,
+)
+
+_MOVES = (
+    "reshape", "squeeze", "strided_slice", "expand_dims", "nn.batch_flatten", "nn.depth_to_space", "nn.space_to_depth",
+    "max", "min", "broadcast_to", "split", "take", "repeat", "tile", "reverse",
+)  # fmt: skip
+_MAX_POOLS = (
+    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global_max_pool2d", "nn.adaptive_max_pool1d",
+    "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d",
+)  # fmt: skip
+_AVERAGES = (
+    "nn.avg_pool1d", "nn.avg_pool3d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d",
+    "nn.adaptive_avg_pool3d",
+)  # fmt: skip
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(_MOVES, identity),
+    **dict.fromkeys(_MAX_POOLS, pooled),
+    **dict.fromkeys(_AVERAGES, average),
+    "transpose": transpose,
+    "nn.avg_pool2d": avg_pool2d,
+    "nn.relu": relu,
+    "clip": clip,
+    "nn.pad": pad,
+    "nn.bias_add": bias_add,
+    "nn.conv2d": product("qnn.conv2d", channel),
+    "nn.conv2d_transpose": product("qnn.conv2d_transpose", channel),
+    "nn.dense": product("qnn.dense", lambda call: -1),
+    "nn.batch_matmul": product("qnn.batch_matmul", lambda call: -1),
+    "nn.leaky_relu": function("qnn.leaky_relu", ("alpha",)),
+    **{name: function(f"qnn.{name}") for name in ("sqrt", "rsqrt", "exp", "erf", "sigmoid", "tanh", "abs", "log")},
+    "concatenate": concatenate,
+    "mean": mean,
+    "topk": topk,
+    "image.resize2d": resize,
+    "add": binary("qnn.add"),
+    "subtract": binary("qnn.subtract"),
+    "multiply": binary("qnn.mul"),
+    "maximum": extreme,
+    "minimum": extreme,
+}
+#: Those that a caller asks for by name.
+OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
+#: Operators whose operands are wanted at the scale at which their result is: it is the same whether numbers are held to
+#: a range before them or behind.
+FLOWS = frozenset({
+    *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
+})  # fmt: skip
+#: Those whose result's scale follows from the operands', so that they need no quantize behind them.
+FOLLOWS = frozenset({
+    *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
+    "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",
+}) - {"take"}  # fmt: skip
+
+__all__ = ["FLOWS", "FOLLOWS", "OPTIONAL", "RULES", "Affine", "Rule", "Wanted"]
