@@ -6,14 +6,18 @@ python scripts/make_stubs.py --check  # says which are out of date
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from relaylang._names import NAMES, PACKAGES
+from relaylang._names import ALIASES, NAMES, PACKAGES
+from relaylang.tvm.op import _ABOVE
 from relaylang.tvm.op.build import SPATIAL, dynamic, functions
 from relaylang.tvm.op.composed import COMPOSED
 from relaylang.tvm.op.namespace import names, signatures
@@ -29,6 +33,13 @@ KINDS = {
     "NestedInts": "Sequence[Sequence[int]]",
     "Floats": "Sequence[float]",
 }
+#: Functions whose attributes decide whether the result is one value or several.
+EITHER = {"topk", "vision.non_max_suppression"}
+#: Aliases that are packages, and their modules.
+BELOW = {
+    "relaylang.op": ("annotation", "contrib", "image", "nn", "random", "vision", "vm"),
+    "relaylang.qnn": ("op", "transform"),
+}
 MODULES = {
     "op/__init__": "",
     "op/nn": "nn.",
@@ -42,10 +53,11 @@ MODULES = {
 
 
 def annotation(path: str, parameter: inspect.Parameter) -> str:
+    if path in COMPOSED:
+        return {int: "int", float: "float", bool: "bool", str: "str"}.get(type(parameter.default), "Any")
     field = functions()[path].attribute(parameter.name) if path in functions() else None
-    if field is None or path in COMPOSED:
-        plain = {int: "int", float: "float", bool: "bool", str: "str"}.get(type(parameter.default))
-        return plain if plain is not None and path in COMPOSED else "Argument"
+    if field is None:
+        return "Argument | None" if parameter.default is None else "Argument"
     text = KINDS.get(field.kind, "Any")
     if text == "bool" and type(parameter.default) is int:
         text = "bool | int"
@@ -65,8 +77,9 @@ def result(path: str) -> str:
         said = inspect.signature(COMPOSED[path]).return_annotation
         return said if isinstance(said, str) and said in ("Call", "TupleWrapper", "Tuple", "Constant") else "Any"
     op = functions()[path].op
-    number = op.results if op is not None else 0
-    return "Any" if callable(number) else "TupleWrapper" if number else "Call"
+    if path in EITHER:
+        return "TupleWrapper | Any"
+    return "TupleWrapper" if op is not None and op.results else "Call"
 
 
 def function(path: str) -> str:
@@ -96,12 +109,14 @@ def module(prefix: str) -> str:
         rules = ("register_qnn_canonicalize", "register_qnn_legalize")
         lines += [f"from relaylang.passes.quantise.legalizations import {name} as {name}" for name in rules]
     if not prefix:
-        below = ("annotation", "contrib", "image", "nn", "random", "vision", "vm")
-        lines[-1] = (
-            "".join(f"from relaylang.tvm.op import {name} as {name}\n" for name in below)
-            + "from relaylang.tvm.op.build import Argument\nfrom relaylang.tvm.op.build import TupleWrapper as TupleWrapper\n"
-            "from relaylang.ops import get as get"
-        )
+        lines[-1:] = [
+            *(f"from relaylang.tvm.op import {name} as {name}" for name in BELOW["relaylang.op"]),
+            "from relaylang.tvm.op.build import Argument",
+            "from relaylang.tvm.op.build import TupleWrapper as TupleWrapper",
+            "from relaylang.ops import get as get",
+            "from relaylang.ops.extensions import register as register",
+            *(f"from relaylang.tvm.transform import {name} as {name}" for name in _ABOVE),
+        ]
     return HEAD + "\n".join(lines) + "\n\n" + body + "\n"
 
 
@@ -115,12 +130,43 @@ def top() -> str:
     return HEAD + "\n".join(lines) + "\n\n__version__: str\n"
 
 
+def names_of(where: str) -> list[str]:
+    """The public names of a module: those of `__all__`, or else the functions and classes that it defines."""
+    module = importlib.import_module(where)
+    given = getattr(module, "__all__", None)
+    return sorted(given or (n for n, v in vars(module).items() if n[0] != "_" and getattr(v, "__module__", "") == where))
+
+
+def reexport(where: str, purpose: str, chosen: str = "") -> str:
+    """A stub with the names of another module, those that match a pattern."""
+    lines = [f"from {where} import {name} as {name}" for name in names_of(where) if re.match(chosen, name)]
+    return f'"""{purpose}, made by scripts/make_stubs.py."""\n\n# ruff: noqa\n\n' + "\n".join(lines) + "\n"
+
+
+def aliases() -> Iterator[tuple[Path, str]]:
+    """The stubs of modules with two names: that of `relaylang.op.nn` takes all names of `relaylang.tvm.op.nn`."""
+    for alias, target in ALIASES.items():
+        place = ROOT.joinpath(*alias.split("."))
+        if alias not in BELOW:
+            yield place.with_suffix(".pyi"), reexport(target, f"The names of `{target}`")
+            continue
+        for name in ("__init__", *BELOW[alias]):
+            where = target if name == "__init__" else f"{target}.{name}"
+            text = f'"""The names of `{where}`, made by scripts/make_stubs.py."""\n\n# ruff: noqa\n\nfrom {where} import *\n'
+            yield place / f"{name}.pyi", text
+
+
 def stubs() -> dict[Path, str]:
     """Every stub's file and text."""
     made: dict[Path, str] = {ROOT / "relaylang/__init__.pyi": top()}
     for name, prefix in MODULES.items():
         made[ROOT / f"relaylang/tvm/{name}.pyi"] = module(prefix)
-    return made
+    qnn = [f"from relaylang.tvm.qnn import {name} as {name}" for name in BELOW["relaylang.qnn"]]
+    made[ROOT / "relaylang/tvm/qnn/__init__.pyi"] = HEAD + "\n".join([*qnn, "from relaylang.tvm.qnn.op import *", ""])
+    contrib = ROOT / "relaylang/tvm/op/contrib.pyi"
+    tables = "partition_for_|(get|register)_pattern_table"
+    made[contrib] = reexport("relaylang.partition.driver", "TVM's place for pattern tables", tables)
+    return {**made, **dict(aliases())}
 
 
 def main(arguments: Any) -> int:
@@ -129,6 +175,7 @@ def main(arguments: Any) -> int:
     for path in stale:
         print(path.relative_to(ROOT), "is out of date" if "--check" in arguments else "written")
         if "--check" not in arguments:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(made[path])
     return 1 if stale and "--check" in arguments else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
+from typing import overload
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, text_of
 from relaylang.ir.types import GlobalTypeVar
@@ -114,7 +115,14 @@ class IRModule:
     def __contains__(self, key: object) -> bool:
         return key in self._globals if isinstance(key, str) else key in self.functions
 
-    def __getitem__(self, key: str | GlobalVar | GlobalTypeVar) -> AnyValue:
+    @overload
+    def __getitem__(self, key: str | GlobalVar) -> Function: ...
+
+    @overload
+    def __getitem__(self, key: GlobalTypeVar) -> TypeData: ...
+
+    def __getitem__(self, key: str | GlobalVar | GlobalTypeVar) -> Function | TypeData:
+        """The function of a name or `GlobalVar`, or the definition of a type."""
         if isinstance(key, str):
             key = self.get_global_var(key)
         if isinstance(key, GlobalTypeVar):

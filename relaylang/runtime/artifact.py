@@ -180,7 +180,7 @@ def not_an_artifact(path: Any, why: str) -> RelayError:
     return RelayError(error("R0641", f"{os.fspath(path)} is not a compiled program: {why}"))
 
 
-def load(path: str | os.PathLike[str], threads: int | None = None) -> Any:
+def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
     """Read what an artifact's `save` wrote. It runs code from the file: load only what you trust.
 
     `threads` is how many threads a run may use; by default as many as there are processors that this process may use.

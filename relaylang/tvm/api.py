@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from relaylang.diagnostics import RelayError, define_codes, error
 from relaylang.interpreter import Executor as Interpreter
 from relaylang.interpreter.evaluate import from_python, with_numpy
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names
+from relaylang.runtime.artifact import Artifact
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
 
@@ -51,6 +52,15 @@ class Executor:
         self._params = dict(params or {})
         self._artifacts: dict[str, Any] = {}
         self._interpreter: Interpreter | None = None
+
+    @overload
+    def evaluate(self, expr: None = None, binds: Mapping[Var, Any] | None = None) -> Callable[..., Any]: ...
+
+    @overload
+    def evaluate(self, expr: GlobalVar | Function, binds: Mapping[Var, Any] | None = None) -> Callable[..., Any]: ...
+
+    @overload
+    def evaluate(self, expr: Expr, binds: Mapping[Var, Any] | None = None) -> Any: ...
 
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
         """The function `expr` (a `GlobalVar`, a function, or @main where it is None) as a Python function.
@@ -129,7 +139,7 @@ def build(
     constant_memory_pools: Any = None,
     params: Mapping[str, np.ndarray] | None = None,
     mod_name: str = "default",
-) -> Any:
+) -> Artifact:
     """Compile a module. Returns the artifact: `.run(name=array)`, `.save(path)`. Raises `RelayError`.
 
     The parameters that only TVM's runtimes know are accepted and have no effect.

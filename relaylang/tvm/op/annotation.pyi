@@ -2,16 +2,13 @@
 
 # ruff: noqa
 
+from typing import Any
+
 from relaylang.ir import Call
 from relaylang.tvm.op.build import Argument
 
 def checkpoint(data: Argument) -> Call: ...
 def compiler_begin(data: Argument, compiler: str) -> Call: ...
 def compiler_end(data: Argument, compiler: str) -> Call: ...
-def on_device(
-    body: Argument,
-    device: Argument,
-    constrain_result: bool = False,
-    constrain_body: bool = True,
-) -> Call: ...
+def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call: ...
 def stop_fusion(data: Argument) -> Call: ...

@@ -23,9 +23,6 @@ from relaylang.ops import FAMILIES, OPS, Op, make_attrs
 from relaylang.ops.record import AttrError, AttrField
 from relaylang.ops.traits import Trait
 
-#: What may stand for an operator's argument: an expression, a list of them, a number, an array.
-Argument = Any
-
 #: Parameters that are arguments, and attributes too where their values are known.
 BOTH = {"collapse_sum_to": {"shape"}}
 
@@ -107,6 +104,10 @@ class TupleWrapper:
 
     def __repr__(self) -> str:
         return f"TupleWrapper({self.tuple_value!r}, {self.size})"
+
+
+#: An operator's argument: an expression, a list of them, a number, or an array.
+Argument = Expr | TupleWrapper | float | np.ndarray | np.generic | list[Any] | tuple[Any, ...]
 
 
 def operand(value: Any, dtype: str | None = None) -> Expr:

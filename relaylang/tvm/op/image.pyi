@@ -38,9 +38,9 @@ def grid_sample(
     align_corners: bool = True,
 ) -> Call: ...
 def resize1d(
-    data: Argument,
-    size: Argument,
-    roi: Argument = None,
+    data: Any,
+    size: Any,
+    roi: Any = None,
     layout: str = 'NCW',
     method: str = 'linear',
     coordinate_transformation_mode: str = 'half_pixel',
@@ -48,12 +48,12 @@ def resize1d(
     cubic_alpha: float = -0.5,
     cubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
-    out_dtype: Argument = None,
+    out_dtype: Any = None,
 ) -> Any: ...
 def resize2d(
-    data: Argument,
-    size: Argument,
-    roi: Argument = None,
+    data: Any,
+    size: Any,
+    roi: Any = None,
     layout: str = 'NCHW',
     method: str = 'linear',
     coordinate_transformation_mode: str = 'half_pixel',
@@ -61,12 +61,12 @@ def resize2d(
     cubic_alpha: float = -0.5,
     cubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
-    out_dtype: Argument = None,
+    out_dtype: Any = None,
 ) -> Any: ...
 def resize3d(
-    data: Argument,
-    size: Argument,
-    roi: Argument = None,
+    data: Any,
+    size: Any,
+    roi: Any = None,
     layout: str = 'NCDHW',
     method: str = 'linear',
     coordinate_transformation_mode: str = 'half_pixel',
@@ -74,5 +74,5 @@ def resize3d(
     cubic_alpha: float = -0.5,
     cubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
-    out_dtype: Argument = None,
+    out_dtype: Any = None,
 ) -> Any: ...

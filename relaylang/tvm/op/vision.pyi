@@ -15,7 +15,7 @@ def all_class_non_max_suppression(
     iou_threshold: Argument = -1.0,
     score_threshold: Argument = -1.0,
     output_format: str = 'onnx',
-) -> Any: ...
+) -> TupleWrapper: ...
 def get_valid_counts(
     data: Argument,
     score_threshold: Argument,
@@ -52,7 +52,7 @@ def non_max_suppression(
     id_index: int = 0,
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Any: ...
+) -> TupleWrapper | Any: ...
 def proposal(
     cls_prob: Argument,
     bbox_pred: Argument,

@@ -3,6 +3,7 @@
 # ruff: noqa
 
 from collections.abc import Sequence
+from typing import Any
 
 from relaylang.ir import Call
 from relaylang.tvm.op.build import Argument
@@ -209,16 +210,16 @@ def sigmoid(
     output_zero_point: Argument,
 ) -> Call: ...
 def simulated_dequantize(
-    data: Argument,
-    input_scale: Argument,
-    input_zero_point: Argument,
+    data: Any,
+    input_scale: Any,
+    input_zero_point: Any,
     axis: int = -1,
     in_dtype: str = 'int8',
 ) -> Call: ...
 def simulated_quantize(
-    data: Argument,
-    output_scale: Argument,
-    output_zero_point: Argument,
+    data: Any,
+    output_scale: Any,
+    output_zero_point: Any,
     axis: int = -1,
     out_dtype: str = 'int8',
 ) -> Call: ...

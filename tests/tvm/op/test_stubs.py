@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,22 +32,80 @@ def test_stubs_are_current() -> None:
     assert run.returncode == 0, run.stdout + run.stderr + "run: python scripts/make_stubs.py"
 
 
-@pytest.mark.sweep
-def test_mypy_knows_the_functions(tmp_path: Path) -> None:
+#: What mypy must find for expressions of a program that uses the interface.
+TYPES = {
+    'relay.parse("1")': "relaylang.ir.module.IRModule",
+    'mod["main"]': "relaylang.ir.expr.Function",
+    'mod["main"].body': "relaylang.ir.expr.Expr",
+    'mod["main"].params': "tuple[relaylang.ir.expr.Var, ...]",
+    'mod[relay.GlobalTypeVar("List")]': "relaylang.ir.expr.TypeData",
+    "relay.transform.InferType()(mod)": "relaylang.ir.module.IRModule",
+    'relay.build(mod, target="c")': "relaylang.runtime.artifact.Artifact",
+    'load("net.so")': "relaylang.runtime.artifact.Artifact",
+    'relay.create_executor("debug", mod)': "relaylang.tvm.api.Executor",
+    'relay.create_executor("debug", mod).evaluate()': "def (*Any, **Any) -> Any",
+    "relay.split(x, 2)": "relaylang.tvm.op.build.TupleWrapper",
+    "relay.split(x, 2)[0]": "relaylang.ir.expr.TupleGetItem",
+    "relay.qnn.op.quantize(x, 0.5, 0)": "relaylang.ir.expr.Call",
+    "relu(x) + 1.0": "relaylang.ir.expr.Expr",
+    'is_op("nn.relu")(wildcard())': "relaylang.patterns.language.CallPattern",
+    "free_vars(x)": "list[relaylang.ir.expr.Var]",
+    "FuseOps()(mod)": "relaylang.ir.module.IRModule",
+    'relay.op.get("add")': "relaylang.ops.record.Op",
+    "bind_params_by_name(mod['main'], {})": "relaylang.ir.expr.Function",
+}
+IMPORTS = """
+import relaylang.op.contrib
+import relaylang.prelude
+import relaylang as relay
+from relaylang.analysis import free_vars
+from relaylang.build_module import bind_params_by_name
+from relaylang.dataflow_pattern import is_op, wildcard
+from relaylang.expr_functor import ExprMutator
+from relaylang.op.contrib import get_pattern_table, partition_for_dnnl
+from relaylang.op.nn import relu
+from relaylang.qnn.op import requantize
+from relaylang.qnn.transform import CanonicalizeOps
+from relaylang.runtime.artifact import load
+from relaylang.transform import FuseOps
+
+x = relay.var("x", shape=(1, 4))
+mod = relay.parse("1")
+"""
+
+
+def mypy(folder: Path, *files: str, strict: bool = False) -> str:
+    """The output of mypy for files of a user, who has no source of relaylang in the folder."""
     pytest.importorskip("mypy")
-    (tmp_path / "right.py").write_text(PROGRAM)
-    (tmp_path / "wrong.py").write_text(
-        PROGRAM + 'nn.conv2d(x, w, strides="2")\nnn.conv2d(x, w, stride=2)\nnn.conv4d(x)\n'
-    )
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--follow-imports=silent"]
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), "--follow-imports=silent"]
+    command += ["--no-implicit-reexport"] * strict
     run = subprocess.run(
-        [*command, "--ignore-missing-imports", "right.py", "wrong.py"],
-        cwd=tmp_path,
+        [*command, "--ignore-missing-imports", *files],
+        cwd=folder,
         env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    said = [line for line in run.stdout.splitlines() if ": error:" in line]
-    assert len(said) == 3, run.stdout + run.stderr
+    assert not run.stderr, run.stderr
+    return run.stdout
+
+
+@pytest.mark.sweep
+def test_mypy_knows_the_types(tmp_path: Path) -> None:
+    lines = [f"reveal_type({expression})" for expression in TYPES]
+    (tmp_path / "program.py").write_text(IMPORTS + "\n".join(lines) + "\n")
+    said = mypy(tmp_path, "program.py", strict=True)
+    assert ": error:" not in said, said
+    assert dict(zip(TYPES, re.findall(r'Revealed type is "(.*)"', said))) == TYPES
+
+
+@pytest.mark.sweep
+def test_mypy_knows_the_functions(tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(PROGRAM)
+    wrong = ('nn.conv2d(x, w, strides="2")', "nn.conv2d(x, w, stride=2)", "nn.conv4d(x)", 'nn.relu("x")')
+    (tmp_path / "wrong.py").write_text(PROGRAM + "\n".join(wrong) + "\n")
+    said = [line for line in mypy(tmp_path, "right.py", "wrong.py").splitlines() if ": error:" in line]
+    assert len(said) == 4, said
     assert all(line.startswith("wrong.py:") for line in said)
     assert 'Argument "strides" to "conv2d"' in said[0] and '"stride" for "conv2d"' in said[1] and "conv4d" in said[2]
+    assert 'Argument 1 to "relu"' in said[3]

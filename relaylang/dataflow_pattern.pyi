@@ -1,0 +1,53 @@
+"""The names of `relaylang.tvm.dataflow_pattern`, made by scripts/make_stubs.py."""
+
+# ruff: noqa
+
+from relaylang.tvm.dataflow_pattern import AltPattern as AltPattern
+from relaylang.tvm.dataflow_pattern import AttrPattern as AttrPattern
+from relaylang.tvm.dataflow_pattern import CallPattern as CallPattern
+from relaylang.tvm.dataflow_pattern import ConstantPattern as ConstantPattern
+from relaylang.tvm.dataflow_pattern import DFPattern as DFPattern
+from relaylang.tvm.dataflow_pattern import DFPatternCallback as DFPatternCallback
+from relaylang.tvm.dataflow_pattern import DataTypePattern as DataTypePattern
+from relaylang.tvm.dataflow_pattern import DominatorPattern as DominatorPattern
+from relaylang.tvm.dataflow_pattern import Explanation as Explanation
+from relaylang.tvm.dataflow_pattern import ExprPattern as ExprPattern
+from relaylang.tvm.dataflow_pattern import FunctionPattern as FunctionPattern
+from relaylang.tvm.dataflow_pattern import Graph as Graph
+from relaylang.tvm.dataflow_pattern import Group as Group
+from relaylang.tvm.dataflow_pattern import IfPattern as IfPattern
+from relaylang.tvm.dataflow_pattern import LetPattern as LetPattern
+from relaylang.tvm.dataflow_pattern import Match as Match
+from relaylang.tvm.dataflow_pattern import Matcher as Matcher
+from relaylang.tvm.dataflow_pattern import OpNamePattern as OpNamePattern
+from relaylang.tvm.dataflow_pattern import ShapePattern as ShapePattern
+from relaylang.tvm.dataflow_pattern import TupleGetItemPattern as TupleGetItemPattern
+from relaylang.tvm.dataflow_pattern import TuplePattern as TuplePattern
+from relaylang.tvm.dataflow_pattern import TypePattern as TypePattern
+from relaylang.tvm.dataflow_pattern import VarPattern as VarPattern
+from relaylang.tvm.dataflow_pattern import WildcardPattern as WildcardPattern
+from relaylang.tvm.dataflow_pattern import callback_pass as callback_pass
+from relaylang.tvm.dataflow_pattern import dominates as dominates
+from relaylang.tvm.dataflow_pattern import explain_match as explain_match
+from relaylang.tvm.dataflow_pattern import find_groups as find_groups
+from relaylang.tvm.dataflow_pattern import find_match as find_match
+from relaylang.tvm.dataflow_pattern import function_pattern as function_pattern
+from relaylang.tvm.dataflow_pattern import has_attr as has_attr
+from relaylang.tvm.dataflow_pattern import has_dtype as has_dtype
+from relaylang.tvm.dataflow_pattern import has_shape as has_shape
+from relaylang.tvm.dataflow_pattern import has_type as has_type
+from relaylang.tvm.dataflow_pattern import is_constant as is_constant
+from relaylang.tvm.dataflow_pattern import is_expr as is_expr
+from relaylang.tvm.dataflow_pattern import is_if as is_if
+from relaylang.tvm.dataflow_pattern import is_let as is_let
+from relaylang.tvm.dataflow_pattern import is_op as is_op
+from relaylang.tvm.dataflow_pattern import is_tuple as is_tuple
+from relaylang.tvm.dataflow_pattern import is_tuple_get_item as is_tuple_get_item
+from relaylang.tvm.dataflow_pattern import is_var as is_var
+from relaylang.tvm.dataflow_pattern import match as match
+from relaylang.tvm.dataflow_pattern import parse_pattern as parse_pattern
+from relaylang.tvm.dataflow_pattern import partition as partition
+from relaylang.tvm.dataflow_pattern import pattern_text as pattern_text
+from relaylang.tvm.dataflow_pattern import rewrite as rewrite
+from relaylang.tvm.dataflow_pattern import rewrite_module as rewrite_module
+from relaylang.tvm.dataflow_pattern import wildcard as wildcard
