@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Expr
-
-define_codes(
-    {
-        "R0401": "wrong number of arguments",
-        "R0402": "an argument does not have its parameter's type",
-        "R0403": "a value is missing",
-        "R0404": "an operator cannot be computed",
-        "R0405": "no clause of a match fits",
-        "R0406": "no kernel for an operator",
-        "R0407": "not a function",
-        "R0408": "out of memory",
-        "R0409": "a function without a body",
-        "R0411": "a reference is read before it is written",
-        "R0412": "a value that is not finite comes from values that are",
-    }
-)
 
 _SHOWN_FRAMES = 6
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relaylang.diagnostics import CODES, RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.diagnostics.pages import PAGES, page_text
 from relaylang.diagnostics.rendering import prose_width
 from relaylang.ir import type_text
@@ -27,9 +27,6 @@ from relaylang.repl.tools import (
 
 if TYPE_CHECKING:
     from relaylang.repl.session import Session
-
-define_codes({"R0720": "unknown command", "R0721": "wrong argument of a command"})
-
 
 class Quit(Exception):
     """The session is over."""
@@ -77,9 +74,7 @@ def _explain(session: Session, argument: str) -> str:
     page = PAGES.get(code)
     if page is not None:
         return page_text(page, prose_width()).rstrip("\n")
-    if code in CODES:
-        return f"{code}: {CODES[code]}"
-    near = did_you_mean(code, CODES)
+    near = did_you_mean(code, PAGES)
     raise RelayError(error("R0721", f"there is no code {argument}", notes=[f"did you mean {near}?"] if near else []))
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from relaylang.backends.target import BACKENDS
-from relaylang.diagnostics import CODES, RelayError
+from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.pages import PAGES
 from relaylang.ir import type_text
 from relaylang.ir.types import Type
 from relaylang.ops import OPS
@@ -120,7 +121,7 @@ def _targets() -> list[tuple[str, str]]:
 #: What a command's argument may be, by the kind that the command names.
 _LISTS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "operator": _operators,
-    "code": lambda: sorted(CODES.items()),
+    "code": lambda: [(code, page.title) for code, page in sorted(PAGES.items())],
     "passes": _passes,
     "target": _targets,
     "keys": lambda: [("emacs", "Ctrl-A, Ctrl-E, Alt-F and the like"), ("vi", "Esc for commands")],

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from relaylang.diagnostics import Diagnostic, define_codes, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, did_you_mean, error
 from relaylang.repl.tools import KEYS
 from relaylang.runtime.text import reason
-
-define_codes({"R0727": "the configuration is wrong", "R0728": "the history cannot be kept"})
 
 _SECTION = "repl"
 #: Inputs longer than this are not kept in the history.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error, render
+from relaylang.diagnostics import RelayError, did_you_mean, error, render
 from relaylang.diagnostics.source import Span
 from relaylang.interpreter.code import Code
 from relaylang.interpreter.machine import active_calls
@@ -21,8 +21,6 @@ from relaylang.ir import Call, Expr, Function, IRModule, Let, Type, Var, post_or
 from relaylang.ops.record import Op
 from relaylang.repl.session import Session, Value
 from relaylang.repl.show import show
-
-define_codes({"R0724": "no such place to stop at"})
 
 HELP = """\
 c, continue        go on to the next stop

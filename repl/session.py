@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile
 from relaylang.interpreter import evaluate
 from relaylang.ir import (
@@ -41,8 +41,6 @@ from relaylang.runtime.text import read_text
 from relaylang.stdlib.library import import_all, without_imports
 from relaylang.syntax import ParseResult, astext, parse
 from relaylang.typing import infer
-
-define_codes({"R0722": "a variable without a value", "R0723": "nothing to evaluate", "R0726": "nothing to take back"})
 
 #: The function that holds an input while it is checked and run. No text can name it.
 _ENTRY = "(input)"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
 from relaylang.backends.target import parse_target
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Profile
 from relaylang.ir import Function, GlobalVar, IRModule
 from relaylang.repl.saving import session_text
@@ -24,8 +24,6 @@ from relaylang.viz.text import as_text
 
 if TYPE_CHECKING:
     from relaylang.repl.session import Session
-
-define_codes({"R0725": "cannot save"})
 
 KEYS = ("emacs", "vi")
 INTERPRETER = "interpreter"

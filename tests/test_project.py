@@ -56,6 +56,7 @@ FACE = ("__init__", "__main__", "_names")
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
+    ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles, and every verb imports the module",
     ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text is read a second time",
     ("syntax.tables", "relaylang.grammar"): "the grammar is not opened where its tables lie in the cache",
     ("backends.cpu.kernel", "relaylang.backends.cpu.lower"): "the table of lowerings stands above what they build on",

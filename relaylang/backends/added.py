@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relaylang.backends.target import Backend, Target
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import IRModule
 from relaylang.passes.manager import raised_in
 from relaylang.typing import check
-
-define_codes({"R0604": "a backend failed"})
 
 
 def compile_added(

@@ -10,17 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.plugins.entrypoints import installed_names, load_installed, package_of, wrong_plugin
-
-define_codes(
-    {
-        "R0601": "unknown target",
-        "R0602": "wrong target option",
-        "R0603": "nothing to compile",
-    }
-)
 
 
 @dataclass(frozen=True)

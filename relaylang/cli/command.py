@@ -17,12 +17,8 @@ from typing import NoReturn
 from relaylang.cli.reporting import add_common_options, begin, end, report
 from relaylang.cli.streams import close_stdout, prepare
 from relaylang.cli.usage import UsageError, in_words
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.runtime.text import reason
-
-define_codes(
-    {"R0700": "wrong arguments", "R0900": "internal error of relaylang", "R0901": "there is not enough memory"}
-)
 
 #: Each verb, the module with its `add_arguments` and `run`, and one line of help.
 VERBS: dict[str, tuple[str, str]] = {

@@ -11,20 +11,10 @@ from pathlib import Path
 from relaylang.cli.reporting import collecting
 from relaylang.cli.reporting import report as report
 from relaylang.cli.reporting import use_color as use_color
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
-
-define_codes(
-    {
-        "R0704": "cannot write a file",
-        "R0705": "wrong value for an option",
-        "R0706": "a value is missing",
-        "R0707": "no such function",
-        "R0708": "a type is taken from a comment",
-    }
-)
 
 #: What is wrong with the call beside the command line's own codes: files that cannot be read, the target string.
 _CALL_CODES = frozenset(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from relaylang.backends.target import BACKENDS
 from relaylang.cli.command import VERBS, make_parser
-from relaylang.diagnostics import CODES
+from relaylang.diagnostics.pages import PAGES
 from relaylang.partition.driver import PATTERN_TABLES
 from relaylang.tvm.transform import PASSES
 
@@ -98,7 +98,7 @@ def _value(action: argparse.Action) -> Value:
     if action.dest == "passes" or (action.dest == "disable" and metavar == "NAME"):
         return Value(tuple(PASSES), several=action.dest == "passes")
     if metavar == "CODE":
-        return Value(tuple(sorted(CODES)))
+        return Value(tuple(sorted(PAGES)))
     return Value((), bool(_FILE.search(metavar)))
 
 

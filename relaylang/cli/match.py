@@ -11,7 +11,7 @@ import sys
 from relaylang.cli.common import report, use_color
 from relaylang.cli.program import check, load
 from relaylang.cli.reporting import results_format
-from relaylang.diagnostics import Diagnostic, define_codes, error, render
+from relaylang.diagnostics import Diagnostic, error, render
 from relaylang.diagnostics.export import json_lines
 from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem
 from relaylang.ops.record import Op
@@ -19,8 +19,6 @@ from relaylang.patterns import DFPattern, Explanation, Graph, explain_match, fin
 from relaylang.patterns import text as pattern_language
 from relaylang.patterns.explain import describe, progress
 from relaylang.patterns.language import root_operators
-
-define_codes({"R0526": "a match"})
 
 EPILOG = (
     """\

@@ -1,26 +1,24 @@
 """Diagnostics: values that say what is wrong with a program, where, and how to repair it.
 
-`value` has the classes and the table of codes, `source` texts and spans, `rendering` the picture for a terminal,
-`export` JSON and SARIF, `suggest` similar names, `pages` the page of each code that `relay explain` shows.
+`value` has the classes, `source` texts and spans, `rendering` the picture for a terminal, `export` JSON and SARIF,
+`suggest` similar names, `pages` the codes: one page each, which `relay explain` shows.
 """
 
 from relaylang.diagnostics.rendering import render
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.diagnostics.value import (
-    CODES,
     Diagnostic,
     Diagnostics,
     Fix,
     Label,
     RelayError,
     and_more,
-    define_codes,
     error,
     first_ones,
 )
 
 __all__ = [
-    "CODES", "Diagnostic", "Diagnostics", "Fix", "Label", "RelayError", "SourceFile", "Span", "and_more", "define_codes",
+    "Diagnostic", "Diagnostics", "Fix", "Label", "RelayError", "SourceFile", "Span", "and_more",
     "did_you_mean", "error", "first_ones", "render",
 ]  # fmt: skip

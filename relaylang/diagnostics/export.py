@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from relaylang.diagnostics import CODES, Diagnostic, Label
+from relaylang.diagnostics import Diagnostic, Label
 from relaylang.diagnostics.source import Span
 
 #: The format of the JSON objects; raised where a field changes its meaning or goes.
@@ -114,8 +114,11 @@ def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
 
 def as_sarif(diagnostics: Sequence[Diagnostic], version: str, exit_code: int = 0) -> dict[str, Any]:
     """A SARIF 2.1.0 log with one run: what relaylang `version` said, and the process's exit code."""
+    from relaylang.diagnostics.pages import PAGES  # every verb imports this module, and few calls write a log
+
     codes = sorted({d.code for d in diagnostics})
-    rules = [{"id": code, "shortDescription": {"text": CODES.get(code, code)}} for code in codes]
+    titles = {code: PAGES[code].title if code in PAGES else code for code in codes}
+    rules = [{"id": code, "shortDescription": {"text": title}} for code, title in titles.items()]
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",

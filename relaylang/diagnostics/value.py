@@ -1,7 +1,7 @@
-"""What is said about a wrong program: diagnostics as values, their codes, and how they are shown.
+"""Diagnostics as values: a code, a title, labelled places, notes, a fix; and the collector of them.
 
-Nothing in the library prints. Readers, checkers and compilers make `Diagnostic` values, collect them and go on, and
-raise one `RelayError` with all of them where there is nothing left to return.
+Nothing in the library prints. Readers, checkers and compilers make `Diagnostic` values, collect them and go on. They
+raise one `RelayError` with all of them where no result is left to return.
 """
 
 from __future__ import annotations
@@ -12,17 +12,6 @@ from dataclasses import dataclass, field
 from relaylang.diagnostics.rendering import render as render
 from relaylang.diagnostics.source import Span
 from relaylang.diagnostics.suggest import did_you_mean as did_you_mean
-
-#: Each code's short title. The hundreds say where it comes from: 00 files, 01 syntax, 02 names, 03 types,
-#: 04 evaluation, 05 passes, 06 backends, 07 the command line, 09 an error of ours.
-CODES: dict[str, str] = {"R0090": "there are more errors than are shown"}
-
-
-def define_codes(codes: dict[str, str]) -> None:
-    """Add codes to the table. Two meanings for one code are an error of ours."""
-    for code, title in codes.items():
-        if CODES.setdefault(code, title) != title:
-            raise AssertionError(f"{code} is defined twice")
 
 
 @dataclass(frozen=True)
@@ -49,10 +38,11 @@ class Fix:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One thing to say about a program.
+    """One finding about a program.
 
-    `code` is from `CODES`, `title` one sentence without a full stop, `labels` the places (the first primary one is the
-    diagnostic's own), `notes` further sentences, `severity` "error", "warning" or "note".
+    `code` has a page in `relaylang.diagnostics.pages`. `title` is one sentence without a full stop. `labels` are the
+    places; the first primary one is the diagnostic's own. `notes` are further sentences. `severity` is "error", "warning"
+    or "note".
     """
 
     code: str

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
-
-define_codes({"R0219": "an operator cannot be added"})
 
 GROUP = "relaylang.ops"
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import (
     Call,
     Constant,
@@ -29,8 +29,6 @@ from relaylang.partition.lets import Effects, find_scopes, is_closed, place_lets
 from relaylang.passes.normal_forms.bindings import Scope
 from relaylang.passes.rewriting import retype
 from relaylang.patterns.explain import describe
-
-define_codes({"R0518": "a region waits for its own result"})
 
 _LEAVES = (Var, Constant, Op, GlobalVar, Constructor)
 #: The target around what no accelerator takes: the machine that runs the rest.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, Label, RelayError, error
 from relaylang.ir import Call, Constant, Expr, Function, TupleGetItem, Var, children, post_order, rebuild
 from relaylang.ir import Tuple as TupleExpr
 from relaylang.ir.typed import retype
@@ -13,8 +13,6 @@ from relaylang.ops.record import Op
 from relaylang.partition.scope import scope_nodes, user_map
 from relaylang.passes.manager import raised_in
 from relaylang.patterns import DFPattern, Match, find_match
-
-define_codes({"R0519": "a pattern table is not well made"})
 
 #: Says whether the accelerator takes a matched subgraph: True or None for yes; False or a reason for no.
 Check = Callable[[Match], "bool | str | None"]

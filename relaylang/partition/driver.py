@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, post_order, substitute
 from relaylang.ops.extensions import find
@@ -59,7 +59,6 @@ from relaylang.tvm.transform import (
 )
 from relaylang.typing import check
 
-define_codes({"R0514": "a parameter's value does not fit"})
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
     """Say something of an operator, under TVM's name for it; without `value` a decorator of a function.

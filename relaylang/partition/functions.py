@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, Let, Var, post_order, rebuilt
 from relaylang.ir.structural import structural_equal
 from relaylang.partition.inline import inline_named
 from relaylang.passes.rewriting import retype
 from relaylang.typing import check
-
-define_codes({"R0527": "a partition has no name, or one that another function has"})
 
 
 def outline_compiler_functions(mod: IRModule, compiler_filter: str = "") -> IRModule:

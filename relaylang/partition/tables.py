@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.partition.composite import Entry, as_entries
 from relaylang.partition.targets import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
 from relaylang.passes.manager import raised_in
 from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
-
-define_codes({"R0513": "there is no such accelerator"})
 
 _TABLES = "relaylang.pattern_tables"
 Table = Callable[..., "Sequence[Entry | tuple]"]

@@ -10,7 +10,7 @@ from enum import IntEnum
 from math import prod
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import (
     Call,
     Constant,
@@ -43,8 +43,6 @@ from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_bbnf import is_bbnf
 from relaylang.typing.exhaustive import missing_value
-
-define_codes({"R0509": "a variable is not bound as it should be", "R0510": "there is nothing to analyse"})
 
 Node = IRModule | Expr
 

@@ -6,21 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import IRModule
-
-define_codes(
-    {
-        "R0501": "a pass has no such option",
-        "R0502": "a pass failed",
-        "R0503": "a pass returned no module",
-        "R0504": "a pass made a wrong program",
-        "R0505": "there is no such pass",
-        "R0506": "a pass changed what the program computes",
-        "R0507": "a list of passes is not written right",
-        "R0508": "there is no such configuration",
-    }
-)
 
 #: The configuration that passes here look at, with its type.
 CONFIG: dict[str, type] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.diagnostics import Diagnostic, define_codes, error
+from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import (
     Call,
     Constant,
@@ -43,8 +43,6 @@ from relaylang.patterns.language import (
     needs_types,
 )
 from relaylang.patterns.matcher import Furthest, Match, Matcher, same_value, to_match
-
-define_codes({"R0524": "a pattern does not match"})
 
 
 @dataclass(frozen=True)

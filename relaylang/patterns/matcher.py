@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Expr, Function, If, Let, TensorType, Tuple, TupleGetItem, Var, children
 from relaylang.ops.record import Op
 from relaylang.patterns.graph import Graph
@@ -37,8 +37,6 @@ from relaylang.patterns.language import (
     WildcardPattern,
     all_parts,
 )
-
-define_codes({"R0520": "a pattern cannot be used"})
 
 _COMMUTATIVE = frozenset({"add", "multiply"})
 

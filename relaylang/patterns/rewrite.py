@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, Label, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, Label, RelayError, error
 from relaylang.ir import Expr, Function, IRModule, children, node_count, post_order, rebuild, type_text
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.structural import structural_equal
@@ -26,14 +26,6 @@ from relaylang.passes.manager import ModulePass, raised_in
 from relaylang.patterns.groups import find_groups
 from relaylang.patterns.language import DFPattern, needs_types
 from relaylang.typing import infer
-
-define_codes(
-    {
-        "R0521": "a callback returned no expression",
-        "R0522": "a callback changed a type",
-        "R0523": "rewriting does not end",
-    }
-)
 
 #: So many rounds over a program are made before rewriting counts as endless; or until it has grown so many times.
 ROUNDS = 100

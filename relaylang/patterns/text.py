@@ -28,7 +28,7 @@ import ast
 import re
 from typing import Any, NoReturn
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import ANY, Constant, TensorType, const, type_text
 from relaylang.ops import OPS
@@ -53,8 +53,6 @@ from relaylang.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
-
-define_codes({"R0525": "a pattern is not written right"})
 
 _TOKEN = re.compile(
     r"""\s+|(?P<number>-?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?)(?:f(?:16|32|64)?|i(?:8|16|32|64))?(?![\w.]))

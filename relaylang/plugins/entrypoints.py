@@ -11,9 +11,7 @@ import contextlib
 import sys
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, error
-
-define_codes({"R0512": "a plug-in or a file of passes cannot be loaded"})
+from relaylang.diagnostics import RelayError, error
 
 GROUPS = {
     "relaylang.passes": "pass",

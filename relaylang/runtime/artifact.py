@@ -19,17 +19,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.text import reason
 from relaylang.services import service
-
-define_codes(
-    {
-        "R0640": "wrong input of a compiled program",
-        "R0641": "not a compiled program",
-        "R0642": "the temporary directory cannot be used",
-    }
-)
 
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.

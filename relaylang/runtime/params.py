@@ -19,18 +19,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import read_bytes, reason
 from relaylang.syntax.tensorblob import BlobError, elements, read_blob, write_blob
-
-define_codes(
-    {
-        "R0012": "a parameter file is damaged",
-        "R0013": "cannot write a file",
-        "R0014": "not a parameter file",
-    }
-)
 
 MAGIC = 0xF7E58D4F05049CB7
 _U64 = struct.Struct("<Q")

@@ -9,12 +9,10 @@ from math import prod
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import MetaRef, Var
 from relaylang.ir.types import TensorType, TupleType, Type, type_text
 from relaylang.syntax.values import numpy_dtype
-
-define_codes({"R0015": "no random value for a type"})
 
 # What a parameter is for is read off its name, as the importers and the classic networks give them.
 _VARIANCE = re.compile(r"(?i)var(?:iance)?\d*$")

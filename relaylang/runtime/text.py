@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
-
-define_codes({"R0001": "cannot read a file", "R0002": "the file is empty", "R0003": "the file is not text"})
 
 
 def read_bytes(path: str) -> bytes:

@@ -14,20 +14,13 @@ from importlib import resources
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import GlobalTypeVar, GlobalVar, IRModule
 from relaylang.stdlib.tensor_array import DTYPES, dynamic_text
 from relaylang.syntax import ParseResult, parse
 from relaylang.typing import check
 from relaylang.typing.uses import definition_uses, uses
-
-define_codes(
-    {
-        "R0220": "a definition of the library has the name of another one",
-        "R0221": "no such library",
-    }
-)
 
 #: TVM's names of the files that a program may import, and ours.
 FILES = {"prelude.rly": "prelude", "nat.rly": "nat", "gradient.rly": "gradient", "core.rly": "core"}

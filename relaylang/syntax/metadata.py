@@ -17,7 +17,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.expr import Constant, GlobalVar
 from relaylang.ir.types import (
@@ -34,9 +34,6 @@ from relaylang.ir.types import (
 )
 from relaylang.syntax.nodes import COMPUTED, OBJECTS, Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
-
-define_codes({"R0010": "the metadata section is damaged", "R0011": "a value has no form in a metadata section"})
-
 
 #: The key under which a section carries its module's attributes, as a list of one map.
 MODULE_KEY = "IRModule"

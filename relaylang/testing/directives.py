@@ -17,18 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from relaylang.diagnostics import Diagnostic, RelayError, define_codes, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.runtime.text import read_text
-
-define_codes(
-    {
-        "R0760": "a test failed",
-        "R0761": "a test that checks nothing",
-        "R0762": "a wrong directive in a test",
-        "R0763": "a package is not installed",
-    }
-)
 
 VERIFY = "--verify-diagnostics"
 _RUN = re.compile(r"^\s*(?://|#)\s*RUN:(.*)$")

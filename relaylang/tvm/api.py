@@ -8,15 +8,13 @@ from typing import Any, overload
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Executor as Interpreter
 from relaylang.interpreter.evaluate import from_python, with_numpy
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names
 from relaylang.runtime.artifact import Artifact
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
-
-define_codes({"R0730": "wrong argument of the Python interface"})
 
 
 def parse(source: str, source_name: str = "from_string", init_module: IRModule | None = None) -> IRModule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from relaylang.diagnostics import Diagnostic, Fix, define_codes, error
+from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.types import GlobalTypeVar, Type, TypeCall
@@ -16,27 +16,6 @@ from relaylang.typing.repairs import literal_of_type
 from relaylang.typing.solver import Solver
 from relaylang.typing.texts import difference, name_of, show
 from relaylang.typing.written import call_span
-
-define_codes(
-    {
-        "R0301": "an operator does not accept its arguments",
-        "R0302": "two types differ",
-        "R0303": "a wrong number of arguments",
-        "R0304": "a type is not known",
-        "R0305": "what is called is not a function",
-        "R0306": "not a field of a tuple",
-        "R0307": "a condition is not a truth value",
-        "R0308": "a match does not cover every value",
-        "R0309": "a pattern does not fit what is matched",
-        "R0310": "a type would contain itself",
-        "R0311": "a type is not well formed",
-        "R0312": "a name has no definition",
-        "R0313": "not a reference",
-        "R0314": "a variable is used before it has a value",
-        "R0315": "types that are left open",
-        "R0316": "a name is bound twice",
-    }
-)
 
 #: A place and the text beside it.
 Label = tuple["Span | None", str]

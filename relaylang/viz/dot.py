@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.viz.graph import Graph, Group, Node
-
-define_codes({"R0770": "no picture could be made"})
 
 _SHAPES = {
     "op": 'shape=box, style="rounded,filled", fillcolor="#e8f0fe"',

@@ -16,22 +16,11 @@ from typing import Any
 
 from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.library import temporary_failure
 from relaylang.runtime.machine import usable_cpus
 from relaylang.runtime.processes import Processes, cleaned_up
-
-define_codes(
-    {
-        "R0630": "no C compiler",
-        "R0631": "the C compiler failed",
-        "R0632": "cannot be compiled",
-        "R0633": "an operator without code",
-        "R0634": "an extent is not known",
-        "R0635": "an element type cannot be compiled",
-    }
-)
 
 #: Products and sums stay apart except where the generated code asks for them together, so that element-wise results are
 #: those of the interpreter to the bit; integers wrap.

@@ -14,16 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from relaylang.diagnostics import RelayError, define_codes, error
-
-define_codes(
-    {
-        "R0611": "the Ethos-U tools are not installed",
-        "R0612": "the Ethos-U compiler cannot take it",
-        "R0613": "the TOSA reference model cannot run it",
-        "R0614": "nothing for the Ethos-U",
-    }
-)
+from relaylang.diagnostics import RelayError, error
 
 PIP = 'pip install "relaylang[ethosu]"'
 _PACKAGES = {"ethosu.regor": "ethos-u-vela", "tosa_reference_model": "tosa-tools", "flatbuffers": "flatbuffers"}

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import textwrap
 
-from relaylang.diagnostics.pages import command, compiling, evaluation, files, names, syntax, types
+from relaylang.diagnostics.pages import (
+    backends,
+    command,
+    evaluation,
+    files,
+    names,
+    passes,
+    patterns,
+    session,
+    syntax,
+    types,
+)
 from relaylang.diagnostics.pages.page import Page
 
-#: Every page by its code, in the order of the codes.
-PAGES: dict[str, Page] = {
-    page.code: page
-    for module in (files, syntax, names, types, evaluation, compiling, command)
-    for page in sorted(module.PAGES, key=lambda page: page.code)
-}
+#: Every page by its code, in the order of the codes; those that `add_pages` adds stand behind.
+PAGES: dict[str, Page] = {}
+
+
+def add_pages(*pages: Page) -> None:
+    """Add codes, each with its page: what an installed package calls for the codes that it raises.
+
+    Raises `ValueError` for a code that has another page already.
+    """
+    for page in pages:
+        if PAGES.setdefault(page.code, page) != page:
+            raise ValueError(f"{page.code} has a page already: {PAGES[page.code].title}")
+
+
+_FAMILIES = (files, syntax, names, types, evaluation, passes, patterns, backends, command, session)
+add_pages(*sorted((page for family in _FAMILIES for page in family.PAGES), key=lambda page: page.code))
 
 
 def page_text(page: Page, width: int = 100) -> str:

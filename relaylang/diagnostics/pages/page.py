@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Page:
-    """What a code means.
+    """A code: its short title, the text that explains it in paragraphs, and two examples.
 
-    `title` is the code's title in `diagnostics.CODES`. `text` explains it in paragraphs. `wrong` is an example that has this
-    error, `right` the same with the error repaired. `kind` says what they are: "relay" texts for `relay check`, "run" ones
-    for `relay run`, "shell" calls, "python" statements; "text" where an example needs what not every machine has.
+    The example `wrong` raises the code; `right` is the same example, mended. `kind` names the form of both: "relay" texts
+    for `relay check`, "run" texts for `relay run`, "shell" calls, "session" lines, "python" statements, or "text" where an
+    example needs a tool or a file of its own.
+
+    The hundreds of a code name the part that raises it: 00 files, 01 syntax, 02 names, 03 types, 04 evaluation, 05 passes,
+    06 backends, 07 the command line and the session, 09 faults of relaylang.
     """
 
     code: str

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, define_codes, error
+from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, children, post_order, rebuild, substitute
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
@@ -18,8 +18,6 @@ from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets import ethosu_layers as layers
 from relaylang.partition.targets import ethosu_pool as pools
 from relaylang.patterns import DFPattern, Match, is_constant, is_op, is_tuple, wildcard
-
-define_codes({"R0620": "stays on the host"})
 
 COMPILER = "ethos-u"
 

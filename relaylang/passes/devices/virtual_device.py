@@ -11,14 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaylang.diagnostics import RelayError, define_codes, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.passes.context import PassContext
 from relaylang.syntax.nodes import MetaNode
-
-define_codes({
-    "R0528": "a value is wanted on two devices",
-    "R0529": "there is no such device, or no target for it",
-})  # fmt: skip
 
 #: Kinds of devices by name, with their numbers.
 DEVICE_TYPES: dict[str, int] = {

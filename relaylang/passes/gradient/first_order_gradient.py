@@ -6,7 +6,7 @@ are dissolved first, branches and function values are not taken.
 
 from __future__ import annotations
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
     Constant,
@@ -29,8 +29,6 @@ from relaylang.passes.rewriting import is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
 from relaylang.rules.gradient.common import holds_float
 from relaylang.typing import check
-
-define_codes({"R0511": "there is no gradient"})
 
 
 def gradient(func: Function, mod: IRModule | None = None) -> Function:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
     Clause,
@@ -43,8 +43,6 @@ from relaylang.passes.normal_forms.blocks import Walk, free_name, is_wide, map_p
 from relaylang.passes.normal_forms.to_anf import convert
 from relaylang.passes.rewriting import is_opaque
 from relaylang.typing import check
-
-define_codes({"R0515": "a function has another form than the pass takes"})
 
 
 def cps_types(answer: TypeVar) -> TypeMap:

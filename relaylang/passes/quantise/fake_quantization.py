@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, define_codes, error
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
     Constant,
@@ -34,8 +34,6 @@ from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_ru
 from relaylang.passes.rewriting import forget_stale_types, per_function, retype
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
-
-define_codes({"R0516": "an operator has no integer form"})
 
 #: What qnn.requantize makes.
 _MADE = ("int8", "uint8", "int16", "int32")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relaylang.diagnostics import define_codes
 from relaylang.ir import Call, Expr, Function, IRModule, Tuple, children
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.record import Op
@@ -12,8 +11,6 @@ from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.rules.qnn_lowering import RULES
 from relaylang.rules.qnn_lowering.numbers import Compute, Numbers
 from relaylang.typing import infer
-
-define_codes({"R0517": "a quantized operator cannot be lowered"})
 
 
 def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:

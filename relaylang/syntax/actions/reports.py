@@ -7,7 +7,6 @@ from itertools import islice
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
-from relaylang.syntax import codes as codes  # registers the codes that this package reports
 from relaylang.syntax.tokens import TokenSource
 from relaylang.syntax.values import bad_escapes
 

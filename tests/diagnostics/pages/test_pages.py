@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
 import io
 import re
 import shlex
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relaylang.cli import main
-from relaylang.diagnostics import CODES, RelayError
-from relaylang.diagnostics.pages import PAGES, Page, page_text
+from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.pages import PAGES, Page, add_pages, page_text
 from relaylang.ops.extensions import EXTENSIONS, unregister
 from relaylang.repl.app import Shell, run_script
 from relaylang.repl.session import Session
@@ -24,34 +27,49 @@ from tests.shared import ROOT
 from tests.test_project import ALL
 
 Caps = pytest.CaptureFixture[str]
-_CODE = re.compile(r"""["'](R0[0-9]{3})["']""")
+#: A code in a source: a text that is nothing else.
+_CODE = re.compile(r"R0[0-9]{3}")
 
 
-def all_codes() -> dict[str, str]:
-    """The table of codes with every module imported."""
-    for name in ALL:
-        if name != "__main__" and not name.endswith(".__main__"):
-            importlib.import_module("relaylang" if name == "__init__" else f"relaylang.{name}")
-    return CODES
-
-
-def used_codes() -> dict[str, set[str]]:
-    """Each code that stands in a module, with the modules; a code's own line in a table of codes does not count."""
+def raised_codes() -> dict[str, set[str]]:
+    """Each code that stands in a module as a text of its own, with the modules; the pages themselves do not count."""
     found: dict[str, set[str]] = {}
     for name, file in ALL.items():
-        if not name.startswith("explain"):
-            text = re.sub(r"""["']R0[0-9]{3}["']:\s*["(]""", "", file.read_text("utf-8"))
-            for code in _CODE.findall(text):
-                found.setdefault(code, set()).add(name)
+        if not name.startswith("diagnostics.pages"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value):
+                    found.setdefault(node.value, set()).add(name)
     return found
 
 
-def test_every_code_has_a_page_with_its_title_and_every_page_a_code() -> None:
-    assert {code: page.title for code, page in PAGES.items()} == all_codes()
+def test_every_raised_code_has_a_page_and_every_page_a_code_that_is_raised() -> None:
+    raised = raised_codes()
+    assert {code: raised[code] for code in raised.keys() - PAGES.keys()} == {}
+    assert PAGES.keys() - raised.keys() == set()
 
 
-def test_every_code_is_raised_and_every_raised_code_is_in_the_table() -> None:
-    assert set(used_codes()) == set(all_codes())
+def test_a_code_has_one_page() -> None:
+    page = PAGES["R0001"]
+    add_pages(page)
+    with pytest.raises(ValueError, match="R0001 has a page already: cannot read a file"):
+        add_pages(replace(page, title="another title"))
+    assert PAGES["R0001"] is page
+
+
+def test_a_package_adds_a_page(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Page("R0690", "the NPU sleeps", "Wake it first.", "npu.run()", "npu.wake()\nnpu.run()", "text")
+    monkeypatch.setitem(PAGES, "R0690", page)
+    add_pages(page)
+    assert relay(capsys, "explain", "R0690").out == page_text(page)
+
+
+def test_an_error_imports_no_page() -> None:
+    call = (
+        "import sys; from relaylang.cli import main; main(['check', '-']); "
+        "sys.exit(any(name.startswith('relaylang.diagnostics.pages') for name in sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", call], input="nn.rellu(1f)", capture_output=True, text=True, cwd=ROOT)
+    assert "error[R0202]" in ran.stderr and ran.returncode == 0, ran.stderr
 
 
 def codes_of(capsys: Caps, *arguments: str) -> tuple[int, list[str]]:

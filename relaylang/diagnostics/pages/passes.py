@@ -1,4 +1,4 @@
-"""Pages on passes, patterns, backends: R05xx and R06xx."""
+"""Pages on passes and partitioning: R05xx without those on patterns."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from relaylang.diagnostics.pages.page import Page
 
 _R = "import relaylang as relay\n"
 _MOD = 'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(nn.relu(%x)) }")\n'
-_PATTERN = "import relaylang as relay\nfrom relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard\n"
 _CIRCLE = '''import relaylang as relay
 from relaylang.transform import PartitionGraph, Sequential
 
 program = """{program}"""
 Sequential([PartitionGraph()])(relay.parse(program))
 '''
-_CALLBACK = """
-class Twice(DFPatternCallback):
-    def __init__(self):
-        super().__init__()
-        self.x = wildcard()
-        self.pattern = is_op("nn.relu")(self.x)
-
-    def callback(self, pre, post, node_map):
-"""
 
 PAGES = (
     Page(
@@ -223,67 +213,6 @@ PAGES = (
         "python",
     ),
     Page(
-        "R0520",
-        "a pattern cannot be used",
-        """A dataflow pattern is no pattern, refers to itself, or a callback does not have one: set `self.pattern` in
-        `__init__`.""",
-        _PATTERN + "from relaylang.ir import var\nclass Empty(DFPatternCallback):\n    def callback(self, pre, post, node_map):\n"
-        '        return post\n\nrewrite(Empty(), var("x", shape=(2,)))',
-        _PATTERN + _CALLBACK + "        return node_map[self.x][0]\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
-        "python",
-    ),
-    Page(
-        "R0521",
-        "a callback returned no expression",
-        """The callback of a rewrite must return an expression: `post` where nothing is to change.""",
-        _PATTERN + _CALLBACK + "        pass\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
-        _PATTERN + _CALLBACK + "        return post.args[0]\n\n" + _MOD + 'rewrite(Twice(), mod["main"])',
-        "python",
-    ),
-    Page(
-        "R0522",
-        "a callback changed a type",
-        """What a rewrite puts in must have the type of what it replaces, for the program around it counts on it; or the program
-        was not well-typed before.""",
-        "rewrite(Changing(), mod)    # nn.relu(x) becomes x cast to int8",
-        "rewrite(Keeping(), mod)     # nn.relu(x) becomes x",
-        "text",
-    ),
-    Page(
-        "R0523",
-        "rewriting does not end",
-        """A callback's result matches its own pattern again and again. Match less, or rewrite once: `rewrite_once = True`.""",
-        "rewrite(Wrap(), expr)       # f(x) becomes f(f(x))",
-        "rewrite(WrapOnce(), expr)   # the same with rewrite_once=True",
-        "text",
-    ),
-    Page(
-        "R0524",
-        "a pattern does not match",
-        """`explain_match` (and `relay match --explain`) shows where the pattern and the program part. It is an answer, not a
-        fault.""",
-        "$ relay match 'nn.relu(nn.conv2d(_, _))' examples/mlp.relay --explain",
-        "$ relay match 'nn.relu(_)' examples/mlp.relay",
-        "text",
-    ),
-    Page(
-        "R0525",
-        "a pattern is not written right",
-        """Patterns are written as the programs that they match: `_` is anything, `const` a constant, `...` any further
-        arguments, `p?` an optional call. `relay match --help` has the list.""",
-        "$ relay match 'nn.relu(' examples/mlp.relay",
-        "$ relay match 'nn.relu(_)' examples/mlp.relay --count",
-        "shell",
-    ),
-    Page(
-        "R0526",
-        "a match",
-        """A note of `relay match`: the place where the pattern matches, and the parts of it.""",
-        "$ relay match 'nn.relu(_)' examples/mlp.relay",
-        "$ relay match 'nn.relu(_)' examples/mlp.relay --count",
-        "text",
-    ),
-    Page(
         "R0527",
         "a partition has no name, or one that another function has",
         """Partitions are lifted into the module under their `global_symbol`, which PartitionGraph gives them: each needs one, and
@@ -321,165 +250,5 @@ PAGES = (
         _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
         'relay.transform.PlanDevices(["llvm", "cuda"])(mod)',
         "python",
-    ),
-    Page(
-        "R0601",
-        "unknown target",
-        """There is no backend of this name. `relay compile --help` lists the targets.""",
-        "$ relay compile examples/mlp.relay --target cude --random-params 0 -o net.so",
-        "$ relay compile examples/mlp.relay --target c --random-params 0 --emit c -o net.c",
-        "shell",
-    ),
-    Page(
-        "R0602",
-        "wrong target option",
-        """A target has options, `-key=value`, and does not have this one, or not with this value.""",
-        '$ relay compile examples/mlp.relay --target "c -threads=4" -o net.so',
-        '$ relay compile examples/mlp.relay --target "c -num-threads=4" --random-params 0 --emit c -o net.c',
-        "shell",
-    ),
-    Page(
-        "R0603",
-        "nothing to compile",
-        """The module has no function of this name.""",
-        'import relaylang as relay\nfrom relaylang.backends import compile_module\nmod = relay.parse("def @f() { 1 }")\n'
-        'compile_module(mod, "c", entry="main")',
-        'import relaylang as relay\nfrom relaylang.backends.cpu import emit_c\nmod = relay.parse("def @f() { 1 }")\n'
-        'emit_c(relay.transform.InferType()(mod), {}, "f", {})',
-        "python",
-    ),
-    Page(
-        "R0604",
-        "a backend failed",
-        """The backend of an installed package raised an exception that is no diagnostic, or returned something that is no artifact.
-        The message says where in its code; it is the package's to mend.""",
-        "def compile_for(mod, target, fallback, params, entry):\n    return None",
-        "def compile_for(mod, target, fallback, params, entry):\n"
-        "    return Program(mod, params, entry)    # with run(**inputs), save(path), input_names",
-        "text",
-    ),
-    Page(
-        "R0611",
-        "the Ethos-U tools are not installed",
-        """Compiling for Ethos-U needs Arm's Vela and the TOSA tools, which the extra brings: `pip install 'relaylang[ethosu]'`.""",
-        '$ relay compile examples/quantized.relay --target "ethos-u, c" -o net.tar',
-        "$ pip install 'relaylang[ethosu]'",
-        "text",
-    ),
-    Page(
-        "R0612",
-        "the Ethos-U compiler cannot take it",
-        """A part of the program that was to go to the NPU has a form that Vela refuses, or the program's inputs or results are
-        not tensors of known shape. docs/ethosu.md says what the NPU takes; `ethos-u, c` leaves the rest to the CPU.""",
-        '$ relay compile net.relay --target "ethos-u" -o net.tar',
-        '$ relay compile net.relay --target "ethos-u, c" -o net.tar',
-        "text",
-    ),
-    Page(
-        "R0613",
-        "the TOSA reference model cannot run it",
-        """The reference model, which computes what the NPU computes, stopped at a region. The notes carry what it said.""",
-        "artifact.run(...)    # a region that the reference model refuses",
-        'artifact = compile_module(mod, "c")    # run the program on the CPU instead',
-        "text",
-    ),
-    Page(
-        "R0614",
-        "nothing for the Ethos-U",
-        """No operator of the program can go to the NPU: it takes quantized networks (int8, int16). The notes say of each
-        operator why it stays. Quantize the network, or compile for the CPU.""",
-        "$ relay compile examples/mlp.relay --target ethos-u --random-params 0 -o net.tar",
-        "$ relay compile examples/mlp.relay --target c --random-params 0 -o net.so",
-        "text",
-    ),
-    Page(
-        "R0620",
-        "stays on the host",
-        """A note of the Ethos-U backend: an operator that the NPU could have taken stays on the CPU, and why.""",
-        '$ relay compile examples/convnet.relay --target "ethos-u, c" --random-params 0 -o net.tar',
-        '$ relay compile examples/quantized.relay --target "ethos-u, c" --random-params 0 -o net.tar',
-        "text",
-    ),
-    Page(
-        "R0630",
-        "no C compiler",
-        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. None of them is there, or
-        the one that was named does not start. On Debian or Ubuntu: apt install gcc.""",
-        "$ relay compile examples/mlp.relay --cc /no/such/cc --random-params 0 -o net.so",
-        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
-        "shell",
-    ),
-    Page(
-        "R0631",
-        "the C compiler failed",
-        """The C compiler refused what relaylang wrote, or a flag of -cflags or -march. The notes carry its words. Without flags
-        of your own please report it.""",
-        '$ relay compile examples/mlp.relay --target "c -cflags=--no-such-flag" --random-params 0 -o net.so',
-        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
-        "text",
-    ),
-    Page(
-        "R0632",
-        "cannot be compiled",
-        """The CPU backend compiles programs whose shape is known beforehand: functions that call themselves, functions as values
-        and results that are no tensors are left to the interpreter.""",
-        "$ relay compile examples/loop.relay -o loop.so",
-        "$ relay run examples/loop.relay",
-        "text",
-    ),
-    Page(
-        "R0633",
-        "an operator without code",
-        """The CPU backend has no code for the operator. The interpreter may have: `relay run`.""",
-        "$ relay compile net.relay -o net.so",
-        "$ relay run net.relay",
-        "text",
-    ),
-    Page(
-        "R0634",
-        "an extent is not known",
-        """The CPU backend makes loops over known extents, and a `?` is in a type. State the extent in the program.""",
-        "$ relay compile unknown_extent.relay -o net.so",
-        "$ relay compile known_extent.relay --emit c -o net.c",
-        "shell",
-    ),
-    Page(
-        "R0635",
-        "an element type cannot be compiled",
-        """The CPU backend has no C type for the element type. `cast` to one that it has.""",
-        "$ relay compile strange_dtype.relay --emit c -o net.c",
-        "$ relay compile known_extent.relay --emit c -o net.c",
-        "text",
-    ),
-    Page(
-        "R0640",
-        "wrong input of a compiled program",
-        """A compiled program was called with an input that is missing, unknown, given twice, or of another shape or element
-        type.""",
-        "import numpy as np\nimport relaylang as relay\n"
-        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
-        'relay.build(mod, target="c").run(x=np.ones(3, np.float32))',
-        "import numpy as np\nimport relaylang as relay\n"
-        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
-        'relay.build(mod, target="c").run(x=np.ones(2, np.float32))',
-        "python",
-    ),
-    Page(
-        "R0641",
-        "not a compiled program",
-        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine. The notes say
-        which part is wrong. A file of an earlier version has to be compiled again.""",
-        'from relaylang.runtime.artifact import load\nload("my_passes.py")',
-        'from relaylang.runtime.artifact import load\nload("net.so")    # written by relay compile -o net.so',
-        "text",
-    ),
-    Page(
-        "R0642",
-        "the temporary directory cannot be used",
-        """Compiling and loading a program write files into the temporary directory. Its disk is full, it is read-only or
-        missing, or its file system forbids code (`noexec`). Free some space, or name another directory in TMPDIR.""",
-        "TMPDIR=/full relay compile net.relay -o net.so",
-        "TMPDIR=/var/tmp relay compile net.relay -o net.so",
-        "text",
     ),
 )

@@ -1,0 +1,168 @@
+"""Pages on backends and compiled programs: R06xx."""
+
+from __future__ import annotations
+
+from relaylang.diagnostics.pages.page import Page
+
+PAGES = (
+    Page(
+        "R0601",
+        "unknown target",
+        """There is no backend of this name. `relay compile --help` lists the targets.""",
+        "$ relay compile examples/mlp.relay --target cude --random-params 0 -o net.so",
+        "$ relay compile examples/mlp.relay --target c --random-params 0 --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0602",
+        "wrong target option",
+        """A target has options, `-key=value`, and does not have this one, or not with this value.""",
+        '$ relay compile examples/mlp.relay --target "c -threads=4" -o net.so',
+        '$ relay compile examples/mlp.relay --target "c -num-threads=4" --random-params 0 --emit c -o net.c',
+        "shell",
+    ),
+    Page(
+        "R0603",
+        "nothing to compile",
+        """The module has no function of this name.""",
+        'import relaylang as relay\nfrom relaylang.backends import compile_module\nmod = relay.parse("def @f() { 1 }")\n'
+        'compile_module(mod, "c", entry="main")',
+        'import relaylang as relay\nfrom relaylang.backends.cpu import emit_c\nmod = relay.parse("def @f() { 1 }")\n'
+        'emit_c(relay.transform.InferType()(mod), {}, "f", {})',
+        "python",
+    ),
+    Page(
+        "R0604",
+        "a backend failed",
+        """The backend of an installed package raised an exception that is no diagnostic, or returned something that is no artifact.
+        The message says where in its code; it is the package's to mend.""",
+        "def compile_for(mod, target, fallback, params, entry):\n    return None",
+        "def compile_for(mod, target, fallback, params, entry):\n"
+        "    return Program(mod, params, entry)    # with run(**inputs), save(path), input_names",
+        "text",
+    ),
+    Page(
+        "R0611",
+        "the Ethos-U tools are not installed",
+        """Compiling for Ethos-U needs Arm's Vela and the TOSA tools, which the extra brings: `pip install 'relaylang[ethosu]'`.""",
+        '$ relay compile examples/quantized.relay --target "ethos-u, c" -o net.tar',
+        "$ pip install 'relaylang[ethosu]'",
+        "text",
+    ),
+    Page(
+        "R0612",
+        "the Ethos-U compiler cannot take it",
+        """A part of the program that was to go to the NPU has a form that Vela refuses, or the program's inputs or results are
+        not tensors of known shape. docs/ethosu.md says what the NPU takes; `ethos-u, c` leaves the rest to the CPU.""",
+        '$ relay compile net.relay --target "ethos-u" -o net.tar',
+        '$ relay compile net.relay --target "ethos-u, c" -o net.tar',
+        "text",
+    ),
+    Page(
+        "R0613",
+        "the TOSA reference model cannot run it",
+        """The reference model, which computes what the NPU computes, stopped at a region. The notes carry what it said.""",
+        "artifact.run(...)    # a region that the reference model refuses",
+        'artifact = compile_module(mod, "c")    # run the program on the CPU instead',
+        "text",
+    ),
+    Page(
+        "R0614",
+        "nothing for the Ethos-U",
+        """No operator of the program can go to the NPU: it takes quantized networks (int8, int16). The notes say of each
+        operator why it stays. Quantize the network, or compile for the CPU.""",
+        "$ relay compile examples/mlp.relay --target ethos-u --random-params 0 -o net.tar",
+        "$ relay compile examples/mlp.relay --target c --random-params 0 -o net.so",
+        "text",
+    ),
+    Page(
+        "R0620",
+        "stays on the host",
+        """A note of the Ethos-U backend: an operator that the NPU could have taken stays on the CPU, and why.""",
+        '$ relay compile examples/convnet.relay --target "ethos-u, c" --random-params 0 -o net.tar',
+        '$ relay compile examples/quantized.relay --target "ethos-u, c" --random-params 0 -o net.tar',
+        "text",
+    ),
+    Page(
+        "R0630",
+        "no C compiler",
+        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. None of them is there, or
+        the one that was named does not start. On Debian or Ubuntu: apt install gcc.""",
+        "$ relay compile examples/mlp.relay --cc /no/such/cc --random-params 0 -o net.so",
+        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0631",
+        "the C compiler failed",
+        """The C compiler refused what relaylang wrote, or a flag of -cflags or -march. The notes carry its words. Without flags
+        of your own please report it.""",
+        '$ relay compile examples/mlp.relay --target "c -cflags=--no-such-flag" --random-params 0 -o net.so',
+        "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
+        "text",
+    ),
+    Page(
+        "R0632",
+        "cannot be compiled",
+        """The CPU backend compiles programs whose shape is known beforehand: functions that call themselves, functions as values
+        and results that are no tensors are left to the interpreter.""",
+        "$ relay compile examples/loop.relay -o loop.so",
+        "$ relay run examples/loop.relay",
+        "text",
+    ),
+    Page(
+        "R0633",
+        "an operator without code",
+        """The CPU backend has no code for the operator. The interpreter may have: `relay run`.""",
+        "$ relay compile net.relay -o net.so",
+        "$ relay run net.relay",
+        "text",
+    ),
+    Page(
+        "R0634",
+        "an extent is not known",
+        """The CPU backend makes loops over known extents, and a `?` is in a type. State the extent in the program.""",
+        "$ relay compile unknown_extent.relay -o net.so",
+        "$ relay compile known_extent.relay --emit c -o net.c",
+        "shell",
+    ),
+    Page(
+        "R0635",
+        "an element type cannot be compiled",
+        """The CPU backend has no C type for the element type. `cast` to one that it has.""",
+        "$ relay compile strange_dtype.relay --emit c -o net.c",
+        "$ relay compile known_extent.relay --emit c -o net.c",
+        "text",
+    ),
+    Page(
+        "R0640",
+        "wrong input of a compiled program",
+        """A compiled program was called with an input that is missing, unknown, given twice, or of another shape or element
+        type.""",
+        "import numpy as np\nimport relaylang as relay\n"
+        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
+        'relay.build(mod, target="c").run(x=np.ones(3, np.float32))',
+        "import numpy as np\nimport relaylang as relay\n"
+        'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
+        'relay.build(mod, target="c").run(x=np.ones(2, np.float32))',
+        "python",
+    ),
+    Page(
+        "R0641",
+        "not a compiled program",
+        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine. The notes say
+        which part is wrong. A file of an earlier version has to be compiled again.""",
+        'from relaylang.runtime.artifact import load\nload("my_passes.py")',
+        'from relaylang.runtime.artifact import load\nload("net.so")    # written by relay compile -o net.so',
+        "text",
+    ),
+    Page(
+        "R0642",
+        "the temporary directory cannot be used",
+        """Compiling and loading a program write files into the temporary directory. Its disk is full, it is read-only or
+        missing, or its file system forbids code (`noexec`). Free some space, or name another directory in TMPDIR.""",
+        "TMPDIR=/full relay compile net.relay -o net.so",
+        "TMPDIR=/var/tmp relay compile net.relay -o net.so",
+        "text",
+    ),
+)
