@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr, TensorType
+from relaylang.ir import Call, Constant, Expr
+from relaylang.ir.typed import typed_constant
 from relaylang.ops import make_attrs
 from relaylang.ops.build import op_call
 
@@ -64,9 +65,8 @@ def affine(ints: Expr, scale: Any, zero: Any, dtype: str, axis: int = -1) -> Aff
 
 
 def const(value: Any, dtype: str) -> Constant:
-    made = Constant(np.asarray(value).astype(dtype))
-    made.checked_type = TensorType(made.data.shape, dtype)
-    return made
+    """A typed constant of an element type."""
+    return typed_constant(np.asarray(value).astype(dtype), dtype)
 
 
 def again(call: Call, args: Sequence[Expr], **changed: Any) -> Call:

@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, TupleType, Type
 from relaylang.ir.tensors import static_shape
+from relaylang.ir.typed import typed_constant
 from relaylang.ops.build import op_call
 from relaylang.ops.reduce import taken_axes
 
@@ -24,9 +25,7 @@ def number(value: float, like: Expr) -> Constant:
     """A scalar of the element type of `like`."""
     ty = like.checked_type
     assert isinstance(ty, TensorType)
-    made = Constant(np.asarray(value).astype(np.dtype(ty.dtype)), dtype=ty.dtype)
-    made.checked_type = TensorType((), ty.dtype)
-    return made
+    return typed_constant(np.asarray(value).astype(np.dtype(ty.dtype)), ty.dtype)
 
 
 def of(name: str, *args: Expr, **attrs: Any) -> Call:

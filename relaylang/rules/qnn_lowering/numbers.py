@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Type
+from relaylang.ir.typed import typed_constant
 from relaylang.ops.build import op_call
 
 #: `(call, arrays)` to an array; None where it cannot be computed.
@@ -22,9 +23,7 @@ Compute = Callable[[Call, "list[Any]"], Any]
 
 def constant(value: Any, dtype: str) -> Constant:
     """A constant with its type."""
-    made = Constant(np.asarray(value).astype(dtype), dtype=dtype)
-    made.checked_type = TensorType(made.data.shape, dtype)
-    return made
+    return typed_constant(np.asarray(value).astype(dtype), dtype)
 
 
 def is_zero(expr: Expr) -> bool:

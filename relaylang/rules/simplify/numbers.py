@@ -15,6 +15,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir.typed import typed_constant
 from relaylang.ops import OPS
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
@@ -38,15 +39,9 @@ def is_whole(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
 
-def typed(value: np.ndarray, dtype: str) -> Constant:
-    made = Constant(value, dtype=dtype)
-    made.checked_type = TensorType(value.shape, dtype)
-    return made
-
-
 def number(value: float | Fraction, dtype: str) -> Constant:
     exact = int(value) if is_whole(dtype) else float(value)
-    return typed(np.asarray(exact).astype(np.dtype(dtype)), dtype)
+    return typed_constant(np.asarray(exact).astype(np.dtype(dtype)), dtype)
 
 
 # ---- tensors of one number
@@ -97,7 +92,7 @@ def fill_operand(call: Call, ty: TensorType) -> Expr | None:
             value = _filled(call.args[i])
         if value is not None:
             args = list(call.args)
-            args[i] = typed(value, tensor_type(call.args[i]).dtype)  # type: ignore[union-attr]
+            args[i] = typed_constant(value, tensor_type(call.args[i]).dtype)  # type: ignore[union-attr]
             return Call(call.op, args, call.attrs, call.type_args, call.span)
     return None
 
@@ -138,7 +133,7 @@ def _joined(name: str, c: Constant, d: Constant) -> Constant | None:
             small = (wide < least) & (wide > 0) if name == "add" else (wide < least) & (c.data != 0) & (d.data != 0)
             if not np.isfinite(wide).all() or bool(np.any(small)):
                 return None
-    return typed(value, c.dtype)
+    return typed_constant(value, c.dtype)
 
 
 def constants_together(call: Call, ty: TensorType) -> Expr | None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir.typed import typed_constant
 from relaylang.ops.build import op_call
-from relaylang.rules.simplify.numbers import is_float, is_whole, name_of, typed
+from relaylang.rules.simplify.numbers import is_float, is_whole, name_of
 
 _RESHAPES = frozenset({"reshape", "nn.batch_flatten", "contrib_reverse_reshape", "squeeze", "expand_dims"})
 
@@ -198,7 +199,7 @@ def like(call: Call, ty: TensorType) -> Expr | None:
         return op_call("reshape", [call.args[0]], ty, newshape=list(shape)) if 0 not in shape else None
     if name == "broadcast_to_like":
         return op_call("broadcast_to", [call.args[0]], ty, shape=list(shape))
-    extents = typed(np.asarray(shape, "int32"), "int32")
+    extents = typed_constant(np.asarray(shape, "int32"), "int32")
     return op_call("collapse_sum_to", [call.args[0], extents], ty, shape=list(shape))
 
 
