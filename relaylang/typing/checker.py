@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir.bulk import gc_paused
@@ -179,7 +179,7 @@ class Checker:
         for name in group:
             self._types.pop(name, None)
         inside = set(group)
-        inference = Inference(Program(self._functions, self._definitions, _Given(self, inside)))
+        inference = Inference(Program(self._functions, self._definitions, _Given(self._functions, inside, self.type_of)))
         inference.run_group([(self._vars[name], self._functions[name]) for name in group])
         if not _wrong(inference.diagnostics):
             inference.results.report_unknown()
@@ -213,20 +213,23 @@ class Checker:
 
 
 class _Given(Mapping[str, Type]):
-    """The types of the functions outside of a group."""
+    """The types of the functions outside of a group, looked up when they are asked for."""
 
-    def __init__(self, checker: Checker, inside: set[str]) -> None:
-        self.checker = checker
-        self.inside = inside
+    def __init__(
+        self, functions: Mapping[str, Function], inside: Container[str], type_of: Callable[[str], Type]
+    ) -> None:
+        self._functions = functions
+        self._inside = inside
+        self._type_of = type_of
 
     def __contains__(self, name: object) -> bool:
-        return name not in self.inside and name in self.checker._functions
+        return name not in self._inside and name in self._functions
 
     def __getitem__(self, name: str) -> Type:
-        return self.checker.type_of(name)
+        return self._type_of(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.checker._functions if name in self)
+        return (name for name in self._functions if name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
