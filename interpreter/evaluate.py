@@ -2,17 +2,17 @@
 
 evaluate(module, x, weight=w)               # @main(x, w)
 evaluate(expr, values={"x": x})             # an expression with free variables
-create_executor("debug", module).evaluate()(x, w)
+Evaluator(module).call("main", (x, w))      # the same, for several calls
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.interpreter.compiler import Linker, Observer, as_slot_value
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
@@ -21,7 +21,6 @@ from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.interpreter.watch import Watch
 from relaylang.ir import (
-    Constant,
     Expr,
     Function,
     GlobalVar,
@@ -33,10 +32,9 @@ from relaylang.ir import (
     free_vars,
     parameter_names,
     post_order,
-    substitute,
 )
 from relaylang.ir.types import TupleType, type_text
-from relaylang.typing import infer
+from relaylang.typing import check
 
 _MAIN = "main"
 
@@ -65,7 +63,7 @@ class Evaluator:
         self._limit = MemoryLimit(memory_limit)
         self._linker = Linker(self.module, self.values, observer, watch, self._limit)
         if any([f.checked_type is None for f in self.module.functions.values()]):
-            _check(infer(self.module))
+            check(self.module)
 
     def call(self, name: str | GlobalVar, args: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Value:
         """Call a function of the module with checked arguments. The result's scalars are 0-dimensional arrays."""
@@ -94,7 +92,7 @@ class Evaluator:
         """The value of an expression that need not belong to the module's functions."""
         free, values = check_free(expr, self.values)
         if expr.checked_type is None:
-            _check(infer(expr, fragment=True, module=self.module, assume=free))
+            check(expr, fragment=True, module=self.module, assume=free)
         main = Function((), expr)
         module = self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main})
         linker = Linker(module, values, self.observer, self.watch, self._limit)
@@ -114,12 +112,6 @@ class Evaluator:
         except Trap as trap:
             span = trap.node.span if trap.node is not None else None
             raise evaluation_error(trap.code, trap.message, span, None, []) from None
-
-
-def _check(found: list[Diagnostic]) -> None:
-    """Raise what is wrong among what the checker says."""
-    if any(d.severity == "error" for d in found):
-        raise RelayError(found)
 
 
 def as_value(given: Any, ty: Type | None) -> Value:
@@ -246,7 +238,7 @@ def evaluate(
     if isinstance(program, Function):
         free, values = check_free(program, values or {})
         if program.checked_type is None:
-            _check(infer(program, fragment=True, module=module, assume=free))
+            check(program, fragment=True, module=module, assume=free)
         functions = dict(module.functions) if module is not None else {}
         functions = {g: f for g, f in functions.items() if g.name_hint != "fn"}
         functions[GlobalVar("fn")] = program
@@ -255,124 +247,3 @@ def evaluate(
     if args:
         raise RelayError(error("R0401", f"an expression takes no arguments, but {len(args)} were given", program.span))
     return Evaluator(module, {**(values or {}), **named}, observer, watch, memory_limit).expression(program)
-
-
-class Executor:
-    """What `create_executor` returns. `evaluate()` gives the module's @main as a Python function.
-
-    `params` are values for parameters of @main by name: the function takes the others, in their order.
-    """
-
-    def __init__(self, mod: IRModule | None, params: Mapping[str, Any] | None = None) -> None:
-        self.mod = mod if mod is not None else IRModule()
-        self.evaluator = Evaluator(self.mod, {n: from_python(v) for n, v in (params or {}).items()})
-
-    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
-        """A Python function for @main (where `expr` is None), for a `GlobalVar` or for a function; the value of any
-        other expression.
-
-        `binds` gives the expression's free variables values: arrays, numbers, tuples, or constant expressions.
-        The function takes values by position or by parameter name: numpy arrays and what has a `numpy()` of its own,
-        numbers and lists (as the parameter's element type), tuples, and the interpreter's own values. It returns a numpy
-        array (`.numpy()` is the array itself), a tuple, or a value of `interpreter.values`.
-        Raises `RelayError`: R0401 to R0403 for arguments that do not fit, others for what goes wrong on the way.
-        """
-        if binds:
-            expr = expr if expr is not None else self.mod[_MAIN]
-            names = parameter_names(list(binds))
-            other = {v: Var(n, v.type_annotation) for v, n in zip(binds, names) if n != v.name_hint}
-            values = {n: from_python(b) for n, b in zip(names, binds.values())}
-            evaluator = Evaluator(self.mod, {**self.evaluator.values, **values})
-            found = with_numpy(evaluator.expression(substitute(expr, other) if other else expr))
-            if not isinstance(found, Closure):
-                return found
-            return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
-        if expr is None or isinstance(expr, (Function, GlobalVar)):
-            return self._function(expr)
-        return with_numpy(self.evaluator.expression(expr))
-
-    def _function(self, expr: Expr | None) -> Callable[..., Value]:
-        evaluator, name = self.evaluator, _MAIN
-        if isinstance(expr, GlobalVar):
-            name = expr.name_hint
-        elif isinstance(expr, Function):
-            free, values = check_free(expr, evaluator.values)
-            if expr.checked_type is None:
-                _check(infer(expr, fragment=True, module=self.mod, assume=free))
-            name = "(function)"
-            evaluator = Evaluator(self.mod.with_functions({**self.mod.functions, GlobalVar(name): expr}), values)
-
-        def call(*args: Any, **named: Any) -> Value:
-            if args and name in evaluator.module:
-                # Parameters with values of their own are not among those that are given in order.
-                params = evaluator.module[name].params
-                own = parameter_names(params)
-                free = [n for n, p in zip(own, params) if p.name_hint not in evaluator.values and n not in named]
-                if len(args) == len(free) < len(own):
-                    named, args = {**named, **dict(zip(free, args))}, ()
-            given = {n: from_python(v) for n, v in named.items()}
-            return with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), given))
-
-        return call
-
-
-def from_python(given: Any) -> Any:
-    """A value as the interpreter takes it: a constant's data, what `numpy()` gives, and so for a tuple's fields."""
-    return _map_leaves(given, _leaf_from_python)
-
-
-def _leaf_from_python(given: Any) -> Any:
-    if isinstance(given, Constant):
-        return given.data
-    if not isinstance(given, (np.ndarray, np.generic)) and callable(getattr(given, "numpy", None)):
-        return given.numpy()
-    return given
-
-
-def _map_leaves(value: Any, f: Callable[[Any], Any]) -> Any:
-    """Tuples, however deep, with each value in them that is no tuple replaced."""
-    if not isinstance(value, tuple):
-        return f(value)
-    work: list[tuple[tuple[Any, ...], list[Any]]] = [(value, [])]
-    while True:
-        fields, done = work[-1]
-        if len(done) < len(fields):
-            item = fields[len(done)]
-            if isinstance(item, tuple):
-                work.append((item, []))
-            else:
-                done.append(f(item))
-            continue
-        work.pop()
-        if not work:
-            return tuple(done)
-        work[-1][1].append(tuple(done))
-
-
-class Array(np.ndarray):
-    """A numpy array that also answers to the names of TVM's arrays."""
-
-    def numpy(self) -> np.ndarray:
-        """The plain array, of the same memory."""
-        return self.view(np.ndarray)
-
-    asnumpy = numpy
-
-
-def with_numpy(value: Value) -> Value:
-    """A result whose tensors, also those in tuples, have `numpy()`."""
-    return _map_leaves(value, lambda v: v.view(Array) if isinstance(v, np.ndarray) else v)
-
-
-def create_executor(
-    kind: str = "debug",
-    mod: IRModule | None = None,
-    device: Any = None,
-    target: Any = "llvm",
-    params: Mapping[str, Any] | None = None,
-) -> Executor:
-    """As `tvm.relay.create_executor`. Every kind ("debug", "graph", "vm", "aot") is this interpreter here; `device` and
-    `target` say nothing to it. Raises `RelayError` for another kind and for a module that is not well-typed."""
-    if kind not in ("debug", "graph", "vm", "aot", "interpreter"):
-        raise RelayError(error("R0401", f"there is no executor {kind!r}; there are debug, graph, vm and aot"))
-    return Executor(mod, params)

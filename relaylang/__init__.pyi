@@ -84,10 +84,9 @@ from relaylang.syntax import astext as astext
 from relaylang.syntax import fromtext as fromtext
 from relaylang.syntax import parse_expr as parse_expr
 from relaylang.tvm.analysis import TypeKind as TypeKind
-from relaylang.tvm.api import build as build
-from relaylang.tvm.api import create_executor as create_executor
-from relaylang.tvm.api import parse as parse
 from relaylang.tvm.build_module import bind as bind
+from relaylang.tvm.build_module import build as build
+from relaylang.tvm.executor import create_executor as create_executor
 from relaylang.tvm.expr_functor import ExprFunctor as ExprFunctor
 from relaylang.tvm.expr_functor import ExprMutator as ExprMutator
 from relaylang.tvm.expr_functor import ExprVisitor as ExprVisitor
@@ -230,6 +229,7 @@ from relaylang.tvm.op import variance as variance
 from relaylang.tvm.op import where as where
 from relaylang.tvm.op import zeros as zeros
 from relaylang.tvm.op import zeros_like as zeros_like
+from relaylang.tvm.parser import parse as parse
 from relaylang.typing import infer as infer
 
 __version__: str

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends import compile_module
 from relaylang.backends.cpu.cc import find_compiler
 from relaylang.backends.target import BACKENDS
 from relaylang.diagnostics import RelayError
+from relaylang.ir import IRModule
 from relaylang.plugins.entrypoints import GROUPS, installed_names, load_installed, package_of
-from relaylang.tvm.api import build, parse
-from relaylang.tvm.transform import InferType
+from relaylang.syntax import parse
+from relaylang.typing import check
 
 EPILOG = """\
 examples:
@@ -169,10 +171,17 @@ def _numbers(version: str) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", re.split(r"[a-z+]", version)[0])]
 
 
+def _program() -> IRModule:
+    mod = parse(_PROGRAM).module
+    assert mod is not None
+    check(mod)
+    return mod
+
+
 def _interpreter() -> Finding:
     began = time.perf_counter()
     try:
-        relu = InferType()(parse(_PROGRAM))
+        relu = _program()
         from_text = str(relu["main"].checked_type)
     except Exception as e:
         return Finding("core", "language", "broken", f"reading and checking a program fails: {type(e).__name__}: {e}")
@@ -249,7 +258,7 @@ def _cpu(compiler: Finding, quick: bool) -> Finding:
     began = time.perf_counter()
     x = np.array([1, -2, 3, -4], np.float32)
     try:
-        y: Any = build(parse(_PROGRAM), target="c").run(x=x)
+        y: Any = compile_module(_program(), "c").run(x=x)
     except RelayError as wrong:
         return Finding("backend", "c", "broken", f"compiling a program fails: {wrong.diagnostics[0].title}")
     except Exception as e:

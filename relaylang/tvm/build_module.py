@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Constant, Expr, Function, Var, free_vars, substitute
-from relaylang.tvm.api import build, create_executor
+from relaylang.ir import Constant, Expr, Function, IRModule, Var, free_vars, substitute
+from relaylang.runtime.artifact import Artifact
+from relaylang.tvm.executor import create_executor
+from relaylang.typing import check
 
 
 def bind(expr: Expr, binds: Mapping[Var, Any]) -> Expr:
@@ -43,6 +46,25 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     bound = bind(func, {p: params[p.name_hint] for p in func.params if p.name_hint in params})
     assert isinstance(bound, Function)
     return bound
+
+
+def build(
+    ir_mod: IRModule,
+    target: str = "c",
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, np.ndarray] | None = None,
+    mod_name: str = "default",
+) -> Artifact:
+    """Compile a module. Returns the artifact: `.run(name=array)`, `.save(path)`. Raises `RelayError`.
+
+    The parameters that only TVM's runtimes know are accepted and have no effect.
+    """
+    check(ir_mod)
+    return compile_module(ir_mod, target, params=params)
 
 
 __all__ = ["bind", "bind_params_by_name", "build", "create_executor"]

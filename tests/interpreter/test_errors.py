@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.interpreter import Evaluator, RefValue, create_executor, evaluate
+from relaylang.interpreter import Evaluator, RefValue, evaluate
 from relaylang.repl.session import Session
 from relaylang.syntax import parse
 from tests.interpreter.test_evaluate import LISTS, module
@@ -117,11 +117,6 @@ def test_a_program_that_is_wrong_is_not_run() -> None:
 
 def test_an_expression_takes_no_arguments() -> None:
     assert failure(parse("add(1, 2)").expr, 5)[0].code == "R0401"
-
-
-def test_an_unknown_executor() -> None:
-    with pytest.raises(RelayError):
-        create_executor("quantum")
 
 
 def test_what_is_no_function_is_not_called() -> None:

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import relaylang
-from relaylang.interpreter import Evaluator, RefValue, create_executor, evaluate, value_text
-from relaylang.ir import Call, Function, IRModule, TensorType, Var, const
-from relaylang.ops import get
+from relaylang.interpreter import Evaluator, RefValue, evaluate, value_text
+from relaylang.ir import IRModule
 from relaylang.syntax import parse
 from tests.growth import assert_linear
 
@@ -283,14 +281,6 @@ def test_an_expression_may_call_a_module() -> None:
     assert evaluate(parse("@fib(10)", module=m).expr, module=m) == 55
 
 
-def test_executors_as_in_tvm() -> None:
-    m = module("def @main(%x: int32, %y: int32) { subtract(%x, %y) }")
-    for kind in ("debug", "graph", "vm"):
-        assert create_executor(kind, m).evaluate()(5, 3) == 2
-    assert create_executor("debug", m).evaluate(parse("fn (%x: int32) { add(%x, 1) }").expr)(1) == 2
-    assert create_executor("debug", mod=m, params={"y": 1}).evaluate()(5) == 4
-
-
 def test_bfloat16() -> None:
     import ml_dtypes
 
@@ -298,30 +288,6 @@ def test_bfloat16() -> None:
     result = run("def @main(%x: Tensor[(2), bfloat16]) { exp(add(%x, %x)) }", x)
     assert result.dtype == ml_dtypes.bfloat16
     assert np.allclose(result.astype(np.float32), np.exp([3, 4.5]), rtol=1e-2)
-
-
-def test_executors_take_what_scripts_for_tvm_give() -> None:
-    m = module("def @main(%w: Tensor[(2), int32], %x: Tensor[(2), int32]) { (subtract(%x, %w), (%x,)) }")
-    x, w = np.asarray([5, 6], np.int32), np.asarray([1, 2], np.int32)
-    run_it = create_executor("debug", mod=m, params={"w": w}).evaluate()
-    difference, (same,) = run_it(x)
-    assert difference.numpy().tolist() == [4, 4] and same.asnumpy().tolist() == [5, 6]
-    assert type(difference.numpy()) is np.ndarray
-    assert run_it(const(x))[0].tolist() == [4, 4]
-    assert run_it(x=x, w=x)[0].tolist() == [0, 0]
-    assert create_executor("debug", m).evaluate(m.get_global_var("main"))(w, x=x)[0].tolist() == [4, 4]
-
-
-def test_binds_give_free_variables_values() -> None:
-    x = Var("x", TensorType((), "int32"))
-    run_it = create_executor("debug")
-    assert run_it.evaluate(Call(get("add"), (x, x)), binds={x: 4}).numpy() == 8
-    assert run_it.evaluate(Function((), Call(get("add"), (x, x))), binds={x: const(4)})() == 8
-    assert run_it.evaluate(Call(get("add"), (const(1), const(2)))) == 3
-
-
-def test_a_closure_of_an_executor_keeps_its_interface() -> None:
-    assert relaylang.create_executor("debug", module("def @main(%x: int32) { add(%x, 1) }")).evaluate()(4).numpy() == 5
 
 
 @pytest.mark.parametrize("entry, n, megabytes", [("loop", 20_000, 0.1), ("even", 20_000, 0.1), ("sum", 20_000, 8)])

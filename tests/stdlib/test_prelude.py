@@ -19,7 +19,7 @@ from relaylang.interpreter import ConstructorValue, evaluate
 from relaylang.ir import ANY, Call, Function, GlobalTypeVar, IRModule, TypeCall, const, scalar_type, var
 from relaylang.prelude import Prelude, StaticTensorArrayOps, TensorArrayOps, get_tensor_array_shape
 from relaylang.prelude import library as std
-from relaylang.tvm.api import parse
+from relaylang.tvm.parser import parse
 from relaylang.typing import infer
 
 TYPES = Path(__file__).parent / "prelude_types.txt"

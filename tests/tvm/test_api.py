@@ -44,24 +44,6 @@ def test_build_a_function_by_hand() -> None:
     np.testing.assert_array_equal(relay.evaluate(mod, -np.ones((2, 3), np.float32)), np.zeros((2, 3)))
 
 
-@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
-def test_executors_agree(kind: str) -> None:
-    x = np.array([[-1, 0, 1], [2, 3, 4]], np.float32)
-    run = relay.create_executor(kind, relay.parse(TEXT), params={"b": np.float32(-1)}).evaluate()
-    np.testing.assert_array_equal(run(x), [[0, 0, 0], [1, 2, 3]])
-    np.testing.assert_array_equal(run(x=x, b=np.float32(0)), np.maximum(x, 0))
-
-
-def test_wrong_calls_of_an_executor() -> None:
-    run = relay.create_executor("graph", relay.parse(TEXT)).evaluate()
-    x = np.zeros((2, 3), np.float32)
-    for args, named in (((x,), {}), ((x, x, x), {}), ((x,), {"c": 1})):
-        with pytest.raises(relay.RelayError):
-            run(*args, **named)
-    with pytest.raises(relay.RelayError, match="unknown executor"):
-        relay.create_executor("quantum")
-
-
 def test_build() -> None:
     artifact = relay.build(relay.parse(TEXT), target="llvm", params={"b": np.array(1, np.float32)})
     np.testing.assert_array_equal(artifact.run(x=np.zeros((2, 3), np.float32)), np.ones((2, 3)))
@@ -78,20 +60,6 @@ def test_errors_are_values() -> None:
     with pytest.raises(relay.RelayError) as caught:
         relay.transform.InferType()(relay.parse("def @main(%x: int32) { %x + 1f }"))
     assert caught.value.diagnostics[0].code.startswith("R03")
-
-
-@pytest.mark.parametrize("kind", ["debug", "graph"])
-def test_parameters_of_one_name(kind: str) -> None:
-    x, other, w = relay.var("x", shape=(2,)), relay.var("x", shape=(2,)), relay.var("w", shape=(2,))
-    a, b = np.array([1, 2], "float32"), np.array([5, 5], "float32")
-    run = relay.create_executor(kind).evaluate(relay.Function([x, other], x - other))
-    assert run(a, b).numpy().tolist() == run(x=a, x_2=b).tolist() == run(a, x_2=b).tolist() == [-4, -3]
-    with pytest.raises(relay.RelayError, match=r"%x_2|%x of type"):
-        run(x=a)
-    assert relay.create_executor(kind).evaluate(x - other, {x: a, other: b}).tolist() == [-4, -3]
-    # Parameters that have values are not among those in order, whatever their place.
-    mod = relay.IRModule.from_expr(relay.Function([w, x], w - x))
-    assert relay.create_executor(kind, mod=mod, params={"w": a}).evaluate()(b).tolist() == [-4, -3]
 
 
 @pytest.mark.parametrize("kind", ["debug", "graph"])

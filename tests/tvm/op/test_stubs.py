@@ -42,7 +42,7 @@ TYPES = {
     "relay.transform.InferType()(mod)": "relaylang.ir.module.IRModule",
     'relay.build(mod, target="c")': "relaylang.runtime.artifact.Artifact",
     'load("net.so")': "relaylang.runtime.artifact.Artifact",
-    'relay.create_executor("debug", mod)': "relaylang.tvm.api.Executor",
+    'relay.create_executor("debug", mod)': "relaylang.tvm.executor.Executor",
     'relay.create_executor("debug", mod).evaluate()': "def (*Any, **Any) -> Any",
     "relay.split(x, 2)": "relaylang.tvm.op.build.TupleWrapper",
     "relay.split(x, 2)[0]": "relaylang.ir.expr.TupleGetItem",

@@ -1,0 +1,151 @@
+"""Executors: `create_executor(kind, mod).evaluate()` is a module's function as a Python function of numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, overload
+
+from relaylang.backends import compile_module
+from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.evaluate import Evaluator, check_free
+from relaylang.interpreter.values import Closure
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names, substitute
+from relaylang.runtime.artifact import Artifact
+from relaylang.tvm.arrays import from_python, with_numpy
+from relaylang.typing import check
+
+#: Kind -> whether it compiles.
+_KINDS = {"debug": False, "interpreter": False, "graph": True, "vm": True, "aot": True, "cpu": True}
+#: Names in a module for what an executor is given.
+_FUNCTION, _EXPRESSION = "(function)", "(expression)"
+
+
+class Executor:
+    """Runs a module's functions: interpreted, or compiled for a target (`compiles`).
+
+    `params` are values for parameters of the functions by name; the Python functions take the others, in their order.
+    """
+
+    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compiles: bool = False, target: str = "c") -> None:
+        check(mod)
+        self._mod = mod
+        self._params = {name: from_python(value) for name, value in (params or {}).items()}
+        self._compiles = compiles
+        self._target = target
+        self._evaluator: Evaluator | None = None
+        self._artifacts: dict[str, Artifact] = {}
+
+    @overload
+    def evaluate(self, expr: None = None, binds: Mapping[Var, Any] | None = None) -> Callable[..., Any]: ...
+
+    @overload
+    def evaluate(self, expr: GlobalVar | Function, binds: Mapping[Var, Any] | None = None) -> Callable[..., Any]: ...
+
+    @overload
+    def evaluate(self, expr: Expr, binds: Mapping[Var, Any] | None = None) -> Any: ...
+
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        """The function `expr` (a `GlobalVar`, a function, or @main where it is None) as a Python function.
+
+        It takes values by position or by parameter name: numpy arrays, objects with a `numpy()` of their own, numbers and
+        lists (as the parameter's element type), tuples. It returns an array (`.numpy()` is the plain array), a tuple, or a
+        value of `interpreter.values`. Any other expression is evaluated at once and its value returned. `binds` gives the
+        expression's free variables values; with it the expression is interpreted.
+
+        Raises `RelayError`: for arguments that do not fit, and for a failure of the program.
+        """
+        if binds:
+            return self._bound(expr if expr is not None else self._mod["main"], binds)
+        if expr is None or isinstance(expr, GlobalVar):
+            name = "main" if expr is None else expr.name_hint
+            return self._compiled(self._mod, name) if self._compiles else self._interpreted(self._interpreter(), name)
+        if self._compiles:
+            mod = self._mod.with_functions(self._mod.functions)
+            mod[GlobalVar(_EXPRESSION)] = expr if isinstance(expr, Function) else Function((), expr)
+            check(mod)
+            call = self._compiled(mod, _EXPRESSION)
+            return call if isinstance(expr, Function) else call()
+        if not isinstance(expr, Function):
+            return with_numpy(self._interpreter().expression(expr))
+        free, values = check_free(expr, self._params)
+        if expr.checked_type is None:
+            check(expr, fragment=True, module=self._mod, assume=free)
+        mod = self._mod.with_functions({**self._mod.functions, GlobalVar(_FUNCTION): expr})
+        return self._interpreted(Evaluator(mod, values), _FUNCTION)
+
+    def _interpreter(self) -> Evaluator:
+        if self._evaluator is None:
+            self._evaluator = Evaluator(self._mod, self._params)
+        return self._evaluator
+
+    def _bound(self, expr: Expr, binds: Mapping[Var, Any]) -> Any:
+        """The value of an expression whose free variables have the values of `binds`; a function becomes a Python one."""
+        names = parameter_names(list(binds))
+        other = {v: Var(n, v.type_annotation) for v, n in zip(binds, names) if n != v.name_hint}
+        values = {n: from_python(b) for n, b in zip(names, binds.values())}
+        evaluator = Evaluator(self._mod, {**self._params, **values})
+        found = with_numpy(evaluator.expression(substitute(expr, other) if other else expr))
+        if not isinstance(found, Closure):
+            return found
+        return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+
+    def _interpreted(self, evaluator: Evaluator, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            if args and name in evaluator.module:
+                params = evaluator.module[name].params
+                own = parameter_names(params)
+                given = {n for n, p in zip(own, params) if p.name_hint in evaluator.values}
+                args, named = _by_name(own, given, args, named)
+            values = {n: from_python(v) for n, v in named.items()}
+            return with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), values))
+
+        return call
+
+    def _compiled(self, mod: IRModule, entry: str) -> Callable[..., Any]:
+        if entry not in mod:
+            raise RelayError(error("R0707", f"the module has no function @{entry}"))
+        params = mod[entry].params
+        names = parameter_names(params)
+        known = {n: self._params[p.name_hint] for n, p in zip(names, params) if p.name_hint in self._params}
+
+        def call(*args: Any, **named: Any) -> Any:
+            args, named = _by_name(names, known, args, named)
+            values = {**known, **dict(zip(names, args)), **named}
+            wrong = [n for n in values if n not in names] + [n for n in names if n not in values]
+            if wrong:
+                what = f"%{wrong[0]} is " + ("not a parameter" if wrong[0] in values else "missing")
+                raise RelayError(error("R0730", f"@{entry}: {what}"))
+            if len(args) > len(names):
+                raise RelayError(error("R0730", f"@{entry}: too many arguments"))
+            if entry not in self._artifacts:
+                self._artifacts[entry] = compile_module(mod, self._target, entry=entry)
+            return with_numpy(self._artifacts[entry].run(**{n: from_python(v) for n, v in values.items()}))
+
+        return call
+
+
+def _by_name(
+    names: Sequence[str], known: Container[str], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments in order and by name. Where parameters have values of their own (`known`), the order leaves them out."""
+    free = [n for n in names if n not in known and n not in named]
+    if len(args) == len(free) < len(names):
+        return (), {**named, **dict(zip(free, args))}
+    return args, named
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: IRModule | None = None,
+    device: Any = None,
+    target: str = "c",
+    params: Mapping[str, Any] | None = None,
+) -> Executor:
+    """An executor: kind "debug" interprets, "graph", "vm" and "aot" compile for the CPU (one backend stands for all).
+
+    `device` is there for scripts written for TVM; there is one, the CPU. Raises `RelayError` for an unknown kind and
+    for a module that is not well-typed.
+    """
+    if kind not in _KINDS:
+        raise RelayError(error("R0730", f"unknown executor {kind}", notes=[f"executors: {', '.join(_KINDS)}"]))
+    return Executor(mod if mod is not None else IRModule(), params, compiles=_KINDS[kind], target=target)

@@ -1,0 +1,84 @@
+"""Executors: what `create_executor` returns, interpreted and compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.ir import Call, Function, TensorType, Var, const
+from relaylang.ops import get
+from relaylang.syntax import parse
+from tests.tvm.test_api import TEXT
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
+def test_executors_agree(kind: str) -> None:
+    x = np.array([[-1, 0, 1], [2, 3, 4]], np.float32)
+    run = relay.create_executor(kind, relay.parse(TEXT), params={"b": np.float32(-1)}).evaluate()
+    np.testing.assert_array_equal(run(x), [[0, 0, 0], [1, 2, 3]])
+    np.testing.assert_array_equal(run(x=x, b=np.float32(0)), np.maximum(x, 0))
+
+
+def test_wrong_calls_of_an_executor() -> None:
+    run = relay.create_executor("graph", relay.parse(TEXT)).evaluate()
+    x = np.zeros((2, 3), np.float32)
+    for args, named in (((x,), {}), ((x, x, x), {}), ((x,), {"c": 1})):
+        with pytest.raises(relay.RelayError):
+            run(*args, **named)
+    with pytest.raises(relay.RelayError, match="unknown executor"):
+        relay.create_executor("quantum")
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph"])
+def test_parameters_of_one_name(kind: str) -> None:
+    x, other, w = relay.var("x", shape=(2,)), relay.var("x", shape=(2,)), relay.var("w", shape=(2,))
+    a, b = np.array([1, 2], "float32"), np.array([5, 5], "float32")
+    run = relay.create_executor(kind).evaluate(relay.Function([x, other], x - other))
+    assert run(a, b).numpy().tolist() == run(x=a, x_2=b).tolist() == run(a, x_2=b).tolist() == [-4, -3]
+    with pytest.raises(relay.RelayError, match=r"%x_2|%x of type"):
+        run(x=a)
+    assert relay.create_executor(kind).evaluate(x - other, {x: a, other: b}).tolist() == [-4, -3]
+    # Parameters that have values are not among those in order, whatever their place.
+    mod = relay.IRModule.from_expr(relay.Function([w, x], w - x))
+    assert relay.create_executor(kind, mod=mod, params={"w": a}).evaluate()(b).tolist() == [-4, -3]
+
+
+def test_executors_as_in_tvm() -> None:
+    m = relay.parse("def @main(%x: int32, %y: int32) { subtract(%x, %y) }")
+    for kind in ("debug", "graph", "vm"):
+        assert relay.create_executor(kind, m).evaluate()(5, 3) == 2
+    assert relay.create_executor("debug", m).evaluate(parse("fn (%x: int32) { add(%x, 1) }").expr)(1) == 2
+    assert relay.create_executor("debug", mod=m, params={"y": 1}).evaluate()(5) == 4
+
+
+def test_executors_take_what_scripts_for_tvm_give() -> None:
+    m = relay.parse("def @main(%w: Tensor[(2), int32], %x: Tensor[(2), int32]) { (subtract(%x, %w), (%x,)) }")
+    x, w = np.asarray([5, 6], np.int32), np.asarray([1, 2], np.int32)
+    run_it = relay.create_executor("debug", mod=m, params={"w": w}).evaluate()
+    difference, (same,) = run_it(x)
+    assert difference.numpy().tolist() == [4, 4] and same.asnumpy().tolist() == [5, 6]
+    assert type(difference.numpy()) is np.ndarray
+    assert run_it(const(x))[0].tolist() == [4, 4]
+    assert run_it(x=x, w=x)[0].tolist() == [0, 0]
+    assert relay.create_executor("debug", m).evaluate(m.get_global_var("main"))(w, x=x)[0].tolist() == [4, 4]
+
+
+def test_binds_give_free_variables_values() -> None:
+    x = Var("x", TensorType((), "int32"))
+    run_it = relay.create_executor("debug")
+    assert run_it.evaluate(Call(get("add"), (x, x)), binds={x: 4}).numpy() == 8
+    assert run_it.evaluate(Function((), Call(get("add"), (x, x))), binds={x: const(4)})() == 8
+    assert run_it.evaluate(Call(get("add"), (const(1), const(2)))) == 3
+
+
+def test_a_closure_of_an_executor_keeps_its_interface() -> None:
+    assert relay.create_executor("debug", relay.parse("def @main(%x: int32) { add(%x, 1) }")).evaluate()(4).numpy() == 5
+
+
+def test_there_is_one_executor() -> None:
+    from relaylang import interpreter
+
+    made = relay.create_executor("debug", relay.parse(TEXT))
+    assert type(made) is type(relay.create_executor("graph", relay.parse(TEXT))) is relay.tvm.executor.Executor
+    assert not hasattr(interpreter, "create_executor") and not hasattr(interpreter, "Executor")
