@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from relaylang.ops import (
     algorithm,
     annotation,
@@ -28,6 +30,7 @@ from relaylang.ops import (
     vision,
 )
 from relaylang.ops.record import Op, OpPattern, make_attrs
+from relaylang.ops.traits import Trait
 
 #: Each family's operators; a family is a file here, and has its kernels and its lowering under the same name elsewhere.
 FAMILIES: dict[str, tuple[Op, ...]] = {
@@ -64,4 +67,10 @@ def get(name: str) -> Op:
     return OPS[name]
 
 
-__all__ = ["FAMILIES", "OPS", "Op", "OpPattern", "get", "make_attrs"]
+def having(*traits: Trait, without: Collection[Trait] = ()) -> tuple[str, ...]:
+    """The names of the operators that have all of some traits, and none of others."""
+    wanted, unwanted = frozenset(traits), frozenset(without)
+    return tuple([op.name for op in OPS.values() if wanted <= op.traits and not unwanted & op.traits])
+
+
+__all__ = ["FAMILIES", "OPS", "Op", "OpPattern", "Trait", "get", "having", "make_attrs"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from relaylang.ops import Trait, having
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted
 from relaylang.rules.fake_quantization.operators import (
     average,
@@ -34,14 +35,9 @@ _MOVES = (
     "reshape", "squeeze", "strided_slice", "expand_dims", "nn.batch_flatten", "nn.depth_to_space", "nn.space_to_depth",
     "max", "min", "broadcast_to", "split", "take", "repeat", "tile", "reverse",
 )  # fmt: skip
-_MAX_POOLS = (
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global_max_pool2d", "nn.adaptive_max_pool1d",
-    "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d",
-)  # fmt: skip
-_AVERAGES = (
-    "nn.avg_pool1d", "nn.avg_pool3d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d",
-    "nn.adaptive_avg_pool3d",
-)  # fmt: skip
+_MAX_POOLS = having(Trait.LARGEST)
+#: `nn.avg_pool2d` has a quantized form, and a rule of its own.
+_AVERAGES = tuple([name for name in having(Trait.AVERAGE, without=[Trait.QUANTISED]) if name != "nn.avg_pool2d"])
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_MOVES, identity),
     **dict.fromkeys(_MAX_POOLS, pooled),

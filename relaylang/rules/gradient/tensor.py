@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.ir import Call, Expr
+from relaylang.ops import Trait, having
 from relaylang.rules.gradient.common import (
     Gradient,
     Grads,
@@ -144,7 +145,10 @@ RULES: dict[str, Gradient] = {
     "variance": _variance,
     "max": _extreme,
     "min": _extreme,
-    **dict.fromkeys(("zeros", "ones", "zeros_like", "ones_like", "shape_of", "less_equal", "less",
-                     "greater", "greater_equal", "equal", "not_equal", "argmax", "argmin", "dyn.zeros", "dyn.ones",
-                     "floor", "ceil", "round", "sign", "ndarray_size", "logical_and", "logical_or"), no_gradient),
+    # Steps, counts and constants: no change of an operand changes the result.
+    **dict.fromkeys(having(Trait.COMPARISON), no_gradient),
+    **dict.fromkeys(having(Trait.ARG_REDUCTION), no_gradient),
+    **dict.fromkeys(("zeros", "ones", "zeros_like", "ones_like", "dyn.zeros", "dyn.ones"), no_gradient),
+    **dict.fromkeys(("shape_of", "ndarray_size"), no_gradient),
+    **dict.fromkeys(("floor", "ceil", "round", "sign", "logical_and", "logical_or"), no_gradient),
 }  # fmt: skip

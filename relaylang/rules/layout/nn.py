@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir.types import TensorType, Type
+from relaylang.ops import OPS, Trait, having
 from relaylang.ops.layouts import has_blocks, is_split, parts, places, rank, whole
 from relaylang.ops.nn_conv import own_layout
 from relaylang.rules.layout.rule import (
@@ -174,28 +175,28 @@ def qnn_unary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
 
 _CONV = stated("data_layout", "kernel_layout")
 _QNN_CONV = stated("data_layout", "kernel_layout", *[PLAIN] * 4)
-_SPATIAL = (1, 2, 3)
+_UNARY = having(Trait.UNARY)
+_OTHER_FORMS = (Trait.QUANTISED, Trait.BLOCKED)
 #: The layouts of what resizes, by the number of its spatial axes.
 _WORDS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 RULES: dict[str, Rule] = {
-    **{f"nn.conv{n}d": _CONV for n in _SPATIAL},
-    **{f"nn.conv{n}d_transpose": _CONV for n in _SPATIAL},
+    **dict.fromkeys(having(Trait.CONV, without=_OTHER_FORMS), _CONV),
+    **dict.fromkeys(having(Trait.CONV_TRANSPOSE, without=_OTHER_FORMS), _CONV),
     **dict.fromkeys(
         ["nn.bitserial_conv2d", "image.dilation2d",
          "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_without_weight_transform",
          "nn.contrib_conv3d_winograd_without_weight_transform"],
         _CONV,
     ),
-    **dict.fromkeys(["nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"], blocks_stated),
+    **dict.fromkeys(having(Trait.CONV, Trait.BLOCKED), blocks_stated),
     "nn.conv2d_backward_weight": backward_weight,
     "nn.deformable_conv2d": stated("data_layout", "data_layout", "kernel_layout"),
     "nn.correlation": stated("layout", "layout", result="layout"),
     "vision.roi_align": stated("layout", PLAIN, result="layout"),
     "vision.roi_pool": stated("layout", PLAIN, result="layout"),
-    **{f"nn.{kind}_pool{n}d": follows() for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in _SPATIAL},
-    "nn.global_max_pool2d": follows(),
-    "nn.global_avg_pool2d": follows(),
+    **dict.fromkeys(having(Trait.POOL, without=_OTHER_FORMS), follows()),
+    **dict.fromkeys([*having(Trait.ADAPTIVE_POOL), *having(Trait.GLOBAL_POOL)], follows()),
     "nn.upsampling": follows(words=_WORDS[2]),
     "nn.upsampling3d": follows(words=_WORDS[3]),
     "dyn.nn.upsampling": follows(2, words=_WORDS[2]),
@@ -213,8 +214,8 @@ RULES: dict[str, Rule] = {
     "nn.contrib_dense_pack": dense,
     "qnn.dense": dense,
     "qnn.contrib_dense_pack": dense,
-    "qnn.conv2d": _QNN_CONV,
-    "qnn.conv2d_transpose": _QNN_CONV,
+    **dict.fromkeys(having(Trait.CONV, Trait.QUANTISED), _QNN_CONV),
+    **dict.fromkeys(having(Trait.CONV_TRANSPOSE, Trait.QUANTISED), _QNN_CONV),
     "qnn.avg_pool2d": follows(4),
     "qnn.quantize": quantised(1, 3),
     "qnn.dequantize": quantised(1, 3),
@@ -223,5 +224,6 @@ RULES: dict[str, Rule] = {
     "qnn.subtract": qnn_binary,
     "qnn.mul": qnn_binary,
     "qnn.concatenate": qnn_concatenate,
-    **{f"qnn.{f}": qnn_unary for f in "abs erf exp hardswish leaky_relu log rsqrt sigmoid sqrt tanh".split()},
+    **dict.fromkeys([name for name in having(Trait.QUANTISED) if OPS[name].of in _UNARY], qnn_unary),
+    "qnn.hardswish": qnn_unary,
 }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir.types import Type
+from relaylang.ops import Trait, having
 from relaylang.ops.layouts import (
     block,
     fitted,
@@ -350,22 +351,15 @@ def per_axis_multiply(attrs: Any, new: Layouts | None, old: Layouts, types: Type
     return Out([layout, along, along, along], [layout], attrs)
 
 
-UNARY = (
-    "abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp fast_erf fast_exp fast_tanh floor log log10 log2 "
-    "logical_not negative ones_like round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like isfinite isinf isnan "
-    "clip cast reinterpret fixed_point_multiply nn.relu nn.leaky_relu on_device device_copy annotation.stop_fusion "
-    "annotation.cast_hint annotation.bitpack_start annotation.bitpack_end annotation.checkpoint "
-    "annotation.compiler_begin annotation.compiler_end"
-)
-BINARY = (
-    "add bitwise_and bitwise_or bitwise_xor divide floor_divide floor_mod left_shift logical_and logical_or logical_xor "
-    "maximum minimum mod multiply power right_shift subtract trunc_divide trunc_mod equal greater greater_equal less "
-    "less_equal not_equal"
-)
+#: Marks and copies, which leave their operand as it is.
+_MARKS = (
+    "on_device", "device_copy", "annotation.stop_fusion", "annotation.cast_hint", "annotation.bitpack_start",
+    "annotation.bitpack_end", "annotation.checkpoint", "annotation.compiler_begin", "annotation.compiler_end",
+)  # fmt: skip
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(UNARY.split(), elementwise()),
-    **dict.fromkeys(BINARY.split(), broadcast),
+    **dict.fromkeys([*having(Trait.UNARY), *_MARKS], elementwise()),
+    **dict.fromkeys(having(Trait.BINARY), broadcast),
     "cast_like": elementwise(2, others=KEEP),
     "full_like": elementwise(2),
     "nn.dropout": elementwise(results=2),
@@ -376,9 +370,8 @@ RULES: dict[str, Rule] = {
     "squeeze": squeeze,
     "strided_slice": strided_slice,
     "slice_like": slice_like,
-    **dict.fromkeys("sum mean prod max min all any variance".split(), reduction()),
-    "argmax": reduction(position=True),
-    "argmin": reduction(position=True),
+    **dict.fromkeys(having(Trait.REDUCTION, without=[Trait.ARG_REDUCTION]), reduction()),
+    **dict.fromkeys(having(Trait.ARG_REDUCTION), reduction(position=True)),
     "topk": topk,
     "fixed_point_multiply_per_axis": per_axis_multiply,
 }

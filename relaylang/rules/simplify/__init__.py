@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from relaylang.ops import Trait, having
 from relaylang.rules.simplify import numbers, shapes
 from relaylang.rules.simplify.numbers import Rule
 
-_LIKE = (
-    "zeros_like", "ones_like", "full_like", "reshape_like", "broadcast_to_like", "collapse_sum_like", "cast_like",
-)  # fmt: skip
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    **dict.fromkeys(numbers.BROADCAST, (numbers.fill_operand,)),
+    **dict.fromkeys(having(Trait.BINARY), (numbers.fill_operand,)),
     "add": (numbers.identity, numbers.double, numbers.fill_operand, numbers.binomial, numbers.constants_together),
     "subtract": (numbers.identity, numbers.fill_operand),
     "multiply": (numbers.identity, numbers.fill_operand, numbers.constants_together, numbers.product_of_sum),
@@ -25,8 +23,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "layout_transform": (shapes.layout,),
     "cast": (shapes.cast,),
     "clip": (shapes.clip,),
-    **dict.fromkeys(_LIKE, (shapes.like,)),
-    **dict.fromkeys(("argmax", "argmin", "argsort"), (shapes.of_dequantized,)),
+    **dict.fromkeys(having(Trait.LIKE), (shapes.like,)),
+    **dict.fromkeys((*having(Trait.ARG_REDUCTION), "argsort"), (shapes.of_dequantized,)),
 }
 
 __all__ = ["RULES", "Rule"]

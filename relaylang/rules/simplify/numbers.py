@@ -16,15 +16,13 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ir.typed import typed_constant
-from relaylang.ops import OPS
+from relaylang.ops import Trait, having
 from relaylang.ops.build import op_call
-from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.record import Op
 
 #: `(call, its type)` to an expression of that type, or None.
 Rule = Callable[[Call, TensorType], "Expr | None"]
-_FULL = frozenset({"full", "full_like", "zeros", "zeros_like", "ones", "ones_like"})
-#: Operators of two operands that are broadcast.
-BROADCAST = [name for name, op in OPS.items() if op.pattern == OpPattern.BROADCAST and op.args == ("lhs", "rhs")]
+_FULL = frozenset(having(Trait.FILL, without=[Trait.DYNAMIC]))
 
 
 def name_of(expr: Expr) -> str:

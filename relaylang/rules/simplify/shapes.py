@@ -10,10 +10,11 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ir.typed import typed_constant
+from relaylang.ops import Trait, having
 from relaylang.ops.build import op_call
 from relaylang.rules.simplify.numbers import is_float, is_whole, name_of
 
-_RESHAPES = frozenset({"reshape", "nn.batch_flatten", "contrib_reverse_reshape", "squeeze", "expand_dims"})
+_RESHAPES = frozenset(having(Trait.RESHAPE, without=[Trait.DYNAMIC, Trait.LIKE]))
 
 
 def reshape(call: Call, ty: TensorType) -> Expr | None:

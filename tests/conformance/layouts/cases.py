@@ -19,8 +19,8 @@ from relaylang.ir import (
     children,
     post_order,
 )
+from relaylang.ops import Trait, having
 from relaylang.ops.record import Op
-from relaylang.rules.layout.tensor import BINARY
 from relaylang.transform import (
     AlterOpLayout,
     CanonicalizeOps,
@@ -195,7 +195,7 @@ def ours(text: str, how: Any) -> IRModule:
         return Sequential([ConvertLayout(how), InferType()])(mod)
 
 
-_BINARY = frozenset(BINARY.split())
+_BINARY = frozenset(having(Trait.BINARY))
 
 
 def digest(mod: IRModule) -> str:
