@@ -55,11 +55,11 @@ FAMILIES = (
 
 #: Operators without a meaning as a function of values, and why.
 NO_VALUE = {
-    "call_lowered": "calls a function that a compiler made; there is none here",
-    "vm.invoke_tvm_op": "calls a function that a compiler made, which writes into memory",
-    "memory.alloc_storage": "makes a piece of memory, which is no value",
-    "memory.alloc_tensor": "makes a tensor that holds nothing yet, to be written by vm.invoke_tvm_op",
-    "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the result's form is private to the library NNPACK",
+    "call_lowered": "calls a compiled function, which the program does not hold",
+    "vm.invoke_tvm_op": "calls a compiled function that writes into memory",
+    "memory.alloc_storage": "allocates memory, which is no value",
+    "memory.alloc_tensor": "makes an empty tensor for vm.invoke_tvm_op",
+    "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the result has a form that is private to the library NNPACK",
 }
 
 #: name -> kernel, of every family

@@ -27,7 +27,7 @@ _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2[ \t]*$", re.M | re.S)
 _COMMENT = re.compile(r"<!--.*?-->|<(?:picture|details|summary|p|img|a|source)\b[^>]*>|</\w+>", re.S)
 _ITEM = re.compile(r"^ *(?:[-*+]|\d+[.)]) +")
 _LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
-_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\bvs)[.!?]['\")*_]*(?=\s+[^a-z]|\s*$)")
+_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\bvs)[.!?]['\")*_]*(?=\s+(?:[^a-z]|relay(?:lang)?\b|pytest\b|numpy\b)|\s*$)")
 _CODE = re.compile(r"(`+)(?:(?!\1).)+\1")
 _WORD = re.compile(r"[^\W_]")
 
