@@ -12,15 +12,13 @@ import re
 
 from lark import Lark
 
-from relaylang.syntax.tables import grammar_text
+from relaylang.grammar import text as grammar_text
 
 #: The terminals that stand for several brackets, names or signs.
 COARSE = ("GRAPHBIND", "PARAM", "TENSOR", "META", "CUSTOM", "ATTRS", "NAMEEQ", "NAMEP", "PROJ")
 
 _IGNORED = r"""
 %ignore /\s+/
-%ignore /\/\*[^*]*\*+(?:[^*\/][^*]*\*+)*\//
-%ignore /\/\/[^\n]*/
 """
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from relaylang.ops import OPS
 from relaylang.repl.opdoc import parameters
+from relaylang.syntax.tokeniser import Token, tokenise
 
-_CALLEE = re.compile(r"([@A-Za-z_][\w/.]*)\s*$")
-_ATTRIBUTE = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
-#: How far back the parenthesis is looked for.
+#: How far back the parenthesis is looked for, in characters.
 _REACH = 4000
 
 
@@ -27,40 +25,39 @@ class OpenCall:
 
 def open_call(before: str) -> OpenCall | None:
     """The innermost call whose parenthesis is open at the end of the text, None where there is none."""
+    begin = max(0, len(before) - _REACH)
+    tokens = [token for token in tokenise(before[begin:]) if token.kind != "comment"]
     depth = 0
     commas: list[int] = []
-    least = max(-1, len(before) - _REACH)
-    for at in range(len(before) - 1, least, -1):
-        c = before[at]
-        if c in ")]}":
+    for i in range(len(tokens) - 1, -1, -1):
+        sign = tokens[i].text if tokens[i].kind == "mark" else ""
+        if not sign:
+            continue
+        if sign in ")]}":
             depth += 1
-        elif c in "([{":
+        elif sign in "([{":
             if depth:
                 depth -= 1
                 continue
-            callee = _CALLEE.search(before[max(0, at - 200) : at]) if c == "(" else None
-            if callee is not None:
-                pieces = _pieces(before, at + 1, commas)
-                named = [_ATTRIBUTE.match(p) for p in pieces]
-                given = tuple(m[1] for m in named[:-1] if m is not None)
-                return OpenCall(callee[1], len(commas), named[-1][1] if named[-1] else None, given, at)
-            if c == "{":
+            if sign == "(" and i and tokens[i - 1].is_word:
+                first = [i + 1, *(comma + 1 for comma in reversed(commas))]
+                named = [_attribute(tokens, at) for at in first]
+                given = tuple(name for name in named[:-1] if name is not None)
+                return OpenCall(tokens[i - 1].text, len(commas), named[-1], given, begin + tokens[i].start)
+            if sign == "{":
                 return None
             commas = []  # the cursor stands inside a list or a tuple, which is one argument
-        elif c == ";" and not depth:
+        elif sign == ";" and not depth:
             return None
-        elif c == "," and not depth:
-            commas.append(at)
+        elif sign == "," and not depth:
+            commas.append(i)
     return None
 
 
-def _pieces(text: str, begin: int, commas: list[int]) -> list[str]:
-    """The texts between the commas (which come last first)."""
-    out = []
-    for at in reversed(commas):
-        out.append(text[begin:at])
-        begin = at + 1
-    return [*out, text[begin:]]
+def _attribute(tokens: list[Token], at: int) -> str | None:
+    """The name of the attribute that begins at a token, None where an argument does."""
+    named = at + 1 < len(tokens) and tokens[at].kind in ("name", "keyword", "type") and tokens[at + 1].text == "="
+    return tokens[at].text if named else None
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
 from relaylang.repl.show import spelled
+from relaylang.syntax.tokeniser import tokenise
 from relaylang.tvm.transform import PASSES
 
+#: The word at the end of what is written, which may be a command of the session.
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@:]?[\w/.]*$')
-_VARIABLE = re.compile(r"%[^\W\d][\w/]*")
 _KEYWORDS = (
     "def",
     "else",
@@ -157,7 +158,8 @@ def _plain(word: str, before: str, names: Names) -> Iterator[Suggestion]:
     size = len(word)
     if word.startswith("%"):
         known = {n: type_text(t) if t is not None else "" for n, t in names.variables().items()}
-        known.update({n[1:]: "" for n in _VARIABLE.findall(before) if n[1:] not in known})
+        written = [t.text[1:] for t in tokenise(before) if t.kind == "local" and t.text[1:2].isalpha()]
+        known.update({name: "" for name in written if name not in known})
         yield from (Suggestion(spelled("%", n), size, says) for n, says in sorted(known.items()) if _begins(n, word))
         return
     if word.startswith("@"):

@@ -9,7 +9,6 @@ changes nothing.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +39,7 @@ from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text
 from relaylang.stdlib.library import import_all, without_imports
 from relaylang.syntax import ParseResult, astext, parse
+from relaylang.syntax.tokeniser import is_blank
 from relaylang.typing import infer
 
 #: The function that holds an input while it is checked and run. No text can name it.
@@ -48,7 +48,6 @@ _ENTRY = "(input)"
 _NO_HEADER = "R0150"
 #: How many changes can be taken back.
 _MOST_UNDO = 100
-_COMMENTS = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class Session:
             from relaylang.repl.commands import run_command
 
             return run_command(self, text)
-        if not _COMMENTS.sub("", text).strip():
+        if is_blank(text):
             return ""
         self._count += 1
         return self._take(text, f"<input {self._count}>")
@@ -261,7 +260,7 @@ class Session:
         if not import_all(module, text, name):
             return parse(text, name, module=self.module, variables=variables)
         rest = without_imports(text)
-        if not _COMMENTS.sub("", rest).strip():
+        if is_blank(rest):
             return ParseResult(module, None, SourceFile(name, text))
         result = parse(rest, name, module=module, variables=variables)
         return result if result.module is not None else replace(result, module=module)

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from relaylang.grammar import literals
 from relaylang.ops import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,8 +21,7 @@ _DECLARING = frozenset({"def", "type", "data", "extern", "free_var", "let", "fn"
 
 def terminals() -> tuple[list[str], list[str]]:
     """The words and the signs among the grammar's literal terminals."""
-    text = (ROOT / "grammar/relay.lark").read_text(encoding="utf-8")
-    found = re.findall(r'^[A-Z_]+(?:\.\d+)?: "([^"]+)"', text, re.M)
+    found = literals().values()
     words = sorted(w for w in found if w.isidentifier() and w != "Tensor")
     signs = sorted((s for s in found if not s[0].isalnum()), key=lambda s: (-len(s), s))
     return words, signs

@@ -15,7 +15,7 @@ from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
 from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
 from relaylang.syntax.spellings import has_old_header
-from relaylang.syntax.tokens import metadata_start
+from relaylang.syntax.tokeniser import metadata_start
 from relaylang.typing import Checker
 from relaylang.typing.rest import declares_its_type, known_by_header, reached, stand_ins
 

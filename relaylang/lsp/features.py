@@ -21,6 +21,7 @@ from relaylang.repl.opdoc import default_text, example, kind_text, parameters, t
 from relaylang.syntax.format import format_text
 from relaylang.syntax.values import string
 
+#: The new names that a rename takes: fewer than the language has, as `%a.b` may mean a field.
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
 _GLOBAL = re.compile(r'@(?:[A-Za-z_][\w.]*|"(?:[^"\\\n]|\\.)+")')
 _WORD = re.compile(r"[A-Za-z_]\w*")

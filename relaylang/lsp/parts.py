@@ -12,6 +12,7 @@ from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.grammar import compiled
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
 from relaylang.lsp.nodes import by_start
 from relaylang.syntax.actions import Build
@@ -195,12 +196,9 @@ def cut(text: str, name: str) -> tuple[list[Part], bool]:
     return parts, closed
 
 
-#: What may be a word that begins a definition, a string or a comment, a function's name.
+#: A word that may begin a definition.
 _WORD = re.compile(r"(?<![%@\w])(?:def|type|data|extern)(?!\w)")
-_STRING = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\n]*|#[^\n]*')
-_FUNCTION = re.compile(r'@(?:\w+(?:[./:-]\w+)*|"[^"\\]*(?:\\[\s\S][^"\\]*)*")')
-_MENTION = re.compile(rf"({_FUNCTION.pattern})|{_STRING.pattern}")
-_HEAD = re.compile(rf"def\s+({_FUNCTION.pattern})")
+_HEAD = re.compile(r"def\s+")
 
 
 def begins_definitions(text: str) -> bool:
@@ -215,10 +213,14 @@ def _definition_alone(source: TokenSource) -> Part | None:
     """
     text = source.scanned
     head = _HEAD.match(text)
-    if head is None or len(_WORD.findall(text)) != 1 or '"' in _MENTION.sub("", text):
+    name = compiled("GLOBAL").match(text, head.end()) if head is not None else None
+    if name is None or len(_WORD.findall(text)) != 1:
         return None
-    mentions = {name for name in _MENTION.findall(text) if name}
-    return Part(source.text, "def", _name(head[1]), frozenset(map(_name, mentions)))
+    hidden = compiled("GLOBAL", "STRING", "LINE_COMMENT")
+    if '"' in hidden.sub("", text):
+        return None
+    mentions = {_name(found[0]) for found in hidden.finditer(text) if found.lastgroup == "GLOBAL"}
+    return Part(source.text, "def", _name(name[0]), frozenset(mentions))
 
 
 def _line_ends(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The names of a text that may be wrong: where each is bound, where it is used, and what kind of word everything is.
+"""The names of a text that may be wrong: where each is bound, and where it is used.
 
 This reads tokens only, so that it works while a text is being written. It follows Relay's scopes: parameters hold in
 their function's body, lets and graph bindings to the end of their block, pattern variables in their clause.
@@ -6,62 +6,11 @@ their function's body, lets and graph bindings to the end of their block, patter
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
-from relaylang.syntax.tokens import comment_end
-
-_TOKEN = re.compile(
-    r"""(?P<meta>\#\[metadata\][\s\S]*)|(?P<header>\#\[[^\]\n]*\])
-    |(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?|\#[^\n]*)
-    |(?P<local>%"(?:\\.|[^"\\\n])*"|%(?:\w+(?:(?:[./\-]|:(?=\d))\w+)*)?)
-    |(?P<global>@"(?:\\.|[^"\\\n])*"|@[\w/]*(?:\.[A-Za-z_]\w*)*)
-    |(?P<string>"(?:\\.|[^"\\\n])*"?)
-    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[iu](?:8|16|32|64)|i\b|f(?:16|32|64)?|bf16)?)
-    |(?P<name>[^\W\d][\w/]*(?:\.[^\W\d][\w/]*)*)
-    |(?P<arrow>=>|->|==|!=|<=|>=)|(?P<mark>[^\s\w])""",
-    re.X,
-)
-#: Where a name that has dots or dashes is bound: only such names are more than their first part.
-_BOUND = re.compile(r"(%\w+(?:(?:[./\-]|:(?=\d))\w+)+)\s*(?=:|=(?![=>]))|free_var\s+(%\w+(?:[./\-:]\w+)+)")
-_KEYWORDS = frozenset("def fn let if else match case type data extern free_var ref ref_read ref_write meta import".split())
-_CONSTANTS = frozenset({"True", "False", "None"})
-_DTYPE = re.compile(r"(?:u?int|float|bfloat)\d+|bool|Tensor")
-
-
-_DIVIDES = re.compile(r"[.\-:/]")
-
-
-def _kind_of_name(text: str) -> str:
-    if text in _KEYWORDS:
-        return "keyword"
-    if text in _CONSTANTS:
-        return "constant"
-    return "type" if _DTYPE.fullmatch(text) else "name"
-
-
-def _known_part(text: str, long: set[str]) -> str:
-    """The longest beginning of a name with dots and dashes that is bound, else what stands in front of the first."""
-    ends = [i for i, c in enumerate(text) if c in ".-:/"]
-    for end in reversed(ends):
-        if text[:end] in long:
-            return text[:end]
-    return text[: ends[0]] if ends else text
-
-
-@dataclass(slots=True)
-class Token:
-    """`kind`: local, global, string, number, name, keyword, type, comment, header, mark, arrow."""
-
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
+from relaylang.syntax.tokeniser import Token, tokenise
 
 
 @dataclass(slots=True)
@@ -94,7 +43,6 @@ class Scan:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[Token] = []
         self.symbols: list[Symbol] = []
         self.globals: dict[str, Symbol] = {}
         self.types: dict[str, Symbol] = {}
@@ -106,30 +54,10 @@ class Scan:
         #: names in front of `=` inside calls
         self.attributes: set[int] = set()
         with gc_paused():
-            self._cut()
+            self.tokens = list(tokenise(text))
+            self.code = [t for t in self.tokens if t.kind not in ("comment", "header", "metadata")]
             self._definitions()
             self._names()
-
-    def _cut(self) -> None:
-        long = {m[1] or m[2] for m in _BOUND.finditer(self.text)}
-        kinds: dict[str, str] = {}  # of names
-        out, at = self.tokens, 0
-        while at >= 0:
-            begin, at = at, -1
-            for found in _TOKEN.finditer(self.text, begin):
-                kind, text, start = found.lastgroup or "mark", found.group(), found.start()
-                if kind == "name":
-                    kind = kinds.get(text) or kinds.setdefault(text, _kind_of_name(text))
-                elif kind == "local" and text[1:2] != '"' and text not in long and _DIVIDES.search(text):
-                    text = _known_part(text, long)
-                    at = start + len(text)  # the rest is something else
-                elif kind == "comment" and text.find("/*", 2) >= 0 and text[1] == "*":
-                    at = comment_end(self.text, start, len(self.text)) or len(self.text)
-                    text = self.text[start:at]
-                out.append(Token(kind, text, start))
-                if at >= 0:
-                    break
-        self.code = [t for t in out if t.kind not in ("comment", "header", "meta")]
 
     def _definitions(self) -> None:
         """Functions, types and constructors, which may be used in front of their definition."""
@@ -356,7 +284,7 @@ class Scan:
         for i in (low - 1, low - 2):
             if 0 <= i < len(self.tokens) and self.tokens[i].start <= offset <= self.tokens[i].end:
                 t = self.tokens[i]
-                if offset < t.end or t.kind in ("local", "global", "name", "keyword", "type"):
+                if offset < t.end or t.is_word:
                     return t
         return None
 

@@ -8,14 +8,13 @@ from importlib import resources
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Function, IRModule, type_text
 from relaylang.lsp.scan import Scan, Token
-from relaylang.stdlib.library import FILES, library
+from relaylang.stdlib.library import FILES, IMPORT, library
 
-_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"', re.M)
 _STD = re.compile(r"<std/(\w+)>")
 
 
 def _imported(scan: Scan) -> list[IRModule]:
-    names = [FILES[m[1]] for m in _IMPORT.finditer(scan.text) if m[1] in FILES]
+    names = [FILES[m[1]] for m in IMPORT.finditer(scan.text) if m[1] in FILES]
     return [library(name) for name in dict.fromkeys(names)]
 
 

@@ -12,17 +12,17 @@ from typing import Any as AnyValue
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.module import IRModule
 from relaylang.ir.structural import structural_diff
-from relaylang.syntax.layout import PARTS, Comment, Layout, Piece
+from relaylang.syntax.layout import Comment, Layout, Piece
 from relaylang.syntax.metadata_writer import VERSION
 from relaylang.syntax.reader import parse
 from relaylang.syntax.rewriting import Rewritings, rewritings
 from relaylang.syntax.spellings import dated
-from relaylang.syntax.tokens import TokenSource, section_start
+from relaylang.syntax.tokeniser import comment_end, section_start, tokenise
+from relaylang.syntax.tokens import TokenSource
 
 HEADER = '#[version = "0.0.5"]'
 
 _SPACE = re.compile(r"\s*")
-_MARK = re.compile(r"/\*|\*/")
 _FINE = frozenset({"LOCAL", "GLOBAL", "STRING", "NUMBER", "NAME", "CUSTOM", "DASHED", "PROJ"})
 _KINDS = {
     "LOCAL": "local",
@@ -36,6 +36,18 @@ _KINDS = {
     "DOT": "field",
     "HEADER": "header",
     "MATCHQ": "word",
+}
+
+
+#: The pieces' kinds of fine tokens, where they are no words.
+_PART_KINDS = {
+    "comment": "comment",
+    "string": "string",
+    "local": "local",
+    "global": "global",
+    "number": "number",
+    "arrow": "sign",
+    "mark": "sign",
 }
 
 
@@ -53,7 +65,7 @@ def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
             break
         begin = at
         if text.startswith("/*", at):
-            at = _closed(text, at, end)
+            at = comment_end(text, at, end) or end
             said = text[begin:at]
         else:
             at = text.find("\n", at, end)
@@ -66,18 +78,6 @@ def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
     return found, lines
 
 
-def _closed(text: str, at: int, end: int) -> int:
-    """Where the comment that begins at `at` ends; comments nest."""
-    depth = 0
-    while True:
-        mark = _MARK.search(text, at, end)
-        assert mark is not None
-        at = mark.end()
-        depth += 1 if mark.group() == "/*" else -1
-        if not depth:
-            return at
-
-
 def _inside(written: str, token: str) -> list[Comment]:
     """The comments inside a token of a text whose comments were blanked: `%0 /* of the /* first */ */ =` is one token."""
     found: list[Comment] = []
@@ -85,7 +85,7 @@ def _inside(written: str, token: str) -> list[Comment]:
     while at >= 0:
         end = at + 2
         if not token[at:end].strip():
-            end = _closed(written, at, len(written))
+            end = comment_end(written, at, len(written)) or len(written)
             found.append(Comment(written[at:end].replace("\r\n", "\n"), 0))
         at = written.find("/*", end)
     return found
@@ -191,11 +191,8 @@ class _Pieces:
 
     def parts(self, text: str, comments: list[Comment], lines: int, apart: bool, i: int) -> None:
         """A token that stands for several."""
-        for found in PARTS.finditer(text):
-            kind = found.lastgroup or ""
-            part = found[kind] if kind else ""
-            if not part.strip():
-                continue
+        for token in tokenise(text):
+            kind, part = _PART_KINDS.get(token.kind, "word"), token.text
             if kind == "comment":
                 self.pending.append(Comment(part, 0))
                 continue

@@ -6,7 +6,6 @@ infix operators, one blank line between statements, a block on one line where it
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 #: Blocks deeper than this stand below each other, so that a deep nest's text grows with its size.
@@ -222,16 +221,3 @@ class Layout:
             if now == "}" and context.kind == "map":
                 return ""
         return " "
-
-
-#: The parts of a token that stands for several.
-PARTS = re.compile(
-    r"""\s*(?:
-    (?P<comment>/\*.*?\*/)
-  | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
-  | (?P<local>%\w+(?:\.\w+)*)
-  | (?P<word>meta\[[\w.]+\]\[[0-9]+\]|custom\[\w+\][0-9]+|[A-Za-z_][\w.]*)
-  | (?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\w*)
-  | (?P<sign>.))""",
-    re.VERBOSE | re.DOTALL,
-)

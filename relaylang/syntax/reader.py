@@ -26,7 +26,8 @@ from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
-from relaylang.syntax.tokens import OpenComment, TokenSource, section_start
+from relaylang.syntax.tokeniser import section_start
+from relaylang.syntax.tokens import OpenComment, TokenSource
 from relaylang.syntax.values import string
 
 

@@ -21,7 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any as AnyValue
 
-import relaylang.grammar
+from relaylang.grammar import patterns
+from relaylang.grammar import text as grammar_text
 
 #: Raised where the layout of the cached file changes.
 LAYOUT = 4
@@ -33,11 +34,6 @@ SPECIAL = ("COMMENT", "DASHED", "BAD")
 #: A rule's action: the number of the part that it belongs to, and the function `(part, values, first, last) -> value`.
 Action = tuple[int, Callable[[AnyValue, AnyValue, int, int], AnyValue]]
 Row = list[AnyValue]
-
-
-def grammar_text() -> str:
-    """The text of the grammar."""
-    return (Path(relaylang.grammar.__file__).parent / "relay.lark").read_text("utf-8")
 
 
 def cache_directory() -> Path:
@@ -107,7 +103,9 @@ def build() -> dict[str, AnyValue]:
             row[symbol] = ~rule
         states.append(row)
     terminals = [
-        (t.name, t.pattern.type, t.pattern.value, "".join(t.pattern.flags), t.priority) for t in lark.terminals
+        (t.name, t.pattern.type, t.pattern.value, "".join(t.pattern.flags), t.priority)
+        for t in lark.terminals
+        if t.name not in lark.ignore_tokens
     ]
     return {
         "terminals": terminals,
@@ -196,7 +194,7 @@ class Tables:
         regexps.sort(key=lambda t: -t[4])
         signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
         whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
-        comment = r"/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/|//[^\n]*|#(?!\[version|\[metadata)[^\n]*"
+        comment = f"{patterns()['BLOCK_COMMENT']}|{patterns()['LINE_COMMENT']}"
         # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
         kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])

@@ -11,39 +11,9 @@ from collections.abc import Sequence
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
+from relaylang.syntax.tokeniser import comment_end, metadata_start, strings_and_comments
 
-#: What stands in front of the metadata section; the second as TVM 0.6 wrote it.
-_METADATA = re.compile(r"^[ \t]*(?:#\[metadata\]|METADATA:)", re.MULTILINE)
-_IN_TEXT = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\n]*|#(?!\[version|\[metadata)[^\n]*|/\*')
-_IN_COMMENT = re.compile(r"/\*|\*/")
 _DASHED = re.compile(r"(-)([0-9][\w.]*)")
-
-
-def metadata_start(text: str) -> int:
-    """Where the metadata section begins, or the text's length."""
-    if "#[metadata]" not in text and "METADATA:" not in text:
-        return len(text)
-    found = _METADATA.search(text)
-    return found.start() if found else len(text)
-
-
-def section_start(text: str, start: int) -> int:
-    """Where the JSON of the metadata section begins that begins at `start`."""
-    found = _METADATA.match(text, start)
-    assert found is not None
-    return found.end()
-
-
-def comment_end(text: str, start: int, end: int) -> int | None:
-    """Where the comment ends that begins at `start`, with those inside it, or None where nothing closes it before `end`."""
-    at, depth = start + 2, 1
-    while depth:
-        mark = _IN_COMMENT.search(text, at, end)
-        if mark is None:
-            return None
-        depth += 1 if mark.group() == "/*" else -1
-        at = mark.end()
-    return at
 
 
 class OpenComment(Exception):
@@ -121,10 +91,11 @@ class TokenSource(SourceFile):
     def blank_comments(self) -> int | None:
         """Put blanks in place of comments, so that nested ones are gone. Returns where one begins that never ends."""
         text, out, at = self.text, [], self.begin
+        hides = strings_and_comments()
         done = 0
         self.blanked = True
         while True:
-            found = _IN_TEXT.search(text, at, self.end)
+            found = hides.search(text, at, self.end)
             if found is None:
                 break
             at = found.end()

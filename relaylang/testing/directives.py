@@ -20,13 +20,13 @@ from itertools import pairwise
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.runtime.text import read_text
+from relaylang.syntax.tokeniser import is_blank
 
 VERIFY = "--verify-diagnostics"
 _RUN = re.compile(r"^\s*(?://|#)\s*RUN:(.*)$")
 _SPLIT = re.compile(r"^\s*//\s*-----+\s*$")
 _EXPECTED = re.compile(r"(?://|#)\s*expected-(\w+)(.*)$")
 _REST = re.compile(r"(-re)?(?:@([+-]?\d+|above|below|unknown))?\s*\{\{(.*)\}\}\s*$")
-_COMMENT = re.compile(r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?\*/", re.S)
 _MERGE = "2>&1"
 
 
@@ -166,7 +166,7 @@ def read_test(path: str) -> TestFile:
     wrong += _unknown_checks(test)
     if wrong:
         raise RelayError(wrong)
-    test.parts = [p for p in test.parts if p.expected or _has_text(test.part_text(p))] or test.parts[:1]
+    test.parts = [p for p in test.parts if p.expected or not is_blank(test.part_text(p))] or test.parts[:1]
     return test
 
 
@@ -181,10 +181,6 @@ def _unknown_checks(test: TestFile) -> list[Diagnostic]:
     kinds = ", ".join(f"-{k}" for k in ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT-n"))
     note = f"behind the prefix stands nothing, or one of {kinds}"
     return [_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in found]
-
-
-def _has_text(text: str) -> bool:
-    return bool(_COMMENT.sub("", text).strip())
 
 
 def _bad(span: Span, title: str, *notes: str) -> Diagnostic:

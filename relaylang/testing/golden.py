@@ -7,10 +7,10 @@ other text throughout a function. So an inserted line does not make the lines be
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from relaylang.grammar import compiled
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
@@ -18,8 +18,6 @@ from relaylang.typing import infer
 #: How many lines around a difference are shown, and how many lines of a difference at most.
 _AROUND = 3
 _MOST = 200
-_NAME = re.compile(r'%(?:"(?:\\.|[^"\\])*"|[\w/]+(?:[.:\-]+[\w/]+)*)')
-_STRING = re.compile(r'(?<![%@])"(?:\\.|[^"\\])*"')
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,9 @@ def difference(golden: str, actual: str, *, names: bool = False) -> str:
 
 def _blind(line: str) -> str:
     """The line without the names of its variables."""
-    return _NAME.sub("%", line) if "%" in line else line
+    if "%" not in line:
+        return line
+    return compiled("LOCAL", "STRING").sub(lambda m: "%" if m.lastgroup == "LOCAL" else m[0], line)
 
 
 def _changes(old: Sequence[str], new: Sequence[str], names: bool) -> Iterator[str]:
@@ -131,4 +131,4 @@ class _Renaming:
 
 
 def _names(line: str) -> list[str]:
-    return _NAME.findall(_STRING.sub("", line) if '"' in line else line)
+    return [m[0] for m in compiled("LOCAL", "STRING").finditer(line) if m.lastgroup == "LOCAL"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from relaylang.diagnostics.source import Span
+from relaylang.grammar import compiled, patterns
 from relaylang.ir.expr import Call, Expr, Function, Let, Var
 from relaylang.typing.written import call_span
 
@@ -38,9 +40,21 @@ def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
     return whole
 
 
+#: The callee in front of a call's bracket.
 _CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|[\[\](){},]', re.S)
+
+
+@lru_cache(maxsize=1)
+def _piece() -> re.Pattern[str]:
+    """Finds brackets, commas and arrows, and what may hide them: strings and comments."""
+    hidden = "|".join(patterns()[name] for name in ("STRING", "BLOCK_COMMENT", "LINE_COMMENT"))
+    return re.compile(rf"{hidden}|[\[\](){{}},]|->")
+
+
+def _without_comments(text: str) -> str:
+    """The text with blanks in place of its comments."""
+    blanks = compiled("STRING", "BLOCK_COMMENT", "LINE_COMMENT")
+    return blanks.sub(lambda m: m[0] if m.lastgroup == "STRING" else " " * len(m[0]), text)
 
 
 def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -48,7 +62,7 @@ def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     depth = 0
     begin = -1
     last = -1
-    for piece in _PIECE.finditer(text, start, end):
+    for piece in _piece().finditer(text, start, end):
         mark = piece.group()
         if mark in ("(", "[", "{"):
             depth += 1
@@ -78,7 +92,7 @@ def argument_span(call: Call, index: int) -> Span | None:
         return place(call.args[index], span)
     for i, (begin, stop) in enumerate(_arguments(text, start, end)):
         if i == index:
-            piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
+            piece = _without_comments(text[begin:stop])
             body = piece.strip()
             if not body or i >= len(call.args):
                 return span
@@ -94,7 +108,7 @@ def attribute_span(call: Call, name: str) -> Span | None:
         return None
     text = span.source.text
     for begin, stop in _arguments(text, span.start, span.end):
-        piece = _COMMENT.sub(lambda m: " " * len(m.group()), text[begin:stop])
+        piece = _without_comments(text[begin:stop])
         if re.match(rf"\s*{name}\s*=(?!=)", piece):
             begin += len(piece) - len(piece.lstrip())
             return Span(getattr(span.source, "plain", span.source), begin, begin + len(piece.strip()))
@@ -129,7 +143,7 @@ def result_span(function: Function) -> Span | None:
     if function.ret_type.span is not None or span is None:
         return function.ret_type.span
     depth, begin = 0, -1
-    for piece in re.compile(_PIECE.pattern + "|->", re.S).finditer(span.source.text, span.start, span.end):
+    for piece in _piece().finditer(span.source.text, span.start, span.end):
         mark = piece.group()
         if mark == "{" and depth == 0:
             if begin < 0:

@@ -18,6 +18,7 @@ from relaylang.syntax.metadata import DEEPEST_VALUE
 from relaylang.syntax.values import LiteralError, attribute_number, string
 
 _WORDS = {"True": True, "False": False, "None": None}
+#: The pieces of the grammar's terminal ATTRS, whose values are wider than any fine terminal: `1x` and `relu` are errors.
 _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
 
 #: Stands for a value that a diagnostic names already.

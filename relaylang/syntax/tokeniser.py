@@ -1,0 +1,185 @@
+"""The tokeniser of Relay text for whatever is no parser: the editor, the session, Pygments, the formatter.
+
+Its tokens are the fine terminals of the grammar: one for each bracket, sign, name and literal. It takes any text, also one
+that is wrong or unfinished, and every character but white space is in a token. The parser's coarse tokens come from the same
+terminals (`tables.Tables.tokens`, `tokens.TokenSource`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from relaylang.grammar import literals, patterns
+from relaylang.syntax.values import is_dtype
+
+#: The beginning of the metadata section; TVM 0.6 wrote the second one.
+METADATA = re.compile(r"^[ \t]*(?:#\[metadata\]|METADATA:)", re.MULTILINE)
+_IN_COMMENT = re.compile(r"/\*|\*/")
+_CONSTANTS = frozenset({"True", "False", "None"})
+_DIVIDES = re.compile(r"[.\-:/]")
+_NUMBERS = re.compile(r"(?:[.\-:/][0-9]+)+\Z")
+#: The string inside the grammar's patterns, and the one that ends with its line: a quote that is being written ends there.
+_QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_QUOTED_IN_LINE = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+_NAME_KINDS = ("local", "global", "name", "keyword", "constant", "type")
+
+
+@dataclass(slots=True)
+class Token:
+    """A piece of a text.
+
+    `kind` is local, global, string, number, name, keyword, constant, type, reference (`meta[...][0]`), comment, header,
+    metadata (the section), arrow (a sign of two characters) or mark (any other character).
+    """
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def is_word(self) -> bool:
+        """Whether a cursor behind the last letter is still at the token."""
+        return self.kind in _NAME_KINDS
+
+
+@lru_cache(maxsize=1)
+def keywords() -> frozenset[str]:
+    """The words of the grammar, and those that mean something outside it."""
+    words = {word for word in literals().values() if word.isidentifier() and word != "Tensor"}
+    return frozenset(words | {"meta", "import"})
+
+
+@lru_cache(maxsize=1)
+def _fine() -> re.Pattern[str]:
+    known = patterns()
+    assert all(_QUOTED in known[name] for name in ("LOCAL", "GLOBAL", "STRING"))
+    line = {name: known[name].replace(_QUOTED, _QUOTED_IN_LINE) for name in ("LOCAL", "GLOBAL", "STRING")}
+    reference = known["META"][: known["META"].index(r"(?:\s*")] + ")"
+    signs = [re.escape(sign) for sign in literals().values() if len(sign) == 2 and not sign.isalpha()]
+    kinds = {
+        "metadata": r"(?:#\[metadata\]|(?m:^)METADATA:)[\s\S]*",
+        "header": r"\#\[[^\]\n]*\]",
+        "comment": f"{known['BLOCK_COMMENT']}|{known['LINE_COMMENT']}",
+        "open": r"/\*",
+        "local": f"{line['LOCAL']}|%",
+        "global": f"{line['GLOBAL']}|@",
+        "string": line["STRING"].removesuffix('")') + '"?)',
+        "reference": reference,
+        "type": known["CUSTOM"],
+        "number": known["NUMBER"],
+        "name": known["NAME"],
+        "arrow": "|".join(signs),
+        "mark": r"\S",
+    }
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
+
+
+@lru_cache(maxsize=1)
+def _binders() -> re.Pattern[str]:
+    local = patterns()["LOCAL"]
+    return re.compile(rf"({local})\s*(?=:|=(?![=>]))|free_var\s+({local})")
+
+
+def _bound(text: str) -> set[str]:
+    """The names with dots and dashes that a text binds: `%layer-1` is a name where it is bound, else a subtraction."""
+    return {name for found in _binders().findall(text) for name in found if name[1:2] != '"' and _DIVIDES.search(name)}
+
+
+def _known_part(name: str, bound: set[str]) -> str:
+    """The longest beginning of a name that is bound, else the name without the numbers of fields and subtractions."""
+    for found in reversed(list(_DIVIDES.finditer(name))):
+        if name[: found.start()] in bound:
+            return name[: found.start()]
+    numbers = _NUMBERS.search(name)
+    return name[: numbers.start()] if numbers is not None else name
+
+
+def _word_kind(text: str) -> str:
+    if text in keywords():
+        return "keyword"
+    if text in _CONSTANTS:
+        return "constant"
+    return "type" if text == "Tensor" or is_dtype(text) else "name"
+
+
+def tokenise(text: str) -> Iterator[Token]:
+    """The tokens of a text, comments included."""
+    fine = _fine()
+    bound: set[str] | None = None
+    words: dict[str, str] = {}
+    at = 0
+    while at >= 0:
+        begin, at = at, -1
+        for found in fine.finditer(text, begin):
+            kind, piece, start = found.lastgroup or "mark", found.group(), found.start()
+            if kind == "name":
+                kind = words.get(piece) or words.setdefault(piece, _word_kind(piece))
+            elif kind == "local" and piece[1:2] != '"' and _DIVIDES.search(piece):
+                if bound is None:
+                    bound = _bound(text)
+                if piece not in bound:
+                    piece = _known_part(piece, bound)
+                    at = start + len(piece) if len(piece) < len(found.group()) else -1
+            elif kind == "open":
+                kind, at = "comment", comment_end(text, start, len(text)) or len(text)
+                piece = text[start:at]
+            yield Token(kind, piece, start)
+            if at >= 0:
+                break
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text holds comments and white space only."""
+    return all(token.kind == "comment" for token in tokenise(text))
+
+
+def metadata_start(text: str) -> int:
+    """The beginning of the metadata section, or the text's length."""
+    if "#[metadata]" not in text and "METADATA:" not in text:
+        return len(text)
+    found = METADATA.search(text)
+    return found.start() if found else len(text)
+
+
+def section_start(text: str, start: int) -> int:
+    """The beginning of the JSON in the metadata section that begins at `start`."""
+    found = METADATA.match(text, start)
+    assert found is not None
+    return found.end()
+
+
+def comment_end(text: str, start: int, end: int) -> int | None:
+    """The end of the comment that begins at `start`, with those inside it; None where nothing closes it before `end`."""
+    at, depth = start + 2, 1
+    while depth:
+        mark = _IN_COMMENT.search(text, at, end)
+        if mark is None:
+            return None
+        depth += 1 if mark.group() == "/*" else -1
+        at = mark.end()
+    return at
+
+
+@lru_cache(maxsize=1)
+def strings_and_comments() -> re.Pattern[str]:
+    """Finds strings, line comments and the beginnings of block comments: whatever may hide other tokens."""
+    return re.compile(f"{patterns()['STRING']}|{patterns()['LINE_COMMENT']}|/\\*")
+
+
+__all__ = [
+    "Token",
+    "comment_end",
+    "is_blank",
+    "keywords",
+    "metadata_start",
+    "section_start",
+    "strings_and_comments",
+    "tokenise",
+]
