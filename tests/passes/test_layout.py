@@ -26,7 +26,7 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.build import op_call
-from relaylang.passes.layout.conversions import CONVERSIONS
+from relaylang.rules.conversions import RULES as CONVERSIONS
 from relaylang.transform import (
     ConvertLayout,
     InferType,

@@ -1,9 +1,10 @@
 """Every table of rules against the registry: each operator has a rule, or stands among the table's gaps with a reason.
 
 `gaps/<table>.txt` has a paragraph per reason. The reason is a sentence at the margin; the indented lines below it name the
-operators. A word there is an operator's name, a pattern of names (`random.*`), or a trait in capitals (`COMPARISON`). A
-line that begins with `all but` names every operator that the rest of the line does not. Patterns, traits and `all but` leave
-out the operators that have a rule. Lines that begin with `#` are comments.
+operators. A word there is an operator's name, a pattern of names (`random.*`), a trait in capitals (`COMPARISON`), or an
+attribute behind a point (`.layout`). A line that begins with `all but` names every operator that the rest of the line does
+not. Only single names must be without a rule; the others leave out the operators that have one. Lines that begin with `#`
+are comments.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def named(word: str) -> set[str]:
     """The operators of one word."""
     if word.isupper():
         return set(having(Trait[word]))
+    if word.startswith("."):
+        return {name for name, op in OPS.items() if word[1:] in op.schema}
     return {name for name in OPS if fnmatchcase(name, word)}
 
 
@@ -60,7 +63,7 @@ def selected(line: str) -> set[str]:
 
 def exact(line: str) -> list[str]:
     """The words of a line that are the names of single operators."""
-    return [] if line.startswith("all but") else [w for w in line.split() if not w.isupper() and "*" not in w]
+    return [] if line.startswith("all but") else [w for w in line.split() if not w.isupper() and "*" not in w and w[0] != "."]
 
 
 def gaps_of(table: str) -> list[tuple[str, list[str]]]:

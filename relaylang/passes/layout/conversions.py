@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, did_you_mean, error
@@ -13,77 +12,11 @@ from relaylang.ops import get
 from relaylang.ops.extensions import find
 from relaylang.ops.layouts import fitted, is_layout, places, whole
 from relaylang.passes.layout.registry import CONVERT, LayoutConfig
+from relaylang.rules.conversions import RULES
 from relaylang.rules.layout.rule import changed
 from relaylang.syntax.choices import not_a_choice
 
 _PACKED = re.compile(r"NCHW[1-9]\d*c")
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """An operator's layouts: `axes` of the data, the attributes that name its layout, the kernel's `axes` and attribute,
-    and the kernel layouts that go with data layouts where none is asked for."""
-
-    axes: str
-    data: tuple[str, ...]
-    kernel_axes: str = ""
-    kernel: str = ""
-    kernels: Mapping[str, str] = field(default_factory=dict)
-    depthwise: Mapping[str, str] = field(default_factory=dict)
-    rois: bool = False
-    only: tuple[str, ...] = ()
-    packed: bool = False
-    skips: bool = False
-
-    def words(self) -> int:
-        return 2 if self.kernel or self.rois else 1
-
-
-_CONV_2D = {"NCHW": "OIHW", "NHWC": "HWIO"}
-_DEPTHWISE = {"NHWC": "HWOI"}
-
-
-def _conv(axes: str, kernel_axes: str, kernels: Mapping[str, str], **more: Any) -> Conversion:
-    return Conversion(axes, ("data_layout",), kernel_axes, "kernel_layout", kernels, **more)
-
-
-def _pool(axes: str) -> Conversion:
-    return Conversion(axes, ("layout", "out_layout"))
-
-
-def _resize(axes: str) -> Conversion:
-    return Conversion(axes, ("layout",))
-
-
-_AXES = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
-
-CONVERSIONS: dict[str, Conversion] = {
-    "nn.conv1d": _conv("NCW", "OIW", {"NCW": "OIW", "NWC": "WIO"}),
-    "nn.conv2d": _conv("NCHW", "OIHW", {**_CONV_2D, "HWNC": "HWOI"}, depthwise=_DEPTHWISE, packed=True, skips=True),
-    "nn.conv3d": _conv("NCDHW", "OIDHW", {"NCDHW": "OIDHW", "NDHWC": "DHWIO"}),
-    "nn.conv1d_transpose": _conv("NCW", "IOW", {"NCW": "IOW", "NWC": "WIO"}),
-    "nn.conv2d_transpose": _conv("NCHW", "IOHW", {"NCHW": "IOHW", "NHWC": "HWIO"}),
-    "nn.conv3d_transpose": _conv("NCDHW", "IODHW", {"NCDHW": "IODHW", "NDHWC": "DHWOI"}),
-    "nn.deformable_conv2d": _conv("NCHW", "OIHW", _CONV_2D, skips=True),
-    "nn.conv2d_backward_weight": Conversion(
-        "NCHW", ("data_layout", "kernel_layout"), "OIHW", "out_layout", {**_CONV_2D, "HWNC": "HWOI"}
-    ),
-    "qnn.conv2d": _conv("NCHW", "OIHW", _CONV_2D, depthwise=_DEPTHWISE),
-    "qnn.conv2d_transpose": _conv("NCHW", "IOHW", {"NCHW": "IOHW", "NHWC": "HWIO"}),
-    **{
-        f"nn.{kind}_pool{n}d": _pool(axes)
-        for n, axes in _AXES.items()
-        for kind in ("max", "avg", "adaptive_max", "adaptive_avg")
-    },
-    "nn.global_max_pool2d": _pool("NCHW"),
-    "nn.global_avg_pool2d": _pool("NCHW"),
-    "qnn.avg_pool2d": Conversion("NCHW", ("layout", "out_layout"), only=("NCHW", "NHWC")),
-    "nn.upsampling": _resize("NCHW"),
-    "nn.upsampling3d": _resize("NCDHW"),
-    **{f"image.resize{n}d": _resize(axes) for n, axes in _AXES.items()},
-    "vision.roi_align": Conversion("NCHW", ("layout",), rois=True, only=("NCHW", "NHWC")),
-    "vision.roi_pool": Conversion("NCHW", ("layout",), rois=True, only=("NCHW", "NHWC")),
-}
 
 
 def problem_with(name: str, layouts: Any) -> Diagnostic | None:
@@ -93,13 +26,13 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
     if not isinstance(name, str):
         return error("R0501", f"ConvertLayout: {name!r} is no name of an operator")
     title = f"ConvertLayout cannot bring {name} into {layouts!r}"
-    known = CONVERSIONS.get(name)
+    known = RULES.get(name)
     if known is None:
         if find(name) is not None:
             return None  # it takes the layout of what it is used on
-        near = did_you_mean(name, list(CONVERSIONS))
+        near = did_you_mean(name, list(RULES))
         title = f"ConvertLayout: there is no operator {name}"
-        notes = [f"did you mean {near}?"] if near else [f"it converts {', '.join(sorted(CONVERSIONS))}"]
+        notes = [f"did you mean {near}?"] if near else [f"it converts {', '.join(sorted(RULES))}"]
         return error("R0501", title, notes=notes)
     if isinstance(layouts, str) or not isinstance(layouts, Sequence) or not all(isinstance(w, str) for w in layouts):
         return error("R0501", title, notes=['layouts are a list of texts, such as ["NHWC", "default"]'])
@@ -140,7 +73,7 @@ def is_depthwise(attrs: Any, data: Sequence[Any], weight: Sequence[Any]) -> bool
 
 def converted(name: str, attrs: Any, inputs: Sequence[Expr], types: Sequence[Any], layouts: Sequence[str]) -> Call | None:
     """The call of an operator in the layouts that are asked for; None where it is to be left alone."""
-    known = CONVERSIONS[name]
+    known = RULES[name]
     if known.skips and LayoutConfig.current is not None and LayoutConfig.current.check_skip():
         return None
     data = layouts[0]
@@ -148,14 +81,14 @@ def converted(name: str, attrs: Any, inputs: Sequence[Expr], types: Sequence[Any
     values = dict.fromkeys([f for f in known.data if f in type(attrs).schema], data)
     new_name = name
     if known.kernel:
-        weight = types[2 if name == "nn.deformable_conv2d" else 1]
+        weight = types[known.weight]
         alone = bool(known.depthwise) and is_depthwise(attrs, _shape(types[0]), _shape(weight))
         if kernel == "default":
             kernel = known.depthwise[data] if alone and data in known.depthwise else known.kernels[data]
         if known.packed and _PACKED.fullmatch(data):
-            new_name = "nn.contrib_conv2d_NCHWc"
+            new_name = known.packed
             if alone and attrs.groups > 1:
-                new_name = "nn.contrib_depthwise_conv2d_NCHWc"
+                new_name = known.packed_depthwise
                 kernel = fitted(kernel, attrs.kernel_layout, _shape(weight))
         values[known.kernel] = kernel
         if known.kernel != "out_layout":

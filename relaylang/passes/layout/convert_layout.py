@@ -8,11 +8,12 @@ from typing import Any
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, IRModule, TupleType
 from relaylang.ops.record import Op
-from relaylang.passes.layout.conversions import CONVERSIONS, converted, problem_with
+from relaylang.passes.layout.conversions import converted, problem_with
 from relaylang.passes.layout.registry import CONVERT
 from relaylang.passes.layout.rewriter import Rewriter
 from relaylang.passes.manager import raised_in
 from relaylang.passes.rewriting import per_function
+from relaylang.rules.conversions import RULES as CONVERSIONS
 from relaylang.rules.layout.rule import named
 
 
