@@ -20,7 +20,8 @@ the argument's place. Most of these calls TVM accepts and fails to compile; its 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from relaylang.ir.types import Dim
@@ -44,9 +45,10 @@ TENSOR = Word("tensor")
 _WORD = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
 
 
-def words(text: str | Iterable[str]) -> tuple[Word, ...]:
+@cache
+def words(text: str) -> tuple[Word, ...]:
     """`tensor integer[n]` as words."""
-    found = [_WORD.fullmatch(part) for part in (text.split() if isinstance(text, str) else text)]
+    found = [_WORD.fullmatch(part) for part in text.split()]
     return tuple([Word(m[1], None if m[2] is None else tuple(m[2].split(",") if m[2] else ())) for m in found if m])
 
 

@@ -14,6 +14,8 @@ from enum import Enum, auto
 class Trait(Enum):
     """A fact about an operator. A form of another operator names that operator in the record's `of`."""
 
+    __hash__ = object.__hash__  # an enumeration's own hash is slow, and records are made when a program starts
+
     #: A function of each element of one tensor; the shape stays.
     UNARY = auto()
     #: A function of each pair of elements of two tensors, which are broadcast.
