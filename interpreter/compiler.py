@@ -21,9 +21,9 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, TAIL_CALL, Block, Code
 from relaylang.interpreter.dynamic import guarded
 from relaylang.interpreter.errors import Trap
-from relaylang.interpreter.fast import fast_step
 from relaylang.interpreter.kernels import KERNELS
 from relaylang.interpreter.kernels.added import added_kernel
+from relaylang.interpreter.kernels.fast import fast_step
 from relaylang.interpreter.memory import MemoryLimit, type_bytes
 from relaylang.interpreter.steps import (
     Step,
@@ -73,6 +73,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op, make_attrs
+from relaylang.ops.traits import Trait
 from relaylang.passes.normal_forms.to_anf import convert
 
 _SMALL = 16
@@ -580,7 +581,7 @@ class Linker:
         kernel = guarded(own, op, node) if own is not None else added_kernel(op.name, node.checked_type)
         if kernel is None:
             raise RelayError(error("R0406", f"the interpreter has no kernel for {op.name}", node.span))
-        if op.name in ("argmax", "argmin") and isinstance(node.checked_type, TensorType):
+        if Trait.ARG_REDUCTION in op.traits and isinstance(node.checked_type, TensorType):
             return _of_type(kernel, node.checked_type.dtype)
         return kernel
 

@@ -73,4 +73,7 @@ def having(*traits: Trait, without: Collection[Trait] = ()) -> tuple[str, ...]:
     return tuple([op.name for op in OPS.values() if wanted <= op.traits and not unwanted & op.traits])
 
 
-__all__ = ["FAMILIES", "OPS", "Op", "OpPattern", "Trait", "get", "having", "make_attrs"]
+#: The operators that expressions write with a symbol.
+SYMBOLS: dict[str, str] = {op.symbol: op.name for op in OPS.values() if op.symbol}
+
+__all__ = ["FAMILIES", "OPS", "SYMBOLS", "Op", "OpPattern", "Trait", "get", "having", "make_attrs"]

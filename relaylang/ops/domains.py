@@ -56,6 +56,16 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     **{(op, "layout"): ("NCHW", "NHWC") for op in ("nn.depth_to_space", "nn.space_to_depth")},
 }
 
+#: Operators of a tensor in one of two layouts; the channels of the first one may be split (`NCHW16c`).
+TWO_LAYOUTS: dict[str, tuple[str, str]] = {
+    "image.resize1d": ("NCW", "NWC"),
+    **{f"{dyn}image.resize2d": ("NCHW", "NHWC") for dyn in _DYN},
+    "image.resize3d": ("NCDHW", "NDHWC"),
+    "image.crop_and_resize": ("NCHW", "NHWC"),
+    **{f"{dyn}nn.upsampling": ("NCHW", "NHWC") for dyn in _DYN},
+    **{f"{dyn}nn.upsampling3d": ("NCDHW", "NDHWC") for dyn in _DYN},
+}
+
 _POSITIVE, _COUNT = (1, _MOST), (0, _MOST)
 #: The least and the greatest number, by attribute; the elements of lists are numbers of this kind.
 _BOUNDS: dict[str, tuple[int, int]] = {

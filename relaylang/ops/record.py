@@ -364,6 +364,7 @@ class Op(Expr):
     | `takes` | what each argument must be, in the words of `relaylang.ops.takes`: "tensor integer[n]" |
     | `traits` | facts that passes ask for (`Trait`) |
     | `of` | the operator of which this one is a form; a trait says which |
+    | `symbol` | the sign between its arguments, as in `%x + %y` |
     | `results` | how many tensors a call makes where its value is a tuple: a number, or a function of the call |
     | `python` | how TVM's Python function differs from the record (see below) |
     | `example` | a function or module with a call, where trying types finds none |
@@ -376,7 +377,7 @@ class Op(Expr):
 
     __slots__ = (
         "args", "attrs", "back", "doc", "example", "level", "name", "needs", "of", "pattern", "python", "rel", "results",
-        "takes", "traits", "variadic",
+        "symbol", "takes", "traits", "variadic",
     )  # fmt: skip
     __match_args__ = ("name",)
     is_record = True
@@ -393,6 +394,7 @@ class Op(Expr):
     takes: tuple[Word, ...]
     traits: frozenset[Trait]
     of: str
+    symbol: str
     results: Results
     python: str | None
     example: str
@@ -413,6 +415,7 @@ class Op(Expr):
         takes: str = "",
         traits: Iterable[Trait] = (),
         of: str = "",
+        symbol: str = "",
         results: Results = 0,
         python: str | None = "",
         example: str = "",
@@ -431,6 +434,7 @@ class Op(Expr):
         put(self, "takes", words(takes))
         put(self, "traits", frozenset(traits))
         put(self, "of", of)
+        put(self, "symbol", symbol)
         put(self, "results", results)
         put(self, "python", python)
         put(self, "example", example)

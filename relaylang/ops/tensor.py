@@ -87,10 +87,10 @@ def binary(name: str, level: int, doc: str, *traits: Trait, **facts: AnyValue) -
     return Op(name, ("lhs", "rhs"), None, broadcast, B, level, doc=doc, traits=known, **facts)
 
 
-def comparison(name: str, doc: str, *traits: Trait) -> Op:
+def comparison(name: str, symbol: str, doc: str, *traits: Trait) -> Op:
     """Two tensors of one element type, broadcast, to bool."""
     known = {Trait.BINARY, Trait.BROADCAST, Trait.COMPARISON, *traits}
-    return Op(name, ("lhs", "rhs"), None, compare, B, 4, doc=doc, traits=known)
+    return Op(name, ("lhs", "rhs"), None, compare, B, 4, doc=doc, traits=known, symbol=symbol)
 
 
 SYMMETRIC = (Trait.COMMUTATIVE, Trait.ASSOCIATIVE)
@@ -138,11 +138,11 @@ OPS = (
     test("isfinite", "Whether each element is a finite number."),
     test("isinf", "Whether each element is infinite."),
     test("isnan", "Whether each element is not a number."),
-    binary("add", 1, "lhs + rhs, element by element.", *SYMMETRIC),
+    binary("add", 1, "lhs + rhs, element by element.", *SYMMETRIC, symbol="+"),
     binary("bitwise_and", 4, "The bits that both have, element by element.", *SYMMETRIC, takes="whole whole"),
     binary("bitwise_or", 4, "The bits that either has, element by element.", *SYMMETRIC, takes="whole whole"),
     binary("bitwise_xor", 4, "The bits that one of both has, element by element.", *SYMMETRIC, takes="whole whole"),
-    binary("divide", 1, "lhs / rhs, element by element; whole numbers are rounded towards zero."),
+    binary("divide", 1, "lhs / rhs, element by element; whole numbers are rounded towards zero.", symbol="/"),
     binary("floor_divide", 1, "lhs / rhs, rounded down, element by element."),
     binary("floor_mod", 1, "The remainder of floor_divide, with the sign of rhs, element by element."),
     binary("left_shift", 4, "lhs with its bits moved up by rhs, element by element.", takes="whole whole"),
@@ -152,18 +152,18 @@ OPS = (
     binary("maximum", 4, "The larger of both, element by element.", *SYMMETRIC),
     binary("minimum", 4, "The smaller of both, element by element.", *SYMMETRIC),
     binary("mod", 1, "The remainder of the division rounded towards zero, with the sign of lhs, element by element."),
-    binary("multiply", 1, "lhs * rhs, element by element.", *SYMMETRIC),
+    binary("multiply", 1, "lhs * rhs, element by element.", *SYMMETRIC, symbol="*"),
     binary("power", 4, "lhs to the power of rhs, element by element."),
     binary("right_shift", 4, "lhs with its bits moved down by rhs, element by element.", takes="whole whole"),
-    binary("subtract", 1, "lhs - rhs, element by element."),
+    binary("subtract", 1, "lhs - rhs, element by element.", symbol="-"),
     binary("trunc_divide", 1, "lhs / rhs, rounded towards zero, element by element."),
     binary("trunc_mod", 1, "The remainder of trunc_divide, with the sign of lhs, element by element."),
-    comparison("equal", "Whether lhs == rhs, element by element.", Trait.COMMUTATIVE),
-    comparison("greater", "Whether lhs > rhs, element by element."),
-    comparison("greater_equal", "Whether lhs >= rhs, element by element."),
-    comparison("less", "Whether lhs < rhs, element by element."),
-    comparison("less_equal", "Whether lhs <= rhs, element by element."),
-    comparison("not_equal", "Whether lhs != rhs, element by element.", Trait.COMMUTATIVE),
+    comparison("equal", "==", "Whether lhs == rhs, element by element.", Trait.COMMUTATIVE),
+    comparison("greater", ">", "Whether lhs > rhs, element by element."),
+    comparison("greater_equal", ">=", "Whether lhs >= rhs, element by element."),
+    comparison("less", "<", "Whether lhs < rhs, element by element."),
+    comparison("less_equal", "<=", "Whether lhs <= rhs, element by element."),
+    comparison("not_equal", "!=", "Whether lhs != rhs, element by element.", Trait.COMMUTATIVE),
     Op(
         "clip", ("data",), ClipAttrs, identity, E, 3, needs=(),
         doc="Each element, held between a_min and a_max.",

@@ -54,7 +54,7 @@ class Prelude:
         self.mod.library = std.add
 
     def __getattr__(self, name: str) -> GlobalVar | GlobalTypeVar | Constructor:
-        if name.startswith("_") or name == "mod":
+        if name.startswith("_") or "mod" not in vars(self):
             raise AttributeError(name)
         if name in _SHORT:
             ty, constructor = _SHORT[name]

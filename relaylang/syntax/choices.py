@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.ops.domains import CHOICES as CHOICES
+from relaylang.ops.domains import TWO_LAYOUTS
 from relaylang.syntax.othernames import OTHER_DTYPES
 from relaylang.syntax.values import is_dtype
 
-#: Operators of a tensor that is in one of two layouts; the channels of the first one may be split (`NCHW16c`).
-_TWO_LAYOUTS = {
-    "image.resize1d": ("NCW", "NWC"),
-    "image.resize2d": ("NCHW", "NHWC"),
-    "dyn.image.resize2d": ("NCHW", "NHWC"),
-    "image.crop_and_resize": ("NCHW", "NHWC"),
-    "nn.upsampling": ("NCHW", "NHWC"),
-    "dyn.nn.upsampling": ("NCHW", "NHWC"),
-    "image.resize3d": ("NCDHW", "NDHWC"),
-    "nn.upsampling3d": ("NCDHW", "NDHWC"),
-    "dyn.nn.upsampling3d": ("NCDHW", "NDHWC"),
-}
 _SPATIAL = "DHW"
 _DTYPES = (
     "float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
@@ -43,7 +32,7 @@ def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | 
 
 def _not_a_layout(op: str, name: str, layout: str) -> tuple[str, str | None] | None:
     """What a layout must be instead. Convolutions take height before width only: TVM compiles none of the others."""
-    two = _TWO_LAYOUTS.get(op)
+    two = TWO_LAYOUTS.get(op)
     if two is not None and name == "layout":
         if layout in two or layout.startswith(two[0]):
             return None

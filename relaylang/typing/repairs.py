@@ -10,10 +10,9 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 from relaylang.typing.places import argument_span
 
-#: Operators whose one argument is a tuple of tensors.
-_OF_TUPLES = ("concatenate", "stack", "einsum", "meshgrid")
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?:f|f16|f32|f64|bf16|[iu](?:8|16|32|64))?")
 
 
@@ -64,7 +63,7 @@ def surplus_arguments(call: Call, op: Op) -> Fix | None:
         return None
     first, last = spans[0], spans[-1]
     assert first is not None and last is not None
-    if op.name in _OF_TUPLES and count == 1:
+    if Trait.OF_TUPLE in op.traits and count == 1:
         whole = Span(getattr(first.source, "plain", first.source), first.start, last.end)
         return Fix(whole, f"({whole.text})", "put the tensors into a tuple")
     values = [attribute_text(node) for node in call.args[count:]]

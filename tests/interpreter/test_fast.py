@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaylang.interpreter.fast import NAMES, fast_step
 from relaylang.interpreter.kernels import KERNELS
+from relaylang.interpreter.kernels.fast import NAMES, fast_step
 from relaylang.ir import Call, IRModule
 from relaylang.syntax import parse
 from relaylang.typing import infer

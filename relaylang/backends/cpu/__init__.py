@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.blocks import without_blocks
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import flatten
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel, lower_function
-from relaylang.backends.cpu.legalise import legalise
-from relaylang.backends.cpu.lower import ALONE
+from relaylang.backends.cpu.lower.blocks import without_blocks
+from relaylang.backends.cpu.lower.fusion import pattern_of
+from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.schedule import Program, make_program
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
-from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.record import Op
 from relaylang.passes.extensions import lower_extensions
 from relaylang.passes.fusion.fuse_ops import fuse_expr
 from relaylang.passes.manager import stage
@@ -40,26 +40,6 @@ from relaylang.typing import check
 
 #: Kernels of more nodes than this would make long C expressions for no gain.
 MAX_DEPTH = 96
-#: Patterns under which this backend fuses operators that have none of use in TVM's table.
-_PATTERNS = {
-    "qnn.quantize": OpPattern.BROADCAST,
-    "qnn.dequantize": OpPattern.BROADCAST,
-    "qnn.requantize": OpPattern.BROADCAST,
-    "qnn.add": OpPattern.BROADCAST,
-    "qnn.subtract": OpPattern.BROADCAST,
-    "qnn.mul": OpPattern.BROADCAST,
-    "qnn.conv2d": OpPattern.OUT_ELEMWISE_FUSABLE,
-    "qnn.dense": OpPattern.OUT_ELEMWISE_FUSABLE,
-    **{f"image.resize{n}d": OpPattern.OUT_ELEMWISE_FUSABLE for n in (1, 2, 3)},
-    **dict.fromkeys(ALONE, OpPattern.OPAQUE),
-}
-
-
-def pattern_of(op: Op) -> int:
-    """How this backend fuses an operator."""
-    return _PATTERNS.get(op.name, op.pattern)
-
-
 def describe(function: Function) -> str:
     """A kernel in a line: its operators in order."""
     names = [n.op.name for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Op)]

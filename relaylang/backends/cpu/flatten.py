@@ -36,6 +36,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import fresh_var, retype, typed
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 
 #: More nodes than this, after calls have been replaced by their bodies, are taken for a mistake.
 MAX_NODES = 2_000_000
@@ -185,7 +186,7 @@ class _Flattener:
         for arg in expr.args:
             values.append((yield (arg, env)))
         if isinstance(expr.op, Op):
-            if expr.op.name == "on_device":  # there is one
+            if Trait.PLACEMENT in expr.op.traits:  # there is one device
                 return values[0]
             args = [self._expr(v, a) for v, a in zip(values, expr.args)]
             call = retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr)

@@ -20,6 +20,7 @@ from relaylang.ir.expr import (
     Tuple,
     TupleGetItem,
 )
+from relaylang.ops import SYMBOLS
 from relaylang.ops.record import Op
 from relaylang.syntax.actions.globals import Callees, FunctionNames, TypeNames
 from relaylang.syntax.actions.locals import Locals, Pending
@@ -35,19 +36,8 @@ _BOOLS = {"True": np.array(True), "False": np.array(False)}
 for _array in _BOOLS.values():
     _array.flags.writeable = False
 
-#: The binding strength of each infix operator, and the operator that it calls.
-_INFIX = {
-    "*": (4, "multiply"),
-    "/": (4, "divide"),
-    "+": (3, "add"),
-    "-": (3, "subtract"),
-    "<": (2, "less"),
-    "<=": (2, "less_equal"),
-    ">": (2, "greater"),
-    ">=": (2, "greater_equal"),
-    "==": (1, "equal"),
-    "!=": (1, "not_equal"),
-}
+#: The binding strength of each infix operator.
+_STRENGTH = {"*": 4, "/": 4, "+": 3, "-": 3, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 1, "!=": 1}
 
 
 def _fits_negated(text: str) -> bool:
@@ -219,16 +209,16 @@ class ExpressionActions:
     def on_infix_more(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         operands, waiting = v[0]
         sign, at = v[1]
-        self._join(operands, waiting, _INFIX[sign][0])
+        self._join(operands, waiting, _STRENGTH[sign])
         waiting.append(sign)
         operands.append((v[2], at + 1, last))
         return v[0]
 
     def _join(self, operands: list[AnyValue], waiting: list[str], power: int) -> None:
         """Make the calls of the waiting operators that bind at least as tight as the next one."""
-        while waiting and _INFIX[waiting[-1]][0] >= power:
+        while waiting and _STRENGTH[waiting[-1]] >= power:
             (right, _, last), (left, first, _) = operands.pop(), operands.pop()
-            operands.append((self._infix_call(_INFIX[waiting.pop()][1], [left, right], first, last), first, last))
+            operands.append((self._infix_call(SYMBOLS[waiting.pop()], [left, right], first, last), first, last))
 
     def on_infix(self, v: AnyValue, first: int, last: int) -> Expr:
         operands, waiting = v

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.backends.cpu.kernel import AnchorLowering, Kernel, Value
-from relaylang.backends.cpu.legalise import REWRITES
 from relaylang.backends.cpu.lower import (
     algorithm,
     boxes,
@@ -30,6 +29,7 @@ from relaylang.backends.cpu.lower import (
     transform,
     vision,
 )
+from relaylang.backends.cpu.lower.legalise import REWRITES
 from relaylang.ir import Call
 
 #: What inference makes of other operators (`passes.simplify_inference`).

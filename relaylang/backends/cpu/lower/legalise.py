@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
 from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.lower.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_tuple
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op
 from relaylang.ops.shapes import split_layout
+from relaylang.ops.traits import Trait
 
 Rewrite = Callable[[Call, list[Expr]], "Expr | None"]
 
@@ -333,10 +334,7 @@ def _qnn_hardswish(call: Call, args: list[Expr]) -> Expr | None:
 
 
 #: Sums of products of their first two operands.
-PRODUCTS = frozenset({
-    *CONVOLUTIONS, *[f"nn.conv{n}d_transpose" for n in (1, 2, 3)], "nn.dense", "nn.matmul", "nn.batch_matmul",
-    "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_matmul",
-})  # fmt: skip
+PRODUCTS = frozenset({Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL})
 REWRITES: dict[str, Rewrite] = {
     **{f"nn.conv{n}d_transpose": _conv_transpose for n in (1, 2, 3)},
     "qnn.conv2d_transpose": _qnn_conv_transpose,
@@ -387,8 +385,8 @@ def _nothing(call: Call) -> Expr | None:
     if not all(_static(f) and f.dtype in CTYPES for f in fields):  # type: ignore[union-attr]
         return None
     empty = all(0 in f.shape for f in fields)  # type: ignore[union-attr]
-    named = isinstance(call.op, Op) and call.op.name
-    if not (empty and fields) and not (named in PRODUCTS and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
+    product = isinstance(call.op, Op) and not PRODUCTS.isdisjoint(call.op.traits)
+    if not (empty and fields) and not (product and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
     made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
     return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
 from relaylang.ir.typed import typed
-from relaylang.ops import get, make_attrs
+from relaylang.ops import Trait, get, having, make_attrs
 from relaylang.ops.build import op_call
 from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.record import Op
@@ -18,15 +18,14 @@ from relaylang.rules.layout.rule import changed as with_attrs
 from relaylang.rules.layout.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
-CONVOLUTIONS = {
-    "nn.contrib_conv2d_NCHWc": "nn.conv2d",
-    "nn.contrib_depthwise_conv2d_NCHWc": "nn.conv2d",
-    **{name: name for name in ("nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d")},
-}
+#: Each convolution, and the one of plain layouts that it becomes.
+CONVOLUTIONS = {name: name for name in having(Trait.CONV, without={Trait.BLOCKED})}
+CONVOLUTIONS |= {name: get(name).of for name in having(Trait.CONV, Trait.BLOCKED)}
 POOLS = [
-    *[f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)],
-    "nn.global_max_pool2d", "nn.global_avg_pool2d",
-]  # fmt: skip
+    name
+    for kind in (Trait.POOL, Trait.ADAPTIVE_POOL, Trait.GLOBAL_POOL)
+    for name in having(kind, without={Trait.QUANTISED})
+]
 
 #: Operators that are compiled in one layout. For each of the first arguments: the attribute that names its layout, and
 #: the layout in which it is wanted; the first is the result's, too.
@@ -151,7 +150,7 @@ def plain(call: Call, args: list[Expr]) -> Expr | None:
     return _again(call, named(call), [*given, *args[len(given) :]], wanted[0][1], result, **changed)
 
 
-_BLOCKED = frozenset({"nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"})
+_BLOCKED = frozenset(having(Trait.CONV, Trait.BLOCKED))
 
 
 def without_blocks(function: Expr, mod: IRModule) -> Expr:

@@ -1,0 +1,148 @@
+"""Which files name an operator: kernels, lowerings, rules, importers and pattern tables may, few others.
+
+A file that asks "is this a convolution" asks for a trait. A file that stands here says why it needs a name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from relaylang.ops import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("relaylang", "interpreter", "repl")
+#: Where names belong: records, rules, kernels, lowerings, conversions, pattern tables, and TVM's own names.
+HOMES = (
+    "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/partition/targets/", "relaylang/tvm/",
+    "interpreter/kernels/",
+)  # fmt: skip
+#: Why the other files name operators.
+REASONS: dict[str, str] = {
+    "relaylang/ir/expr.py": "",
+    "relaylang/passes/analysis.py": "",
+    "relaylang/passes/counting.py": "",
+    "relaylang/passes/devices/calls.py": "",
+    "relaylang/passes/fusion/combine_parallel.py": "",
+    "relaylang/passes/fusion/fuse_ops.py": "",
+    "relaylang/passes/fusion/split_args.py": "",
+    "relaylang/passes/gradient/first_order_gradient.py": "",
+    "relaylang/passes/gradient/higher_order_gradient.py": "",
+    "relaylang/passes/gradient/lazy_gradient_init.py": "",
+    "relaylang/passes/layout/alter_op_layout.py": "",
+    "relaylang/passes/layout/conversions.py": "",
+    "relaylang/passes/layout/rewriter.py": "",
+    "relaylang/passes/precision/mixed_precision.py": "",
+    "relaylang/passes/quantise/fake_quantization.py": "",
+    "relaylang/passes/simplify/canonicalize.py": "",
+    "relaylang/passes/simplify/convolutions.py": "",
+    "relaylang/passes/simplify/dynamic_to_static.py": "",
+    "relaylang/passes/simplify/fold_constant.py": "",
+    "relaylang/passes/simplify/fold_scale_axis.py": "",
+    "relaylang/passes/simplify/simplify_inference.py": "",
+    "relaylang/patterns/language.py": "",
+    "relaylang/patterns/matcher.py": "",
+    "relaylang/syntax/othernames.py": "",
+    "relaylang/syntax/spellings.py": "",
+}
+
+NAMES = frozenset(op.name for family in FAMILIES.values() for op in family)
+#: Functions whose first argument is an operator's name.
+TAKE_NAMES = frozenset(
+    "_calls _is _make _operator call_of find get has_call is_call is_op make op_call supports two".split()
+)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def files() -> Iterator[str]:
+    """The files outside of `HOMES`, as paths below the tree."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith(HOMES) and "/lower/" not in name:
+                yield name
+
+
+def words(node: ast.AST | None) -> list[str]:
+    """The operators that a text constant names: the text itself, or words of a list."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return []
+    found = node.value.split()
+    return found if found and (len(found) == 1 or all(word in NAMES for word in found)) else []
+
+
+def operators(nodes: Iterable[ast.AST | None], least: int = 1) -> list[str]:
+    """The operators that constants name, where there are enough of them."""
+    found = [word for node in nodes for word in words(node) if word in NAMES]
+    return found if len(found) >= least else []
+
+
+def named(tree: ast.AST) -> set[str]:
+    """The operators that code names.
+
+    A name with a dot is an operator anywhere. A plain word is one in a collection with others, beside a `name`, and as
+    the argument of a function that takes names.
+    """
+    found: set[str] = set()
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            found |= {word for word in words(node) if "." in word and word in NAMES}
+            found |= set(operators([node], 2))
+        elif isinstance(node, (ast.List, ast.Set, ast.Tuple)):
+            found |= set(operators(node.elts, 2))
+        elif isinstance(node, ast.Dict):
+            values = [n for v in node.values for n in (v.elts if isinstance(v, (ast.List, ast.Tuple)) else [v])]
+            found |= set(operators(node.keys, 2)) | set(operators(values, 2))
+        elif isinstance(node, ast.Compare) and "name" in ast.unparse(node):
+            found |= set(operators([node.left, *node.comparators]))
+        elif isinstance(node, ast.Call):
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function in TAKE_NAMES:
+                found |= set(operators(node.args))
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("OPS"):
+            found |= set(operators([node.slice]))
+    return found
+
+
+@cache
+def naming() -> dict[str, set[str]]:
+    """The operators that each file outside of `HOMES` names."""
+    found = {name: named(parsed(ROOT / name)) for name in files()}
+    return {name: operators for name, operators in found.items() if operators}
+
+
+def test_files_that_name_operators_have_a_reason() -> None:
+    assert {name: sorted(names) for name, names in naming().items() if name not in REASONS} == {}
+    assert [name for name in REASONS if name not in naming()] == []
+
+
+def test_few_files_name_operators() -> None:
+    assert len(REASONS) < 28
+
+
+@pytest.mark.parametrize(
+    "code, operators",
+    [
+        ('x = "nn.conv2d"', {"nn.conv2d"}),
+        ('call.op.name == "add"', {"add"}),
+        ('kind == "add"', set()),
+        ('NAMES = {"add", "where"}', {"add", "where"}),
+        ('WORDS = {"where": 1, "and": 2}', set()),
+        ('OPS["where"]', {"where"}),
+        ('is_op("max")(x)', {"max"}),
+        ('"add multiply".split()', {"add", "multiply"}),
+        ('print("where")', set()),
+        ('"""nn.conv2d"""', set()),
+    ],
+)
+def test_what_is_a_name(code: str, operators: set[str]) -> None:
+    assert named(ast.parse(code)) == operators
