@@ -74,7 +74,7 @@ from relaylang.ir import (
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op, make_attrs
 from relaylang.ops.traits import Trait
-from relaylang.passes.normal_forms.to_anf import convert
+from relaylang.passes.normal_forms.to_a_normal_form import convert
 
 _SMALL = 16
 

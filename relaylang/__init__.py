@@ -18,7 +18,7 @@ import os
 import sys
 import typing as _typing  # `Any` is the unknown dimension here
 
-from relaylang._names import ALIASES, NAMES, PACKAGES, SERVICES
+from relaylang._names import ALIASES, FOLDERS, NAMES, PACKAGES, SERVICES
 from relaylang.aliases import Aliases
 from relaylang.services import provide
 
@@ -29,7 +29,7 @@ if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.pa
 ):
     __path__.append(_beside)
 
-provide(SERVICES)
+provide(SERVICES, FOLDERS)
 sys.meta_path.insert(0, Aliases(ALIASES))
 
 

@@ -7,9 +7,13 @@ SERVICES: dict[str, str] = {
     "text": "relaylang.syntax.printer:astext",
     "operator call": "relaylang.tvm.op.namespace:builder",
     "standard library": "relaylang.stdlib.library:import_from_std",
+    "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
 }
+
+#: Table of `relaylang.services` -> the packages whose files it lists. `relaylang.passes.PASSES` lists those of passes.
+FOLDERS = {"passes": ("relaylang.passes", "relaylang.partition.passes")}
 
 _IR = (
     "ANY Any Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If "

@@ -3,6 +3,8 @@
 A node prints itself (`node.astext()`), `x + y` makes a call of an operator: the printer and the builders stand above
 the nodes. The low floor asks for such a function by name; `relaylang/_names.py` registers the provider of each, and
 nobody else does. A provider is "module:function"; the module is imported when somebody first uses the service.
+
+A table of a low floor may have rows on higher floors, too, each a file of its own: `folders` gives their packages.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _PROVIDERS: dict[str, str] = {}
+_FOLDERS: dict[str, tuple[str, ...]] = {}
 _FOUND: dict[str, Callable[..., Any]] = {}
 
 
-def provide(providers: Mapping[str, str]) -> None:
-    """Register the providers of services: name -> "module:function"."""
+def provide(providers: Mapping[str, str], folders: Mapping[str, tuple[str, ...]]) -> None:
+    """Register the providers of services, name -> "module:function", and the packages whose files are a table's rows."""
     _PROVIDERS.update(providers)
+    _FOLDERS.update(folders)
 
 
 def service(name: str) -> Callable[..., Any]:
@@ -26,3 +30,8 @@ def service(name: str) -> Callable[..., Any]:
         module, function = _PROVIDERS[name].split(":")
         _FOUND[name] = getattr(importlib.import_module(module), function)
     return _FOUND[name]
+
+
+def folders(name: str) -> tuple[str, ...]:
+    """The packages whose files are the rows of a table, lowest floor first. Raises `KeyError` for another table."""
+    return _FOLDERS[name]

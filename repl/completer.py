@@ -17,12 +17,12 @@ from relaylang.ops import OPS
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
+from relaylang.passes import PASSES
 from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
 from relaylang.repl.show import spelled
 from relaylang.syntax.tokeniser import tokenise
-from relaylang.tvm.transform import PASSES
 
 #: The word at the end of what is written, which may be a command of the session.
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@:]?[\w/.]*$')

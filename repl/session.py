@@ -33,7 +33,7 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.visit import free_vars
-from relaylang.passes.normal_forms.to_anf import to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.calls import OpenCall, Signature
 from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text

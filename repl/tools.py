@@ -14,11 +14,14 @@ from relaylang.backends.target import parse_target
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Profile
 from relaylang.ir import Function, GlobalVar, IRModule
+from relaylang.passes import PASSES
+from relaylang.passes.infer_type import InferType
+from relaylang.passes.manager import Sequential
+from relaylang.passes.spec import parse_passes
 from relaylang.repl.saving import session_text
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 from relaylang.syntax import astext
-from relaylang.tvm.transform import PASSES, Sequential, parse_passes
 from relaylang.viz.graph import graph_of
 from relaylang.viz.text import as_text
 
@@ -65,7 +68,7 @@ def run_passes(session: Session, argument: str) -> str:
     at = _list_end(argument)
     passes = parse_passes(argument[:at].strip())
     module, name = _module_of(session, argument[at:].strip())
-    result = Sequential([PASSES["InferType"](), *passes, PASSES["InferType"]()])(module)
+    result = Sequential([InferType(), *passes, InferType()])(module)
     if name is not None and name.startswith(_EXPRESSION):
         return astext(result[name], header=False).rstrip("\n")
     return astext(_only(result, name)).rstrip("\n")

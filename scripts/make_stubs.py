@@ -17,6 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from relaylang._names import ALIASES, NAMES, PACKAGES
+from relaylang.tvm import transform
 from relaylang.tvm.op import _ABOVE
 from relaylang.tvm.op.build import SPATIAL, dynamic, functions
 from relaylang.tvm.op.composed import COMPOSED
@@ -156,9 +157,18 @@ def aliases() -> Iterator[tuple[Path, str]]:
             yield place / f"{name}.pyi", text
 
 
+def passes() -> str:
+    """The names of `relaylang.transform`."""
+    homes = sorted(transform.names().items(), key=lambda item: (item[1], item[0]))
+    return HEAD + "\n".join(f"from {home} import {name} as {name}" for name, home in homes) + "\n"
+
+
 def stubs() -> dict[Path, str]:
     """Every stub's file and text."""
-    made: dict[Path, str] = {ROOT / "relaylang/__init__.pyi": top()}
+    made: dict[Path, str] = {
+        ROOT / "relaylang/__init__.pyi": top(),
+        ROOT / "relaylang/tvm/transform.pyi": passes(),
+    }
     for name, prefix in MODULES.items():
         made[ROOT / f"relaylang/tvm/{name}.pyi"] = module(prefix)
     qnn = [f"from relaylang.tvm.qnn import {name} as {name}" for name in BELOW["relaylang.qnn"]]

@@ -11,7 +11,8 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
-from relaylang.tvm.transform import Pass, PassContext, Sequential
+from relaylang.passes.context import PassContext
+from relaylang.passes.manager import Pass, Sequential
 
 #: How far results may be apart, relative to the largest number of a tensor: what reordered sums do.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}

@@ -14,7 +14,7 @@ from relaylang.backends.target import BACKENDS
 from relaylang.cli.command import VERBS, make_parser
 from relaylang.diagnostics.pages import PAGES
 from relaylang.partition.driver import PATTERN_TABLES
-from relaylang.tvm.transform import PASSES
+from relaylang.passes import PASSES
 
 EPILOG = """\
 examples:

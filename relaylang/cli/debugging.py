@@ -15,7 +15,7 @@ from relaylang.cli.outputs import archive
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Intermediates, NanWatch, Profile, Trace, Watch, Watches
 from relaylang.ir import IRModule
-from relaylang.passes.normal_forms.to_anf import to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.debugger import Debugger, check_places
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.I)

@@ -29,21 +29,14 @@ from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import IRModule, post_order
+from relaylang.passes import PASSES
+from relaylang.passes.context import PassContext, PassInstrument
+from relaylang.passes.infer_type import InferType
+from relaylang.passes.instruments import PassTimingInstrument, PrintChanged, PrintIRAfter, PrintIRBefore, Verify
+from relaylang.passes.manager import Pass, Sequential
 from relaylang.passes.spec import parse_passes
 from relaylang.plugins.files import Passes
 from relaylang.repl.session import Session
-from relaylang.tvm.transform import (
-    PASSES,
-    Pass,
-    PassContext,
-    PassInstrument,
-    PassTimingInstrument,
-    PrintChanged,
-    PrintIRAfter,
-    PrintIRBefore,
-    Sequential,
-    Verify,
-)
 
 EPILOG = """\
 examples:
@@ -113,7 +106,7 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
 
 
 def check_types(mod: IRModule) -> None:
-    Sequential([PASSES["InferType"]()])(mod)
+    Sequential([InferType()])(mod)
 
 
 def listing(registry: Passes) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from relaylang.cli.common import add_print_options, check_writable, report, write_text
 from relaylang.cli.program import check, load
 from relaylang.ir import Expr, IRModule
-from relaylang.passes.normal_forms.to_anf import to_anf
-from relaylang.passes.normal_forms.to_bbnf import to_bbnf
-from relaylang.passes.normal_forms.to_gnf import to_gnf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
+from relaylang.passes.normal_forms.to_basic_block_normal_form import to_bbnf
+from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.runtime.params import save_params
 from relaylang.syntax import astext
 from relaylang.syntax.metadata import constants_of

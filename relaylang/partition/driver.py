@@ -25,38 +25,37 @@ from relaylang.partition.composite import Entry, as_entries
 from relaylang.partition.inline import calls_one_of, inline_regions
 from relaylang.partition.lets import effects_of, place_lets
 from relaylang.partition.merge import OP_SUPPORT, choose, op_verdict
+from relaylang.partition.passes.annotate_target import AnnotateTarget
+from relaylang.partition.passes.merge_compiler_regions import MergeCompilerRegions
+from relaylang.partition.passes.merge_composite import MergeComposite
+from relaylang.partition.passes.partition_graph import PartitionGraph
 from relaylang.partition.tables import PATTERN_TABLES, get_pattern_table, register_pattern_table
 from relaylang.partition.targets import arm_compute_lib, dnnl
 from relaylang.partition.targets.ethosu import partition_for_ethosu as _partition_ethosu
 from relaylang.passes.analysis import MAC_COUNTS
+from relaylang.passes.context import PassContext
+from relaylang.passes.infer_type import InferType
+from relaylang.passes.layout.registry import (
+    register_alter_op_layout,
+    register_convert_op_layout,
+    register_infer_correct_layout,
+)
+from relaylang.passes.manager import Pass, Sequential
 from relaylang.passes.quantise.fake_quantization_own import (
     register_fake_quantization_to_integer,
     register_optional_fake_quantization_to_integer,
 )
+from relaylang.passes.quantise.legalizations import register_legalize
 from relaylang.passes.rewriting import per_function, rewrite_typed
+from relaylang.passes.simplify.canonicalize_ops import CanonicalizeOps
+from relaylang.passes.simplify.dynamic_to_static import DynamicToStatic
+from relaylang.passes.simplify.fold_constant import FoldConstant
+from relaylang.passes.simplify.fold_scale_axis import FoldScaleAxis
+from relaylang.passes.simplify.simplify_expr import SimplifyExpr
+from relaylang.passes.simplify.simplify_inference import SimplifyInference
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import describe, progress
 from relaylang.patterns.language import all_parts
-from relaylang.tvm.transform import (
-    AnnotateTarget,
-    CanonicalizeOps,
-    DynamicToStatic,
-    FoldConstant,
-    FoldScaleAxis,
-    InferType,
-    MergeCompilerRegions,
-    MergeComposite,
-    PartitionGraph,
-    Pass,
-    PassContext,
-    Sequential,
-    SimplifyExpr,
-    SimplifyInference,
-    register_alter_op_layout,
-    register_convert_op_layout,
-    register_infer_correct_layout,
-    register_legalize,
-)
 from relaylang.typing import check
 
 

@@ -31,7 +31,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.effects import may_have_effects, pure_functions
 from relaylang.passes.normal_forms.bindings import ATOMS, Scope, _common
-from relaylang.passes.normal_forms.to_gnf import _recursive
+from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
 from relaylang.passes.rewriting import retype
 
 #: A function and its post-order -> the nodes, by id, that may have effects or hold such a node.

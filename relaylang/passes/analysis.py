@@ -41,7 +41,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
-from relaylang.passes.normal_forms.to_bbnf import is_bbnf
+from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf
 from relaylang.typing.exhaustive import missing_value
 
 Node = IRModule | Expr

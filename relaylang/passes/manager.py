@@ -16,7 +16,8 @@ import inspect
 import linecache
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
@@ -30,10 +31,43 @@ Transform = Callable[[IRModule], IRModule]
 
 
 class Pass:
-    """A pass: call it with a module for a new one. `info` says what it is."""
+    """A pass: call it with a module for a new one. `info` has its name, its level and what it requires.
 
-    def __init__(self, info: PassInfo) -> None:
-        self.info = info
+    A pass of the language is a frozen dataclass in a file of its own. Its fields are its options, its docstring is its
+    help, and `run` transforms a module:
+
+        @dataclass(frozen=True)
+        class Inline(Pass):
+            opt_level = 1
+
+            def run(self, mod: IRModule) -> IRModule:
+                ...
+
+    The class attribute `name` is the pass's name where it is not the class's. A pass that requires "InferType" gets a
+    module with types.
+    """
+
+    name: ClassVar[str] = ""
+    opt_level: ClassVar[int] = 0
+    required: ClassVar[tuple[str, ...]] = ("InferType",)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Passes are equal when they are the same, and print with their names, also where they are dataclasses.
+        for method in ("__repr__", "__eq__", "__hash__"):
+            if method not in cls.__dict__:
+                setattr(cls, method, getattr(cls, method))
+
+    def __init__(self, info: PassInfo | None = None) -> None:
+        if info is not None:
+            self.__dict__["info"] = info
+
+    @cached_property
+    def info(self) -> PassInfo:
+        """The pass's name, its level and what it requires."""
+        cls = type(self)
+        ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        return PassInfo(self.opt_level, self.name or cls.__name__, self.required, builtin=ours)
 
     def __call__(self, mod: IRModule) -> IRModule:
         """The transformed module; the one that was given stays as it is. Raises `RelayError`."""
@@ -58,8 +92,19 @@ class Pass:
         return new
 
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        """What the pass does; the subclass's own."""
-        raise AssertionError(f"{type(self).__name__} does not say what it does")
+        """The transformed module, for a pass in a context; subclasses override this or `run`."""
+        # What a pass makes it mostly keeps: looking for garbage among it takes longer than the pass.
+        with gc_paused():
+            if "InferType" in self.info.required:
+                check_module(mod, self.info.name, before=True)
+            made = self.run(mod)
+        if isinstance(made, IRModule) and made is not mod and not self.info.builtin:
+            check_module(made, self.info.name)
+        return made
+
+    def run(self, mod: IRModule) -> IRModule:
+        """The transformed module. A subclass defines it."""
+        raise AssertionError(f"{type(self).__name__} has no method run")
 
     def _guarded(self, mod: IRModule, ctx: PassContext) -> IRModule:
         name = self.info.name
@@ -191,22 +236,6 @@ class FunctionPass(Pass):
         result = mod.with_functions(new)
         check_module(result, self.info.name)
         return result
-
-
-class BuiltinPass(Pass):
-    """One of the language's own passes, from a function of a typed module."""
-
-    def __init__(self, name: str, run: Transform, opt_level: int = 0, *, typed: bool = True) -> None:
-        super().__init__(PassInfo(opt_level, name, ["InferType"] if typed else [], builtin=True))
-        self.run = run
-        self.typed = typed
-
-    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        # What a pass makes it mostly keeps: looking for garbage among it takes longer than the pass.
-        with gc_paused():
-            if self.typed:
-                check_module(mod, self.info.name, before=True)
-            return self.run(mod)
 
 
 class Sequential(Pass):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from relaylang.ir import (
     Call,
     Clause,
+    Constant,
     Expr,
     Function,
     IRModule,
@@ -24,7 +26,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
-from relaylang.ops.record import Op
+from relaylang.ops.record import Op, make_attrs
 
 
 def is_opaque(func: Expr) -> bool:
@@ -166,3 +168,20 @@ def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) 
         made.checked_type = body.checked_type
         body = made
     return body
+
+
+def is_call(expr: Expr, *names: str) -> bool:
+    """Whether an expression calls an operator of one of these names."""
+    return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
+
+
+def with_attrs(call: Call, args: Sequence[Expr], **changed: Any) -> Call:
+    """A call with other operands and some attributes changed."""
+    cls = type(call.attrs)
+    values = {name: getattr(call.attrs, name) for name in cls.schema}
+    return Call(call.op, args, make_attrs(cls, {**values, **changed}), call.type_args, call.span)
+
+
+def scalar_value(expr: Expr) -> float | None:
+    """The number that a constant of one element holds; None for another expression."""
+    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size == 1 else None

@@ -1,6 +1,6 @@
 """Lists of passes as text: `FoldConstant,FuseOps(fuse_opt_level=2),ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`.
 
-Names are looked up in a registry of constructors; arguments are Python literals (numbers, strings, True, None, lists,
+A name is a pass of `PASSES`, or one that the caller adds; arguments are Python literals (numbers, strings, True, None, lists,
 tuples, dictionaries), by position or by name.
 """
 
@@ -9,19 +9,25 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.passes.manager import Pass, as_pass, suggest
+from relaylang.passes.registry import PASSES
 
-#: What makes a pass: a constructor as in `relaylang.transform`, or a pass itself.
+#: A name to a pass, or to its constructor.
 Registry = Mapping[str, "Callable[..., Any] | Pass"]
 
 
-def parse_passes(text: str, registry: Registry, name: str = "<passes>") -> list[Pass]:
-    """The passes that a text lists, in order. Raises `RelayError` with everything that is wrong, each at its place."""
+def parse_passes(text: str, more: Registry | None = None, name: str = "<passes>") -> list[Pass]:
+    """The passes that a text lists, in order; `more` are passes beside those of `PASSES`, and go before them.
+
+    Raises `RelayError` with every error in the text, each at its place.
+    """
+    registry: Registry = PASSES if more is None else ChainMap({}, more, PASSES)  # type: ignore[arg-type]
     source = SourceFile(name, text)
     if not text.strip().strip(","):
         raise RelayError(error("R0507", "the list of passes is empty"))

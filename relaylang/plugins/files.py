@@ -41,12 +41,16 @@ class Passes(Mapping[str, Any]):
     when its name is asked for. Raises `RelayError` then, where it cannot be loaded."""
 
     def __init__(self, own: Mapping[str, Any], files: Sequence[str] = ()) -> None:
-        self.known = dict(own)
+        self.own = own
+        #: Those of files, and those of packages that somebody asked for.
+        self.known: dict[str, Any] = {}
         for path in files:
             self.known.update({name: as_maker(value) for name, value in load_file(path).items()})
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.known:
+            if name in self.own:
+                return self.own[name]
             found = load_installed(_PASSES, name)
             if found is None:
                 raise KeyError(name)
@@ -56,7 +60,7 @@ class Passes(Mapping[str, Any]):
         return self.known[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.known, *[n for n in installed_names(_PASSES) if n not in self.known]])
+        return iter(dict.fromkeys([*self.own, *self.known, *installed_names(_PASSES)]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

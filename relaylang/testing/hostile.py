@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Expr, IRModule, structural_diff, structural_hash
-from relaylang.passes.normal_forms.to_anf import to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
 

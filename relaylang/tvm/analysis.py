@@ -22,9 +22,13 @@ from relaylang.passes.analysis import (
     unmatched_cases,
     well_formed,
 )
+from relaylang.passes.context import PassContext
 from relaylang.passes.counting import CallGraph, count_layers, list_fake_quantized_op_freqs
+from relaylang.passes.fusion.fuse_ops import FuseOps
+from relaylang.passes.infer_type import InferType
+from relaylang.passes.manager import Sequential
+from relaylang.passes.simplify.simplify_inference import SimplifyInference
 from relaylang.tvm.calibration import get_calibration_data, get_calibration_ranges
-from relaylang.tvm.transform import FuseOps, InferType, PassContext, Sequential, SimplifyInference
 from relaylang.typing.kinds import TypeKind, check_kind
 
 

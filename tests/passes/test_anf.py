@@ -34,7 +34,7 @@ from relaylang.ir import (
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.ops import get
 from relaylang.ops.record import Op
-from relaylang.passes.normal_forms.to_anf import ToANormalForm, is_anf, let_bindings, to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import ToANormalForm, is_anf, let_bindings, to_anf
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
 from tests.growth import assert_linear

@@ -35,9 +35,9 @@ from relaylang.ir import (
 from relaylang.ir.structural import assert_structural_equal
 from relaylang.ops import get
 from relaylang.ops.record import Op
-from relaylang.passes.normal_forms.to_anf import is_anf, to_anf
-from relaylang.passes.normal_forms.to_bbnf import is_bbnf, to_bbnf
-from relaylang.passes.normal_forms.to_gnf import to_gnf
+from relaylang.passes.normal_forms.to_a_normal_form import is_anf, to_anf
+from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf, to_bbnf
+from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
 from tests.cli.command import relay_process

@@ -11,7 +11,7 @@ import pytest
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, Expr, Function, Let, Tuple, Var, const, structural_equal, structural_hash
 from relaylang.ops import OPS
-from relaylang.passes.normal_forms.to_anf import to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.testing.hostile import SMALL, TEXTS, survive

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relaylang.ir import Expr, IRModule, structural_diff, structural_equal, structural_hash
-from relaylang.passes.normal_forms.to_anf import to_anf
+from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.testing import strategies as relay

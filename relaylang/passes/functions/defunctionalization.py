@@ -10,6 +10,7 @@ at first, so that every type is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -40,9 +41,10 @@ from relaylang.ir import (
 )
 from relaylang.ir.typemaps import HasPart, parts, replacing
 from relaylang.ir.types import written
-from relaylang.passes.functions.lifting import eta_expand
+from relaylang.passes.functions.eta_expand import eta_expand
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import free_name, map_pattern, type_of
-from relaylang.passes.normal_forms.to_anf import convert
+from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import copy_with, is_opaque
 from relaylang.typing import check
 
@@ -372,4 +374,11 @@ def _uses_functions(func: Function, has_function: HasPart) -> bool:
     )
 
 
-__all__ = ["defunctionalize"]
+@dataclass(frozen=True)
+class Defunctionalization(Pass):
+    """Functions as values become data, and calling one a function that looks at it."""
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return defunctionalize(mod)

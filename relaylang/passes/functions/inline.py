@@ -1,13 +1,15 @@
-"""Inline: calls of functions marked `Inline` become their bodies. DefuseOps: calls of kernels become their operators."""
+"""Inline: calls of functions marked `Inline` become their bodies."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, children, post_order, rebuild
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.analysis import call_graph, recursive_functions
 from relaylang.passes.effects import has_references
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import apply_function, copy_with, is_opaque, retype
 
 _P = TypeVar("_P", IRModule, Expr)
@@ -89,16 +91,11 @@ def _inlined(func: Function, marked: dict[str, GlobalVar], bodies: dict[GlobalVa
     return result
 
 
-def defuse_ops(program: _P) -> _P:
-    """The inverse of FuseOps: calls of primitive functions where they stand become what they compute."""
-    if isinstance(program, IRModule):
-        functions = {gv: f if is_opaque(f) else defuse_ops(f) for gv, f in program.functions.items()}
-        return program.with_functions(functions)  # type: ignore[return-value, arg-type]
-    done: dict[int, Expr] = {}
-    for node in post_order(program):
-        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
-        if isinstance(new, Call) and isinstance(new.op, Function) and "Primitive" in new.op.attrs:
-            if "Compiler" not in new.op.attrs and new.op.body is not None:
-                new = apply_function(new.op, new.args)
-        done[id(node)] = new
-    return done[id(program)]
+@dataclass(frozen=True)
+class Inline(Pass):
+    """Calls of functions marked `Inline` become their bodies."""
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return inline(mod)

@@ -15,6 +15,7 @@ smaller, and all unfolding together has a bound that is linear in the program.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,13 @@ from relaylang.ir.expr import Pattern
 from relaylang.ir.typemaps import HasPart
 from relaylang.ir.types import written
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import Walk, map_pattern, walk
-from relaylang.passes.normal_forms.to_anf import convert
-from relaylang.passes.normal_forms.to_gnf import _recursive
+from relaylang.passes.normal_forms.to_a_normal_form import convert
+from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
 from relaylang.passes.rewriting import is_opaque
-from relaylang.passes.simplify.dead_code import eliminate_dead_code
-from relaylang.passes.simplify.fold_constant import _KEPT, Compute
+from relaylang.passes.simplify.dead_code_elimination import eliminate_dead_code
+from relaylang.passes.simplify.fold_constant import _KEPT, Compute, evaluator
 from relaylang.typing import check
 
 _BOUND, _LEAST_BOUND, _MOST = 16, 20_000, 1 << 40
@@ -503,4 +505,11 @@ def partial_evaluate(mod: IRModule, compute: Compute) -> IRModule:
     return eliminate_dead_code(made)
 
 
-__all__ = ["partial_evaluate"]
+@dataclass(frozen=True)
+class PartialEvaluate(Pass):
+    """What is known of a program is done now: calls unfolded, branches decided, references followed."""
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return partial_evaluate(mod, evaluator())

@@ -7,6 +7,7 @@ chains of injective operators, element-wise operators before a reduction. TVM's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from relaylang.ir import (
@@ -18,6 +19,7 @@ from relaylang.ir import (
     FuncType,
     GlobalVar,
     If,
+    IRModule,
     Let,
     Match,
     RefCreate,
@@ -33,6 +35,8 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ops.record import Op, OpPattern
+from relaylang.passes.context import PassContext
+from relaylang.passes.manager import Pass
 
 #: Operators that only change the shape: a group of nothing else is a view, and marked so.
 RESHAPE_OPS = frozenset(
@@ -459,3 +463,26 @@ def fuse_ops(
     if isinstance(mod, Expr):
         return fused(mod)
     return mod.with_functions({gv: f if is_primitive(f) else fused(f) for gv, f in mod.functions.items()})
+
+
+@dataclass(frozen=True)
+class FuseOps(Pass):
+    """Group operators into primitive functions, each one kernel.
+
+    Level 0 gives each operator a function of its own; all levels above are one and the same. -1 takes the context's
+    `opt_level`. The context's `relay.FuseOps.max_depth` (256) limits the size of a group; with `relay.FuseOps.link_params`
+    constants stay inside the functions.
+    """
+
+    fuse_opt_level: int = -1
+
+    def run(self, mod: IRModule) -> IRModule:
+        ctx = PassContext.current()
+        level = ctx.opt_level if self.fuse_opt_level == -1 else self.fuse_opt_level
+        fused: IRModule = fuse_ops(
+            mod,
+            max_depth=ctx.config.get("relay.FuseOps.max_depth", 256),
+            merge=level > 0,
+            link_params=bool(ctx.config.get("relay.FuseOps.link_params", False)),
+        )
+        return fused

@@ -1,14 +1,14 @@
-"""SplitArgs: concatenations of more operands than a kernel may have are made in several steps. AnnotateSpans: every
-node has a place in the program's own text."""
+"""SplitArgs: concatenations of more operands than a kernel may have are made in several steps."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from relaylang.ir import Call, Expr, IRModule, TensorType, Tuple, TupleType
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, rewrite_typed
-from relaylang.syntax import astext, parse
-from relaylang.typing import check
 
 
 def split_args(mod: IRModule, max_function_args: int) -> IRModule:
@@ -53,9 +53,13 @@ def _joined(items: list[Expr], axis: int, whole: TensorType) -> Expr:
     return op_call("annotation.stop_fusion", [made], ty)
 
 
-def annotate_spans(mod: IRModule) -> IRModule:
-    """The same program, read back from its own text: each node's span is its place there."""
-    found = parse(astext(mod), "GeneratedSource").module
-    assert found is not None
-    check(found)
-    return found
+@dataclass(frozen=True)
+class SplitArgs(Pass):
+    """Concatenations of more operands than a kernel may have are made in several steps."""
+
+    max_function_args: int
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return split_args(mod, self.max_function_args)

@@ -6,6 +6,8 @@ are dissolved first, branches and function values are not taken.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
@@ -23,8 +25,9 @@ from relaylang.ir import (
 )
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import MOST_FIELDS, is_wide, type_of
-from relaylang.passes.normal_forms.to_gnf import to_gnf
+from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.passes.rewriting import is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
 from relaylang.rules.gradient.common import holds_float
@@ -180,3 +183,11 @@ def first_order_gradient(mod: IRModule) -> IRModule:
     """Every function of a typed module returns its result and the gradients of its parameters."""
     new = {gv: f if is_opaque(f) else gradient(f, mod) for gv, f in mod.functions.items()}
     return mod.with_functions(new)
+
+
+@dataclass(frozen=True)
+class FirstOrderGradient(Pass):
+    """Every function returns its result and the gradients of its parameters: `(result, (gradient, ...))`."""
+
+    def run(self, mod: IRModule) -> IRModule:
+        return first_order_gradient(mod)

@@ -53,7 +53,7 @@ from relaylang.ir.types import written
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
-from relaylang.passes.normal_forms.to_anf import convert
+from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
 from relaylang.rules.gradient.common import holds_float

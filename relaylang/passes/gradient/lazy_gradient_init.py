@@ -9,6 +9,7 @@ whatever the other factor is; TVM's pass says the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from relaylang.ir import (
     Call,
@@ -37,9 +38,11 @@ from relaylang.ir import (
 from relaylang.ir.typemaps import HasPart, replacing
 from relaylang.ir.types import written
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import is_data, map_pattern, type_of
-from relaylang.passes.normal_forms.to_anf import convert
+from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_opaque
+from relaylang.stdlib.library import add
 
 _PROMISES = {"zeros": "Zero", "zeros_like": "Zero", "ones": "One", "ones_like": "One"}
 _SHORT = {"add": "AddGradCell", "multiply": "MultiplyGradCell"}
@@ -163,4 +166,11 @@ class _Lazy:
         return Let(result, plain, self.wrap(result, ty))
 
 
-__all__ = ["lazy_gradient_init"]
+@dataclass(frozen=True)
+class LazyGradientInit(Pass):
+    """Tensors of zeros and ones are made when they are needed; sums and products with them often are not."""
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return lazy_gradient_init(mod, add)

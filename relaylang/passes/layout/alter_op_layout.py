@@ -7,6 +7,7 @@ Which call an operator becomes, a function says that was registered for it (`reg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from relaylang.diagnostics import RelayError
@@ -17,7 +18,7 @@ from relaylang.passes.layout.conversions import is_depthwise
 from relaylang.passes.layout.convert_layout import checked_call, refusal, tensors
 from relaylang.passes.layout.registry import ALTER, Alter
 from relaylang.passes.layout.rewriter import Rewriter
-from relaylang.passes.manager import raised_in
+from relaylang.passes.manager import Pass, raised_in
 from relaylang.passes.rewriting import per_function
 from relaylang.rules.layout.rule import changed, named
 
@@ -78,3 +79,14 @@ def alter_op_layout(mod: IRModule) -> IRModule:
 
     refuse = refusal("the function FTVMAlterOpLayout")
     return per_function(mod, lambda f: Rewriter(mod, functions.__contains__, change, refuse).rewrite(f))
+
+
+@dataclass(frozen=True)
+class AlterOpLayout(Pass):
+    """Operators in the layouts that `register_alter_op_layout` gives them, and their neighbours with them; without it,
+    2-D convolutions with their channels in blocks."""
+
+    opt_level = 3
+
+    def run(self, mod: IRModule) -> IRModule:
+        return alter_op_layout(mod)

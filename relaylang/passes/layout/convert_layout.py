@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from relaylang.diagnostics import RelayError, error
@@ -11,7 +12,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.layout.conversions import converted, problem_with
 from relaylang.passes.layout.registry import CONVERT
 from relaylang.passes.layout.rewriter import Rewriter
-from relaylang.passes.manager import raised_in
+from relaylang.passes.manager import Pass, raised_in
 from relaylang.passes.rewriting import per_function
 from relaylang.rules.conversions import RULES as CONVERSIONS
 from relaylang.rules.layout.rule import named
@@ -80,3 +81,15 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
 
     names = {name for name in desired_layouts if name in CONVERSIONS or name in CONVERT}
     return per_function(mod, lambda f: Rewriter(mod, names.__contains__, change, refuse).rewrite(f))
+
+
+@dataclass(frozen=True)
+class ConvertLayout(Pass):
+    """Operators in other layouts, their neighbours with them: {"nn.conv2d": ["NHWC", "default"]}."""
+
+    desired_layouts: dict[str, list[str]]
+
+    opt_level = 3
+
+    def run(self, mod: IRModule) -> IRModule:
+        return convert_layout(mod, self.desired_layouts)

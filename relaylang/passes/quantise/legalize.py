@@ -8,16 +8,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
-from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
-from relaylang.passes.manager import raised_in
-from relaylang.passes.quantise.legalizations import MAPS as MAPS
-from relaylang.passes.quantise.legalizations import register_legalize as register_legalize
+from relaylang.passes.context import PassInfo
+from relaylang.passes.manager import Pass
+from relaylang.passes.quantise.legalizations import MAPS, apply_rule
+from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps
 from relaylang.passes.rewriting import per_function, rewrite_typed
-from relaylang.rules.legalize import Rule as Rule
-from relaylang.typing import infer
+from relaylang.passes.simplify.fold_constant import evaluator
+from relaylang.rules.legalize import Rule
+from relaylang.rules.qnn_legalize import table_rules
 
 
 def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, Rule] | None = None) -> IRModule:
@@ -40,23 +43,26 @@ def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 
 
-def apply_rule(rule: Rule, attr_name: str, old: Call, new: Call, mod: IRModule) -> Expr | None:
-    """What a rule makes of a call whose operands are done already, typed; None where it leaves it. Raises `RelayError`."""
-    name = new.op.name if isinstance(new.op, Op) else ""
-    try:
-        made = rule(new.attrs, new.args, [*[a.checked_type for a in old.args], old.checked_type])
-    except RelayError:
-        raise
-    except Exception as problem:
-        raise RelayError(raised_in(f"{attr_name} of {name}", problem, "the rule")) from problem
-    if made is None:
-        return None
-    if not isinstance(made, Expr):
-        said = f"the rule {attr_name} of {name} returned a {type(made).__name__}, not an expression"
-        raise RelayError(error("R0503", said, old.span))
-    found = infer(made, fragment=True, module=mod)
-    wrong = [d for d in found if d.severity == "error"]
-    if wrong or made.checked_type != old.checked_type:
-        title = f"the rule {attr_name} of {name} made `{made.checked_type!r}` of `{old.checked_type!r}`"
-        raise RelayError([error("R0504", title, old.span), *wrong])
-    return made
+@dataclass(frozen=True)
+class Legalize(Pass):
+    """Operators that a target does not have become others, by the rules of `register_legalize`.
+
+    The map "FTVMQnnLegalize" also makes tables of the functions of the qnn dialect; "FTVMQnnCanonicalize" is
+    `QnnCanonicalizeOps`.
+    """
+
+    legalize_map_attr_name: str = "FTVMLegalize"
+
+    opt_level = 1
+
+    @cached_property
+    def info(self) -> PassInfo:
+        if self.legalize_map_attr_name == "FTVMQnnCanonicalize":
+            return QnnCanonicalizeOps().info
+        return PassInfo(self.opt_level, "Legalize", self.required, builtin=True)
+
+    def run(self, mod: IRModule) -> IRModule:
+        if self.legalize_map_attr_name == "FTVMQnnCanonicalize":
+            return QnnCanonicalizeOps().run(mod)
+        more = table_rules(evaluator()) if self.legalize_map_attr_name == "FTVMQnnLegalize" else {}
+        return legalize(mod, self.legalize_map_attr_name, more)

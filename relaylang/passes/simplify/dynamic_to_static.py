@@ -4,6 +4,7 @@ are known. What this makes known is used further on: shapes of results, sums of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from relaylang.ir import (
 )
 from relaylang.ops import OPS, get, make_attrs
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
-from relaylang.passes.simplify.fold_constant import Compute, _fold
+from relaylang.passes.simplify.fold_constant import Compute, _fold, evaluator
 from relaylang.typing import infer
 
 #: A call and its constant operands to the static operator, its operands and what else it has for attributes.
@@ -195,3 +197,14 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         # The result may be known more exactly than its annotation said.
         result = Function(result.params, result.body, None, result.type_params, result.attrs, result.span)
     return result
+
+
+@dataclass(frozen=True)
+class DynamicToStatic(Pass):
+    """Operators that take shapes as operands become those that have them as attributes, where they are known."""
+
+    opt_level = 2
+    required = ()
+
+    def run(self, mod: IRModule) -> IRModule:
+        return dynamic_to_static(mod, evaluator())

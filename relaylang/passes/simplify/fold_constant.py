@@ -9,6 +9,7 @@ fused kernels stay as they are. A constant in `on_device` is one; it takes the a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
@@ -34,7 +35,10 @@ from relaylang.ir import (
 )
 from relaylang.ir.tensors import static_shape
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
+from relaylang.services import service
+from relaylang.typing import check
 
 _P = TypeVar("_P", IRModule, Expr)
 #: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.
@@ -173,3 +177,26 @@ def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:
         values.append(value)
     result = compute(new, values)
     return new if result is None else _expression(result, old.checked_type)
+
+
+def evaluator() -> Compute:
+    """What computes a call of an operator on constants: the interpreter's, where no other is given."""
+    return service("evaluate a call")
+
+
+def fold_typed(expr: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr:
+    """An expression, typed in a module, with its constants folded. Raises `RelayError` where it is not well-typed."""
+    check(expr, module=mod, fragment=True)
+    return fold_expr(expr, evaluator(), fold_qnn)
+
+
+@dataclass(frozen=True)
+class FoldConstant(Pass):
+    """What can be computed now is a constant. `fold_qnn`: also operators of the qnn dialect."""
+
+    fold_qnn: bool = False
+
+    opt_level = 2
+
+    def run(self, mod: IRModule) -> IRModule:
+        return fold_constant(mod, evaluator(), self.fold_qnn)

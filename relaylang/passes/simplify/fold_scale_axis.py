@@ -17,7 +17,9 @@ from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops.build import op_call
 from relaylang.ops.layouts import parts, places
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, retype
+from relaylang.passes.simplify.fold_constant import evaluator, fold_constant
 
 _CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
 _PRODUCTS = _CONVS | {"nn.dense"}
@@ -284,3 +286,15 @@ def forward_fold_scale_axis(mod: IRModule) -> IRModule:
 def fold_scale_axis(mod: IRModule) -> IRModule:
     """Backward, then forward."""
     return forward_fold_scale_axis(backward_fold_scale_axis(mod))
+
+
+@dataclass(frozen=True)
+class FoldScaleAxis(Pass):
+    """Factors of channels behind and in front of convolutions and matrix products move into their weights, which are
+    computed where they are constants."""
+
+    opt_level = 3
+
+    def run(self, mod: IRModule) -> IRModule:
+        new = fold_scale_axis(mod)
+        return fold_constant(new, evaluator()) if new is not mod else mod

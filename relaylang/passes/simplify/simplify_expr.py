@@ -6,9 +6,12 @@ does it. The rules stand in `relaylang.rules.simplify`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from relaylang.ir import Call, Expr, IRModule, Tuple, TupleGetItem
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, retype, rewrite_typed
 from relaylang.rules.simplify import RULES
 
@@ -38,3 +41,11 @@ def _simplify(old: Expr, new: Expr) -> Expr:
         else:
             return new
     return new
+
+
+@dataclass(frozen=True)
+class SimplifyExpr(Pass):
+    """Smaller expressions for the same values: reshapes, transposes, casts, clips, neutral elements, constants."""
+
+    def run(self, mod: IRModule) -> IRModule:
+        return simplify_expr(mod)

@@ -6,11 +6,13 @@ identity; layer, group, instance and L2 normalisation are spelt out as means and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from relaylang.ir import Call, Expr, TensorType, TupleGetItem, post_order, rebuilt
+from relaylang.ir import Call, Expr, IRModule, TensorType, TupleGetItem, post_order, rebuilt
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 
 Shape = tuple[Any, ...]
 
@@ -136,3 +138,12 @@ def simplify_inference(mod: Any) -> Any:
     if isinstance(mod, Expr):
         return simplify_expr(mod)
     return mod.with_functions({gv: simplify_expr(f) for gv, f in mod.functions.items()})  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class SimplifyInference(Pass):
+    """Batch normalisation, dropout and the like as the arithmetic that they are when a network only answers."""
+
+    def run(self, mod: IRModule) -> IRModule:
+        made: IRModule = simplify_inference(mod)
+        return made

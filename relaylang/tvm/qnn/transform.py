@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from relaylang.tvm.transform import Legalize as _Legalize
-from relaylang.tvm.transform import Pass, QnnCanonicalizeOps
+from relaylang.passes.manager import Pass
+from relaylang.passes.quantise.legalize import Legalize as _Legalize
+from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps
 
 
 def CanonicalizeOps() -> Pass:

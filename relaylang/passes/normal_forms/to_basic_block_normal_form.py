@@ -10,12 +10,13 @@ across an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Expr, Function, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.effects import has_references, may_have_effects
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.bindings import ATOMS, Binder
 from relaylang.passes.rewriting import is_primitive
 
@@ -59,9 +60,11 @@ def to_bbnf(program: _P) -> _P:
     return program.with_functions(functions)  # type: ignore[arg-type, return-value]
 
 
-def ToBasicBlockNormalForm() -> Callable[[_P], _P]:
-    """The pass, as `tvm.relay.transform` names it."""
-    return to_bbnf
+@dataclass(frozen=True)
+class ToBasicBlockNormalForm(Pass):
+    """What several blocks need bound by a let in front of them."""
 
+    opt_level = 1
 
-__all__ = ["ToBasicBlockNormalForm", "convert", "is_bbnf", "to_bbnf"]
+    def run(self, mod: IRModule) -> IRModule:
+        return to_bbnf(mod)

@@ -16,6 +16,7 @@ The second run on a planned program changes nothing. The rules are those of TVM 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
@@ -40,6 +41,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ops.record import Op
+from relaylang.passes.context import PassContext
 from relaylang.passes.devices.calls import (
     DEVICE_ATTRIBUTES,
     PLACES,
@@ -53,7 +55,8 @@ from relaylang.passes.devices.calls import (
     upwards,
 )
 from relaylang.passes.devices.constraints import Constraints
-from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice
+from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice, make_compilation_config
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_opaque, is_primitive, retype
 
 #: How many errors are told at once: behind the first, most follow from it.
@@ -254,4 +257,15 @@ class _Writer:
         return retype(rebuild(node, (*args, op)), node)
 
 
-__all__ = ["plan_devices"]
+@dataclass(frozen=True)
+class PlanDevices(Pass):
+    """A device for every value: `virtual_device` of parameters and functions, and copies where values change their device.
+
+    `config` is what `make_compilation_config` gives, or targets as it takes them: `PlanDevices(["llvm", "cuda"])`; by default one CPU.
+    """
+
+    config: Any = "llvm"
+
+    def run(self, mod: IRModule) -> IRModule:
+        known = isinstance(self.config, CompilationConfig)
+        return plan_devices(mod, self.config if known else make_compilation_config(PassContext.current(), self.config))

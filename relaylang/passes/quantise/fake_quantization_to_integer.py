@@ -10,6 +10,7 @@ one twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,8 +31,10 @@ from relaylang.ir import (
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_rules
 from relaylang.passes.rewriting import forget_stale_types, per_function, retype
+from relaylang.passes.simplify.fold_constant import fold_typed
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
 
@@ -200,3 +203,20 @@ class _Conversion:
 def _real(x: Affine, dtype: str) -> Expr:
     """What is known in integers as real numbers."""
     return op_call("qnn.dequantize", [x.ints, *parts(x)], axis=x.axis, out_dtype=dtype)
+
+
+@dataclass(frozen=True)
+class FakeQuantizationToInteger(Pass):
+    """Float operators between qnn.dequantize and qnn.quantize become integer ones.
+
+    `hard_fail`: what has no integer form is an error (R0516), else it stays in floats. `use_qat`: also what no quantize
+    follows. `optional_qnn_ops`: operators that are to become integer ones only if named (nn.softmax).
+    """
+
+    hard_fail: bool = False
+    use_qat: bool = False
+    optional_qnn_ops: list[str] | None = None
+
+    def run(self, mod: IRModule) -> IRModule:
+        optional = list(self.optional_qnn_ops or ())
+        return fake_quantization_to_integer(mod, self.hard_fail, self.use_qat, optional, fold_typed)

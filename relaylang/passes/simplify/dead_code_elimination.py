@@ -1,4 +1,4 @@
-"""DeadCodeElimination: lets whose variables nothing needs are dropped; RemoveUnusedFunctions: so are functions.
+"""DeadCodeElimination: lets whose variables nothing needs are dropped.
 
 What may have an effect (reading or writing references, calls of unknown functions) stays, unless
 `ignore_impurity` says otherwise. A recursive function that only calls itself is not needed.
@@ -6,12 +6,12 @@ What may have an effect (reading or writing references, calls of unknown functio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Let, Var, children, post_order, rebuild
-from relaylang.passes.analysis import reachable
 from relaylang.passes.effects import may_have_effects, pure_functions
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, retype
 
 _P = TypeVar("_P", IRModule, Expr)
@@ -96,13 +96,14 @@ def _recursive(var: Var, value: Expr) -> bool:
     return isinstance(value, Function) and any(node is var for node in post_order(value))
 
 
-def remove_unused_functions(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
-    """The module with the functions that its entries may call, directly or not, and no others."""
-    names = ["main"] if entry_functions is None else list(entry_functions)
-    entries = [mod.get_global_var(n) for n in names if n in mod]
-    kept = set(reachable(mod, entries))
-    if len(kept) == len(mod.functions):
-        return mod
-    return mod.with_functions({gv: f for gv, f in mod.functions.items() if gv in kept})
+@dataclass(frozen=True)
+class DeadCodeElimination(Pass):
+    """Lets whose variables nothing needs are dropped; with `inline_once`, variables that stand once are replaced."""
 
+    inline_once: bool = False
+    ignore_impurity: bool = False
 
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return eliminate_dead_code(mod, self.inline_once, self.ignore_impurity)

@@ -7,11 +7,13 @@ Primitive functions are values and are not looked into. See `bindings.py` for ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Expr, Function, If, IRModule, Let, Match, Var, children
 from relaylang.ir.bulk import gc_paused
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.bindings import ATOMS, Binder, inner_scopes, placed_by
 from relaylang.passes.rewriting import is_primitive
 
@@ -89,11 +91,6 @@ def to_anf(program: _P, *, let_results: bool = True, devices: bool = True) -> _P
     return program.with_functions(functions)  # type: ignore[arg-type, return-value]
 
 
-def ToANormalForm() -> Callable[[_P], _P]:
-    """The pass, as `tvm.relay.transform` names it."""
-    return to_anf
-
-
 def let_bindings(expr: Expr) -> Iterable[tuple[Var, Expr]]:
     """The bindings of a chain of lets, in order."""
     while isinstance(expr, Let):
@@ -101,4 +98,11 @@ def let_bindings(expr: Expr) -> Iterable[tuple[Var, Expr]]:
         expr = expr.body
 
 
-__all__ = ["ToANormalForm", "convert", "is_anf", "let_bindings", "to_anf"]
+@dataclass(frozen=True)
+class ToANormalForm(Pass):
+    """Every value bound by a let, where it is computed."""
+
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return to_anf(mod)

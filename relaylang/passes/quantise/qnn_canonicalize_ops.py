@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from relaylang.ir import Call, Expr, Function, IRModule, Tuple, children
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.record import Op
-from relaylang.passes.quantise.legalize import MAPS, apply_rule
+from relaylang.passes.manager import Pass
+from relaylang.passes.quantise.legalizations import MAPS, apply_rule
 from relaylang.passes.quantise.requantize_config import current_requantize_config
 from relaylang.passes.rewriting import per_function, rewrite_typed
+from relaylang.passes.simplify.fold_constant import evaluator
 from relaylang.rules.qnn_lowering import RULES
 from relaylang.rules.qnn_lowering.numbers import Compute, Numbers
 from relaylang.typing import infer
@@ -47,3 +51,14 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
         return new
 
     return per_function(mod, convert)
+
+
+@dataclass(frozen=True)
+class QnnCanonicalizeOps(Pass):
+    """Operators of the qnn dialect as the plain integer operators that they stand for (TVM: qnn.transform)."""
+
+    name = "qnn.CanonicalizeOps"
+    opt_level = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        return canonicalize_qnn(mod, evaluator())

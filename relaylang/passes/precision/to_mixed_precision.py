@@ -7,6 +7,8 @@ nothing: constants and variables are cast where they are used. Results of functi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
@@ -32,6 +34,8 @@ from relaylang.ops import make_attrs
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import call_graph
+from relaylang.passes.context import PassContext
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
 from relaylang.typing import infer
 
@@ -226,3 +230,15 @@ class _Mixed:
             made.checked_type = TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty
         return made
 
+
+@dataclass(frozen=True)
+class ToMixedPrecision(Pass):
+    """Products in 16 bits, what would lose too much in 32. The context's
+    `relay.ToMixedPrecision.keep_orig_output_dtype` keeps the types of results."""
+
+    mixed_precision_type: str = "float16"
+    missing_op_mode: int = 1
+
+    def run(self, mod: IRModule) -> IRModule:
+        keep = bool(PassContext.current().config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
+        return to_mixed_precision(mod, self.mixed_precision_type, self.missing_op_mode, keep)

@@ -7,12 +7,13 @@ nothing uses goes away. A value of which one closure or branch alone makes use i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Expr, GlobalVar, IRModule, Let, Var, children, rebuild
 from relaylang.ir.bulk import gc_paused
 from relaylang.passes.effects import has_references, may_have_effects, pure_functions
+from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.bindings import ATOMS, typed
 from relaylang.passes.rewriting import is_primitive
 
@@ -112,9 +113,11 @@ def to_gnf(program: _P) -> _P:
     return program.with_functions(functions)  # type: ignore[arg-type, return-value]
 
 
-def ToGraphNormalForm() -> Callable[[_P], _P]:
-    """The pass, as `tvm.relay.transform` names it."""
-    return to_gnf
+@dataclass(frozen=True)
+class ToGraphNormalForm(Pass):
+    """Lets dissolved into shared nodes, but for recursion and effects."""
 
+    opt_level = 1
 
-__all__ = ["ToGraphNormalForm", "convert", "to_gnf"]
+    def run(self, mod: IRModule) -> IRModule:
+        return to_gnf(mod)

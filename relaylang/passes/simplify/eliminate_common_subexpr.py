@@ -7,10 +7,12 @@ Operands are the same if they are one node, equal scalars, or tuples of such. Op
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, post_order, rebuilt
 from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, retype
 
 _P = TypeVar("_P", IRModule, Expr)
@@ -71,3 +73,15 @@ def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
                 new = known.setdefault(key, new)
         done[id(node)] = new
     return done[id(expr)]
+
+
+@dataclass(frozen=True)
+class EliminateCommonSubexpr(Pass):
+    """Calls of the same operator on the same operands are one node; `fskip` says which to leave alone."""
+
+    fskip: Callable[[Expr], bool] | None = None
+
+    opt_level = 3
+
+    def run(self, mod: IRModule) -> IRModule:
+        return eliminate_common_subexpr(mod, self.fskip)

@@ -1,0 +1,1 @@
+"""The passes that partition programs, one file each; `relaylang.passes.PASSES` finds them here."""

@@ -1,0 +1,17 @@
+"""MergeCompilerRegions: neighbours of one target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relaylang.ir import IRModule
+from relaylang.partition.merge import merge_compiler_regions
+from relaylang.passes.manager import Pass
+
+
+@dataclass(frozen=True)
+class MergeCompilerRegions(Pass):
+    """Neighbouring regions of one target are merged, where that makes no circle."""
+
+    def run(self, mod: IRModule) -> IRModule:
+        return merge_compiler_regions(mod)

@@ -1,0 +1,27 @@
+"""MergeComposite: the matches of a pattern table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.ir import IRModule
+from relaylang.partition.merge import merge_composite
+from relaylang.partition.tables import get_pattern_table
+from relaylang.passes.manager import Pass
+
+
+@dataclass(frozen=True)
+class MergeComposite(Pass):
+    """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`.
+
+    A name is the accelerator's whose table it is. Raises `RelayError` for one that has none, and for wrong rows."""
+
+    pattern_table: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pattern_table, str):
+            object.__setattr__(self, "pattern_table", get_pattern_table(self.pattern_table))
+
+    def run(self, mod: IRModule) -> IRModule:
+        return merge_composite(mod, self.pattern_table)

@@ -1,0 +1,20 @@
+"""PartitionGraph: regions as functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relaylang.ir import IRModule
+from relaylang.partition.lift import partition_graph
+from relaylang.passes.manager import Pass
+
+
+@dataclass(frozen=True)
+class PartitionGraph(Pass):
+    """Each region becomes a function of the module, marked for its compiler."""
+
+    mod_name: str = "default"
+    bind_constants: bool = True
+
+    def run(self, mod: IRModule) -> IRModule:
+        return partition_graph(mod, self.mod_name, self.bind_constants)

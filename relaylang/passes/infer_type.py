@@ -1,0 +1,20 @@
+"""InferType: the types of every node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relaylang.ir import IRModule
+from relaylang.passes.manager import Pass
+from relaylang.typing import check
+
+
+@dataclass(frozen=True)
+class InferType(Pass):
+    """The types of every node, found in place. Raises `RelayError`."""
+
+    required = ()
+
+    def run(self, mod: IRModule) -> IRModule:
+        check(mod)
+        return mod
