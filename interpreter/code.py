@@ -1,4 +1,4 @@
-"""What the compiler makes and the evaluator runs: functions as blocks of steps."""
+"""Code: functions as blocks of steps, which the linker makes and the evaluator's loop runs."""
 
 from __future__ import annotations
 

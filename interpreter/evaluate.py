@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
-from relaylang.interpreter.compiler import Linker, Observer, as_slot_value
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
+from relaylang.interpreter.linker import Linker
 from relaylang.interpreter.machine import run
 from relaylang.interpreter.memory import MemoryLimit
-from relaylang.interpreter.values import Closure, Value, is_tensor, mismatch, tensor_type, to_arrays
+from relaylang.interpreter.names import Names
+from relaylang.interpreter.onlookers import Observer, Onlookers
+from relaylang.interpreter.values import Closure, Value, as_slot_value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.interpreter.watch import Watch
 from relaylang.ir import (
     Expr,
@@ -61,7 +63,7 @@ class Evaluator:
         self.observer = observer
         self.watch = watch
         self._limit = MemoryLimit(memory_limit)
-        self._linker = Linker(self.module, self.values, observer, watch, self._limit)
+        self._linker = Linker(Names(self.module, self.values), Onlookers(observer, watch, self._limit))
         if any([f.checked_type is None for f in self.module.functions.values()]):
             check(self.module)
 
@@ -73,7 +75,7 @@ class Evaluator:
                 notes = [f"did you mean @{near}?"] if near else []
                 raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
             name = self.module.get_global_var(name)
-        code = self._linker.global_code(name)
+        code = self._linker.names.code(name)
         named = named or {}
         own = parameter_names(code.function.params) if args and named else []
         twice = [n for n in own[: len(args)] if n in named]
@@ -95,9 +97,8 @@ class Evaluator:
             check(expr, fragment=True, module=self.module, assume=free)
         main = Function((), expr)
         module = self.module.with_functions({**self.module.functions, GlobalVar("<expression>"): main})
-        linker = Linker(module, values, self.observer, self.watch, self._limit)
-        linker.codes = {k: v for k, v in self._linker.codes.items()}
-        return self._run(linker.global_code(linker.module.get_global_var("<expression>")), [], linker)
+        linker = Linker(Names(module, values, self._linker.names.codes), Onlookers(self.observer, self.watch, self._limit))
+        return self._run(linker.names.code(module.get_global_var("<expression>")), [], linker)
 
     def apply(self, function: Value, *args: Any) -> Value:
         """Call a function value."""

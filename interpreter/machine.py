@@ -13,9 +13,9 @@ import numpy as np
 
 from relaylang.diagnostics.source import Span
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code
-from relaylang.interpreter.compiler import Linker
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
 from relaylang.interpreter.kernels.common import KernelError
+from relaylang.interpreter.linker import Linker
 from relaylang.interpreter.memory import FIRST_DEPTH
 from relaylang.interpreter.values import Builtin, Closure, Value, value_type
 from relaylang.interpreter.watch import node_name, type_says
@@ -25,7 +25,7 @@ from relaylang.ir.bulk import gc_relaxed
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
     """The value of a function for arguments. Raises `RelayError` for what goes wrong on the way."""
-    with np.errstate(all="ignore"), gc_relaxed(), linker.limit.running():
+    with np.errstate(all="ignore"), gc_relaxed(), linker.onlookers.limit.running():
         return _loop(linker, code, [*args, *(captured or [])])
 
 
@@ -36,8 +36,8 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
     steps: Any = iter(())
     block = code.entry or linker.link(code)
     slots = frame + code.template
-    if linker.watch is not None:
-        linker.watch.attach(stack)
+    if linker.onlookers.watch is not None:
+        linker.onlookers.watch.attach(stack)
     try:
         while True:
             steps = iter(block.steps)
@@ -81,7 +81,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
                     if end == CALL:
                         push((block, slots, block.into))
                         if len(stack) > deep:
-                            deep = linker.limit.deeper(called.function, len(stack))
+                            deep = linker.onlookers.limit.deeper(called.function, len(stack))
                     block = called.entry or linker.link(called)
                     slots = frame + called.template
                     continue

@@ -17,7 +17,7 @@ from relaylang.ir import Constructor, Expr, Pattern, PatternConstructor, Pattern
 
 if TYPE_CHECKING:
     from relaylang.interpreter.code import Code
-    from relaylang.interpreter.compiler import Binding, Observer
+    from relaylang.interpreter.onlookers import Binding, Observer
 
 Slots = list[Any]
 Step = Callable[[Slots], None]

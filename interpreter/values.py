@@ -81,6 +81,11 @@ class RefValue:
         return "<ref>"
 
 
+def as_slot_value(value: Any) -> Value:
+    """An array as the evaluator keeps it: one without dimensions as a numpy scalar."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def is_tensor(value: Value) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
