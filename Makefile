@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all set-up: a virtual environment of their own in .venv, relaylang and its extras in it.
+# `make demo` and `make test` do all set-up: they make a virtual environment in .venv and install relaylang with its extras.
 VENV ?= .venv
 export RELAY_SHARED ?= $(abspath ../shared)
 BIN = $(VENV)/bin
@@ -8,21 +8,25 @@ JOBS ?= 2
 .PHONY: bare consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
 
 help:
-	@echo "make demo        install into $(VENV) and show the toolchain at work on examples/"
-	@echo "make test        install into $(VENV) and run the tests (TESTS=tests/cli for some of them)"
-	@echo "make sweeps      the long searches for differences that make test leaves out"
-	@echo "make test-all    make test, then make sweeps"
-	@echo "make bare        make demo and make test in a bare Debian (SUITE=, needs root and debootstrap)"
-	@echo "make lint        ruff and mypy on the installed package"
-	@echo "make consistency run every operator with every element type: the value has the inferred type, compiled or not"
-	@echo "make conformance compare every operator's type relation with TVM's (RELAY_ORACLE=PYTHON that has TVM; else with what is recorded)"
-	@echo "make pass-conformance compare every pass and analysis with TVM's (RELAY_ORACLE=PYTHON that has TVM; some twenty minutes)"
-	@echo "make bench-typing  time type inference (RELAY_ORACLE=PYTHON beside TVM 0.16)"
-	@echo "make bench-text  time the reader, checker and printer"
-	@echo "make bench-passes  time the passes (RELAY_ORACLE=PYTHON beside TVM 0.16)"
-	@echo "make bench-interpreter  time the evaluator and A-normal form (RELAY_ORACLE=PYTHON beside TVM 0.16)"
-	@echo "make clean       remove $(VENV) and caches"
-	@echo "PYTHON=python3.12 chooses the Python for $(VENV); RELAY_SHARED=DIR says where the shared test data lies"
+	@echo "make demo               install into $(VENV) and show every stage on examples/"
+	@echo "make test               install into $(VENV) and run the tests (TESTS=tests/cli runs some of them)"
+	@echo "make sweeps             run the long searches for differences, which make test omits"
+	@echo "make test-all           run make test, then make sweeps"
+	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
+	@echo "make lint               run ruff, and mypy on the installed package"
+	@echo "make docs               build the documentation into build/docs"
+	@echo "make consistency        run every operator with every element type, interpreted and compiled"
+	@echo "make conformance        compare every type relation with TVM's, live or recorded"
+	@echo "make pass-conformance   compare every pass and analysis with TVM's, about twenty minutes"
+	@echo "make bench-text         time the reader, checker and printer"
+	@echo "make bench-typing       time type inference"
+	@echo "make bench-passes       time the passes"
+	@echo "make bench-interpreter  time the evaluator and A-normal form"
+	@echo "make clean              remove $(VENV) and caches"
+	@echo
+	@echo "PYTHON=python3.12       select the Python of $(VENV)"
+	@echo "RELAY_SHARED=DIR        name the folder of the shared test data"
+	@echo "RELAY_ORACLE=PYTHON     name a Python with TVM 0.16, for comparisons and benchmarks"
 
 setup:
 	@scripts/setup.sh $(VENV)

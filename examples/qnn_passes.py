@@ -1,10 +1,10 @@
-"""Two passes that make the quantized convolution of PyTorch's importer the one that TFLite's gives.
+"""Two passes that convert the quantized convolution of PyTorch's importer to the form of TFLite's.
 
     relay opt net.relay --load examples/qnn_passes.py --passes "QnnQuantizeConstFold,RemoveClipAfterRequantize"
 
-PyTorch's importer quantizes weights and biases in the program, and takes a requantization to int32, a clip and a cast
-for the activation. TFLite's has constants of whole numbers, and requantizes to uint8 at once. Accelerators' pattern
-tables look for the second form.
+PyTorch's importer quantizes weights and biases in the program. For the activation it requantizes to int32, clips and
+casts. TFLite's importer has integer constants, and requantizes to uint8 directly. The pattern tables of accelerators
+expect the second form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relaylang.ops import make_attrs
 
 
 class QnnQuantizeConstFold(DFPatternCallback):
-    """qnn.quantize of a constant: the constant of whole numbers that it computes."""
+    """Replaces qnn.quantize of a constant by the integer constant that it computes."""
 
     def __init__(self):
         super().__init__()
@@ -26,7 +26,7 @@ class QnnQuantizeConstFold(DFPatternCallback):
     def callback(self, pre, post, node_map):
         data, scale, zero_point = (arg.data for arg in post.args)
         dtype = np.dtype(post.attrs.out_dtype)
-        # A scale for each channel lies along the attribute's axis.
+        # The scales of channels lie along the attribute's axis.
         shape = [-1 if i == post.attrs.axis % data.ndim else 1 for i in range(data.ndim)]
         scale, zero_point = (v.reshape(shape) if v.size > 1 else v for v in (scale, zero_point))
         scaled = data / scale
@@ -36,7 +36,7 @@ class QnnQuantizeConstFold(DFPatternCallback):
 
 
 class RemoveClipAfterRequantize(DFPatternCallback):
-    """Requantize to int32, clip to the range of uint8 (or int8), cast: requantize to that, which saturates."""
+    """Replaces requantize to int32, clip and cast by a requantize to uint8 or int8, which saturates."""
 
     def __init__(self):
         super().__init__()

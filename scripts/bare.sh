@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs README's two commands on a bare Debian: `make demo && make test` in a copy of the last commit, inside a root
-# file system that debootstrap makes and that has only the packages README names. Needs root and debootstrap.
+# Runs `make demo && make test` in a bare Debian, on a copy of the last commit. debootstrap makes the root file system,
+# with only the packages that README names. Needs root and debootstrap.
 #   SUITE=trixie    the Debian release (default: stable)
-#   MIRROR=URL      where its packages are
-#   BARE=DIR        keeps the release's base system for the next run (default: /var/tmp/relaylang-bare)
-#   RUN='make x'    what to run instead of the two commands
-#   PACKAGES='...'  what to install (default: README's list)
-# The test data beside the clone (RELAY_SHARED), the certificates and the name servers of this machine come along.
+#   MIRROR=URL      the server of its packages
+#   BARE=DIR        the folder that keeps the base system for the next run (default: /var/tmp/relaylang-bare)
+#   RUN='make x'    a command instead of the two
+#   PACKAGES='...'  the packages (default: README's list)
+# The system also gets the test data (RELAY_SHARED), and the certificates and name servers of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=${SUITE:-stable}
@@ -19,10 +19,10 @@ shared=${RELAY_SHARED:-$(cd .. && pwd)/shared}
 say() { printf 'bare: %s\n' "$*" >&2; }
 [ "$(id -u)" = 0 ] || { say "this needs root (chroot, mount)"; exit 1; }
 command -v debootstrap >/dev/null || { say "this needs debootstrap: apt-get install debootstrap"; exit 1; }
-git diff --quiet HEAD || say "uncommitted changes are left out: the copy is that of $(git rev-parse --short HEAD)"
+git diff --quiet HEAD || say "the copy omits uncommitted changes: it is that of $(git rev-parse --short HEAD)"
 
 if [ -z "${RELAYLANG_BARE_INSIDE:-}" ]; then
-  # a mount namespace of its own: what is mounted below goes when this script ends, however it ends
+  # a separate mount namespace: the mounts below go when this script ends, even by an error
   export RELAYLANG_BARE_INSIDE=1
   exec unshare --mount "$BASH" "$0" "$@"
 fi

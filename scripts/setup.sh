@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the project's own virtual environment and installs relaylang into it: `scripts/setup.sh VENV`.
-# PYTHON names the Python to use (default: the newest suitable one on the path).
-# Nothing is done where pyproject.toml and the sources are those of the last call.
+# Makes a virtual environment and installs relaylang into it: `scripts/setup.sh VENV`.
+# PYTHON names the Python (default: the newest suitable one on the path).
+# If pyproject.toml and the sources did not change since the last call, it does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=${1:-.venv}
@@ -53,17 +53,17 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
-# Python compiles modules when they are imported; most of what is installed never is
+# Python compiles modules at import; the tests import few of the installed ones
 install() { "$venv/bin/python" -m pip install --quiet --no-compile "$@"; }
 
 if [ "$want_deps" != "$have_deps" ]; then
-  say "installing relaylang and what it needs (once, about a minute)"
+  say "installing relaylang and its dependencies (once, about a minute)"
   rm -rf build
-  # pip leaves an equal version alone: out of the way with the old one
+  # pip skips an equal version, so remove the old one first
   [ -z "$have_code" ] || "$venv/bin/python" -m pip uninstall --quiet --yes relaylang
   if ! install '.[all]'; then
-    # the NPU's compiler has no wheel for every Python; its build needs the headers (python3-dev)
-    say "the extra ethosu cannot be installed here (see above): without it; its tests and examples say so and are left out"
+    # the NPU compiler lacks wheels for some Pythons; its build needs the headers (python3-dev)
+    say "pip cannot install the extra ethosu (see above); its tests and examples skip"
     install '.[docs,golden,lsp,safetensors,test]'
   fi
   rm -rf build
