@@ -32,7 +32,6 @@ from relaylang.partition.passes.partition_graph import PartitionGraph
 from relaylang.partition.tables import PATTERN_TABLES, get_pattern_table, register_pattern_table
 from relaylang.partition.targets import arm_compute_lib, dnnl
 from relaylang.partition.targets.ethosu import partition_for_ethosu as _partition_ethosu
-from relaylang.passes.analysis import MAC_COUNTS
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.layout.registry import (
@@ -56,6 +55,7 @@ from relaylang.passes.simplify.simplify_inference import SimplifyInference
 from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.explain import describe, progress
 from relaylang.patterns.language import all_parts
+from relaylang.rules.macs import RULES as MACS
 from relaylang.typing import check
 
 
@@ -403,7 +403,7 @@ def summary(rows: Sequence[Row], target: str) -> str:
     gone = [r for r in rows if r.region is not None]
 
     def macs(of: Sequence[Row]) -> int:
-        return sum(MAC_COUNTS[r.name](r.call) for r in of if r.name in MAC_COUNTS)
+        return sum(MACS[r.name](r.call) for r in of if r.name in MACS)
 
     total = macs(rows)
     share = f", {100 * macs(gone) / total:.1f} % of {total} multiply-accumulates" if total else ""

@@ -5,9 +5,8 @@ Nothing here changes a program, and nothing recurses on its depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
-from math import prod
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
@@ -42,6 +41,7 @@ from relaylang.ir import (
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf
+from relaylang.rules.macs import RULES as MACS
 from relaylang.typing.exhaustive import missing_value
 
 Node = IRModule | Expr
@@ -332,56 +332,13 @@ def recursive_functions(mod: IRModule) -> set[GlobalVar]:
     return found
 
 
-def _static(ty: Type | None) -> tuple[int, ...] | None:
-    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
-        return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
-    return None
-
-
-def _conv_macs(call: Call) -> int:
-    data, weight, out = _static(call.args[0].checked_type), _static(call.args[1].checked_type), _static(call.checked_type)
-    if data is None or weight is None or out is None:
-        return 0
-    layout = call.attrs.data_layout
-    channels = prod(d for d, axis in zip(data, [c for c in layout if c.isalpha()]) if axis in "Cc")
-    kernel = call.attrs.kernel_size
-    if kernel is None:
-        kernel_layout = [c for c in call.attrs.kernel_layout if c.isalpha()]
-        kernel = [d for d, axis in zip(weight, kernel_layout) if axis in "DHW"]
-    return prod(out) * prod(kernel) * (channels // call.attrs.groups)
-
-
-def _dense_macs(call: Call) -> int:
-    data, out = _static(call.args[0].checked_type), _static(call.checked_type)
-    return 0 if data is None or out is None else prod(out) * data[-1]
-
-
-def _matmul_macs(call: Call) -> int:
-    data, out = _static(call.args[0].checked_type), _static(call.checked_type)
-    if data is None or out is None:
-        return 0
-    return prod(out) * data[-2 if getattr(call.attrs, "transpose_a", False) else -1]
-
-
-#: Operators whose multiply-accumulates are counted. TVM's list, and the other convolutions, matmul and qnn's forms.
-MAC_COUNTS: dict[str, Callable[[Call], int]] = {
-    **dict.fromkeys(
-        ["nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "qnn.conv2d", "nn.contrib_conv2d_NCHWc",
-         "nn.contrib_depthwise_conv2d_NCHWc"],
-        _conv_macs,
-    ),
-    **dict.fromkeys(["nn.dense", "qnn.dense"], _dense_macs),
-    **dict.fromkeys(["nn.batch_matmul", "nn.matmul", "qnn.batch_matmul"], _matmul_macs),
-}  # fmt: skip
-
-
 def get_total_mac_number(expr: Node) -> int:
     """Multiply-accumulates of a typed program's convolutions and matrix products; open shapes count 0."""
     total = 0
     for root in _roots(expr):
         for node in post_order(root):
-            if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in MAC_COUNTS:
-                total += MAC_COUNTS[node.op.name](node)
+            if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in MACS:
+                total += MACS[node.op.name](node)
     return total
 
 

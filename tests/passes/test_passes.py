@@ -10,7 +10,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Function, GlobalVar, IRModule, Let, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.ops.build import op_call
-from relaylang.passes.simplify.dynamic_to_static import STATIC
+from relaylang.rules.dynamic_to_static import RULES as STATIC
 from relaylang.syntax import astext
 from relaylang.transform import PASSES, InferType, Pass, PassContext, Sequential, Verify
 from tests.passes.programs import Programs, T, inputs, keeps_meaning

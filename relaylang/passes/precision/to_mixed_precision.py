@@ -37,31 +37,9 @@ from relaylang.passes.analysis import call_graph
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
+from relaylang.rules.precision import OF_DTYPE, RULES, Precision
 from relaylang.typing import infer
 
-ALWAYS = frozenset({
-    "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
-    "nn.dense", "nn.batch_matmul", "nn.matmul",
-})  # fmt: skip
-NEVER = frozenset({
-    "exp", "power", "erf", "nn.cross_entropy", "nn.cross_entropy_with_logits", "nn.softmax", "nn.l2_normalize", "arange",
-    "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d", "nn.adaptive_avg_pool3d", "sum", "mean",
-    "variance", "nn.layer_norm",
-})  # fmt: skip
-#: Those that are known to follow. What is on no list follows, too, unless that is to be an error.
-FOLLOW = frozenset({
-    "add", "subtract", "multiply", "divide", "nn.bias_add", "nn.batch_norm", "sqrt", "max", "min", "maximum", "minimum",
-    "nn.relu", "nn.leaky_relu", "nn.prelu", "nn.dropout", "sigmoid", "tanh", "fast_tanh", "fast_exp", "fast_erf", "clip",
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d",
-    "nn.global_max_pool2d", "nn.adaptive_max_pool1d", "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d", "transpose",
-    "reshape", "dyn.reshape", "squeeze", "expand_dims", "concatenate", "stack", "split", "strided_slice",
-    "dyn.strided_slice", "nn.batch_flatten", "nn.pad", "copy", "cast", "cast_like", "broadcast_to", "broadcast_to_like",
-    "dyn.broadcast_to", "repeat", "tile", "dyn.tile", "where", "argwhere", "take", "scatter_elements", "scatter_nd", "zeros",
-    "full", "dyn.full", "nn.depth_to_space", "nn.space_to_depth", "less", "greater", "less_equal", "greater_equal",
-    "shape_of", "argmax", "argmin", "negative", "abs", "zeros_like", "ones_like", "image.resize2d",
-})  # fmt: skip
-#: Followers whose result has another element type than their operands.
-_OWN_DTYPE = frozenset({"cast", "cast_like", "zeros", "full", "dyn.full"})
 #: The largest numbers that a limit of a clip may be.
 _LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38}
 
@@ -196,12 +174,13 @@ class _Mixed:
         assert isinstance(node.op, Op)
         name, args = node.op.name, inner[:-1]
         floats = [i for i, a in enumerate(node.args) if self.wide_one(a)]
-        if self.missing == 0 and floats and name not in ALWAYS | FOLLOW | NEVER:
+        if self.missing == 0 and floats and name not in RULES:
             raise RelayError(error("R0501", f"ToMixedPrecision has no rule for {name}", node.span))
-        if name in NEVER or not self.fits(node):
+        if RULES.get(name) is Precision.NEVER or not self.fits(node):
             to_small = False
         else:
-            to_small = name in ALWAYS or all(id(node.args[i]) in cheap or not self.wide_one(args[i]) for i in floats)
+            follows = all(id(node.args[i]) in cheap or not self.wide_one(args[i]) for i in floats)
+            to_small = RULES.get(name) is Precision.ALWAYS or follows
         made = self.made_call(node, args, floats, to_small)
         if made.checked_type is None and any(d.severity == "error" for d in infer(made, fragment=True, module=self.mod)):
             made = self.made_call(node, args, floats, False)  # an operator that does not take 16 bits
@@ -218,7 +197,7 @@ class _Mixed:
         dtype = self.small if to_small else "float32"
         cast = [self.cast(a, dtype) if i in floats else a for i, a in enumerate(args)]
         attrs = node.attrs
-        field = "dtype" if node.op.name in ("zeros", "ones", "full") else "out_dtype"
+        field = "dtype" if node.op.name in OF_DTYPE else "out_dtype"
         if to_small and attrs is not None and field in type(attrs).schema and _is_float(node.checked_type):
             values = {n: getattr(attrs, n) for n in type(attrs).schema}
             attrs = make_attrs(type(attrs), {**values, field: self.small})
@@ -226,7 +205,7 @@ class _Mixed:
             return node
         made = Call(node.op, cast, attrs, node.type_args, node.span)
         ty = tensor_type(node)
-        if ty is not None and (not to_small or node.op.name in ALWAYS | FOLLOW - _OWN_DTYPE):
+        if ty is not None and (not to_small or RULES.get(node.op.name) in (Precision.ALWAYS, Precision.FOLLOW)):
             made.checked_type = TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty
         return made
 

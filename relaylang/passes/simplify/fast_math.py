@@ -9,16 +9,15 @@ from relaylang.ops import get
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, rewrite_typed
-
-_FAST = {"exp": "fast_exp", "tanh": "fast_tanh", "erf": "fast_erf", "nn.softmax": "nn.fast_softmax"}
+from relaylang.rules.fast_math import RULES
 
 
 def fast_math(mod: IRModule) -> IRModule:
     """exp, tanh, erf and nn.softmax of float32 as fast_exp, fast_tanh, fast_erf and nn.fast_softmax."""
 
     def put(old: Expr, new: Expr) -> Expr:
-        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in _FAST:
-            return Call(get(_FAST[new.op.name]), new.args, new.attrs, (), new.span)
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in RULES:
+            return Call(get(RULES[new.op.name]), new.args, new.attrs, (), new.span)
         return new
 
     return per_function(mod, lambda f: rewrite_typed(f, put))

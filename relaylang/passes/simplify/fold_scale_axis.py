@@ -8,6 +8,7 @@ elsewhere stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +16,24 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops.build import op_call
-from relaylang.ops.layouts import parts, places
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function, retype
 from relaylang.passes.simplify.fold_constant import evaluator, fold_constant
-
-_CONVS = {"nn.conv1d", "nn.conv2d", "nn.conv3d"}
-_PRODUCTS = _CONVS | {"nn.dense"}
-_RELUS = {"nn.relu", "nn.leaky_relu"}
+from relaylang.rules.scale_folding import RULES, Axes, Product, Rule, Step
 
 
-def _name(expr: Expr) -> str:
-    return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+def _rule(expr: Expr) -> Rule | None:
+    """The row of the operator that an expression calls."""
+    return RULES.get(expr.op.name) if isinstance(expr, Call) and isinstance(expr.op, Op) else None
+
+
+def _is_product(rule: Rule | None) -> bool:
+    return isinstance(rule, Product)
+
+
+def _is_factors(rule: Rule | None) -> bool:
+    return rule is Step.FACTORS
 
 
 @dataclass(frozen=True)
@@ -89,37 +95,10 @@ def _weight_times(weight: Expr, factors: _Factors, axes: tuple[int, ...]) -> Exp
     return op_call("multiply", [weight, factor], ty)
 
 
-def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:
-    """Where an axis stands in a layout, and its blocks behind it."""
-    found = places(layout, letter)
-    known = parts(layout)
-    if not found or known[found[0]][1] or any(not known[a][1] for a in found[1:]):
-        return None
-    return tuple(found)
-
-
-def _conv_axes(call: Call, which: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _axes(call: Call, which: str) -> Axes | None:
     """The axes of a product's data (I) or result (O), and those of its weight, along which factors may lie."""
-    if _name(call) == "nn.dense":
-        return ((1,), (1 if which == "I" else 0,)) if len(tensor_type(call).shape) == 2 else None  # type: ignore[union-attr]
-    attrs = call.attrs
-    data_layout, kernel_layout = attrs.data_layout, attrs.kernel_layout
-    if which == "O" and attrs.out_layout not in ("", None, data_layout):
-        return None
-    weight = static_shape(call.args[1].checked_type)
-    inputs, outputs = _axes_of(kernel_layout, "I"), _axes_of(kernel_layout, "O")
-    if weight is None or inputs is None or outputs is None:
-        return None
-    extents = [int(np.prod([weight[a] for a in axes])) for axes in (outputs, inputs)]
-    if attrs.groups != 1 and which == "I":
-        if extents != [attrs.groups, 1]:
-            return None
-        which = "O"  # a kernel for each channel: inputs are outputs
-    shape = static_shape((call.args[0] if which == "I" else call).checked_type)
-    data, kernel = _axes_of(data_layout, "C"), inputs if which == "I" else outputs
-    if data is None or shape is None or int(np.prod([shape[a] for a in data])) != extents[which == "I"]:
-        return None  # blocks that are not full
-    return data, kernel
+    rule = _rule(call)
+    return rule.axes(call, which) if isinstance(rule, Product) else None
 
 
 def _users(order: list[Expr]) -> dict[int, int]:
@@ -136,19 +115,22 @@ def _rebuilt(old: Call, args: list[Expr]) -> Call:
     return made
 
 
-def _chain(top: Expr, users: dict[int, int], stop: set[str]) -> list[tuple[Call, int]] | None:
-    """From a node up to a call of `stop`, each used once: the calls between with the operand that the way takes."""
+def _chain(top: Expr, users: dict[int, int], stop: Callable[[Rule | None], bool]) -> list[tuple[Call, int]] | None:
+    """From a node up to a call whose rule `stop` takes, each used once.
+
+    The result has each call with the operand that the way takes.
+    """
     found: list[tuple[Call, int]] = []
     node = top
     while isinstance(node, Call) and users.get(id(node), 0) == 1:
-        name = _name(node)
-        if name in stop:
+        rule = _rule(node)
+        if stop(rule):
             found.append((node, 0))
             return found
-        if name in _RELUS or name == "nn.bias_add":
+        if rule in (Step.POSITIVE, Step.VECTOR):
             found.append((node, 0))
             node = node.args[0]
-        elif name in ("add", "subtract"):
+        elif rule is Step.SUM:
             out = static_shape(node.checked_type)
             shapes = [static_shape(a.checked_type) for a in node.args]
             way = next((i for i in (0, 1) if shapes[i] == out and shapes[1 - i] not in (None, out)), None)
@@ -178,14 +160,14 @@ def _move(chain: list[tuple[Call, int]], factors: _Factors, rank: int, start: Ex
     """The chain's calls again on another start, their summands scaled; innermost call last in the chain."""
     made = start
     for call, way in reversed(chain):
-        name = _name(call)
-        if name in _RELUS:
+        rule = _rule(call)
+        if rule is Step.POSITIVE:
             if not factors.positive:
                 return None
             made = _rebuilt(call, [made])
             continue
         other = call.args[1 - way]
-        if name == "nn.bias_add":
+        if rule is Step.VECTOR:
             axis = call.attrs.axis % rank
             if (axis,) != factors.axes:
                 return None
@@ -205,11 +187,11 @@ def _backward(call: Call, users: dict[int, int]) -> Expr | None:
     if parts is None:
         return None
     x, s = parts
-    chain = _chain(x, users, _PRODUCTS)
+    chain = _chain(x, users, _is_product)
     if chain is None:
         return None
     product = chain[-1][0]
-    axes, shape = _conv_axes(product, "O"), static_shape(call.checked_type)
+    axes, shape = _axes(product, "O"), static_shape(call.checked_type)
     if axes is None or shape is None:
         return None
     factors = _factors(s, shape, axes[0])
@@ -221,17 +203,17 @@ def _backward(call: Call, users: dict[int, int]) -> Expr | None:
 
 
 def _forward(product: Call, users: dict[int, int]) -> Expr | None:
-    chain = _chain(product.args[0], users, {"multiply"})
+    chain = _chain(product.args[0], users, _is_factors)
     if chain is None:
         return None
     scale = chain[-1][0]
     parts = _split(scale)
-    axes, shape = _conv_axes(product, "I"), static_shape(product.args[0].checked_type)
+    axes, shape = _axes(product, "I"), static_shape(product.args[0].checked_type)
     if parts is None or axes is None or shape is None:
         return None
     x, s = parts
     factors = _factors(s, shape, axes[0])
-    if factors is None or (len(chain) > 1 and any(_name(c) not in _RELUS for c, _ in chain[:-1]) and not factors.positive):
+    if factors is None or (len(chain) > 1 and any(_rule(c) is not Step.POSITIVE for c, _ in chain[:-1]) and not factors.positive):
         return None
     data = _move(chain[:-1], factors, len(shape), x, divide=True)
     if data is None:
@@ -242,16 +224,16 @@ def _forward(product: Call, users: dict[int, int]) -> Expr | None:
 def _fold(func: Function, backward: bool) -> Expr:
     """Rebuild from the operands up. A chain is read in the new nodes, each of which is used as its old one was."""
     order = list(post_order(func))
-    if not any(isinstance(n, Call) and _name(n) in _PRODUCTS for n in order):
+    if not any(_is_product(_rule(n)) for n in order):
         return func
     old_users = _users(order)
     users: dict[int, int] = {}
     done: dict[int, Expr] = {}
     kept: list[Expr] = []
-    wanted = {"multiply"} if backward else _PRODUCTS
+    wanted = _is_factors if backward else _is_product
     for node in order:
         new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
-        if isinstance(new, Call) and _name(new) in wanted and tensor_type(new) is not None:
+        if isinstance(new, Call) and wanted(_rule(new)) and tensor_type(new) is not None:
             made = _backward(new, users) if backward else _forward(new, users)
             if made is not None:
                 new = retype(made, node)

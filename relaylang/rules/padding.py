@@ -1,0 +1,59 @@
+"""FoldExplicitPadding: the operators that can pad by themselves, and the number that they pad with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr
+from relaylang.ops import Trait, having
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`fills(call, value, dtype)`: whether the call's own padding is `value`, of a tensor of the element type `dtype`.
+
+    `layout` names the attribute with the data's layout. `changes` are attributes of the call that pads by itself.
+    """
+
+    fills: Callable[[Call, float, str], bool]
+    layout: str = "data_layout"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _with_zero(call: Call, value: float, dtype: str) -> bool:
+    return value == 0
+
+
+def _with_zero_point(call: Call, value: float, dtype: str) -> bool:
+    zero: Expr = call.args[2]
+    return isinstance(zero, Constant) and zero.data.size == 1 and float(zero.data.reshape(-1)[0]) == value
+
+
+def _with_least(call: Call, value: float, dtype: str) -> bool:
+    """The largest of a window is the same with the least number of the element type in it."""
+    if dtype.startswith(("int", "uint")):
+        return bool(value == np.iinfo(dtype).min)
+    return value == -np.inf or value <= float(np.finfo(dtype).min if dtype.startswith("float") else -np.inf)
+
+
+def _with_counted_zero(call: Call, value: float, dtype: str) -> bool:
+    """The pool pads nothing itself, or counts what it pads."""
+    attrs = call.attrs
+    return value == 0 and not attrs.ceil_mode and (attrs.count_include_pad or not any(attrs.padding))
+
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(having(Trait.CONV, without=[Trait.QUANTISED, Trait.BLOCKED]), Rule(_with_zero)),
+    "nn.contrib_conv2d_NCHWc": Rule(_with_zero),
+    "qnn.conv2d": Rule(_with_zero_point),
+    **dict.fromkeys(having(Trait.POOL, Trait.LARGEST), Rule(_with_least, "layout")),
+    # The pad's elements are counted in averages, whatever the pool says of its own padding.
+    **dict.fromkeys(
+        having(Trait.POOL, Trait.AVERAGE, without=[Trait.QUANTISED]),
+        Rule(_with_counted_zero, "layout", {"count_include_pad": True}),
+    ),
+}
