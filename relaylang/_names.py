@@ -6,6 +6,7 @@ from __future__ import annotations
 SERVICES: dict[str, str] = {
     "text": "relaylang.syntax.printer:astext",
     "operator call": "relaylang.tvm.op.namespace:builder",
+    "compile": "relaylang.backends:compile_module",
     "standard library": "relaylang.stdlib.library:import_from_std",
     "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from relaylang.backends.target import BACKENDS
+from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.pages import PAGES
 from relaylang.ir import type_text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
-from relaylang.backends.target import parse_target
+from relaylang.backends.registry import parse_target
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Profile
 from relaylang.ir import Function, GlobalVar, IRModule

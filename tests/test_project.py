@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from relaylang._names import SERVICES
 from tests.shared import ROOT
 
 if sys.version_info >= (3, 11):
@@ -58,13 +59,10 @@ LAZY = {
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles, and every verb imports the module",
     ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text is read a second time",
-    ("syntax.tables", "relaylang.grammar"): "the grammar is not opened where its tables lie in the cache",
-    ("backends.cpu.kernel", "relaylang.backends.cpu.lower"): "the table of lowerings stands above what they build on",
     ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.runtime.files"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.testing.golden"): "every run of pytest loads the plugin, few use it",
-    ("runtime.artifact", "relaylang.runtime.cpu"): "a kind of file is known by name; its loader is imported for it",
     ("cli.common", "relaylang.testing.expected"): "few calls verify diagnostics, and it takes a tenth of relay check",
 }
 
@@ -124,14 +122,13 @@ def for_types_only(tree: ast.AST) -> set[int]:
 def named(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
     """Every module whose name stands in a text, alone or in front of ":name": what `import_module` may be given.
 
-    A text in braces counts up to the first brace, so that f"relaylang.cli.{verb}" names relaylang.cli. Names of groups of
-    entry points count for nothing: they are the first argument of the functions in `plugins.entrypoints`, or `GROUP`.
+    A text in braces counts up to the first brace, so that f"relaylang.cli.{verb}" names relaylang.cli. The names of the
+    groups of entry points stand in `plugins.entrypoints` alone; `uses` leaves that module's texts out.
     """
-    groups = {"relaylang.ops", "relaylang.passes", "relaylang.pattern_tables", "relaylang.backends"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value.split(":")[0].rstrip(".")
-            if name in known and name != "relaylang" and name not in groups:
+            if name in known and name != "relaylang":
                 yield name, node
 
 
@@ -142,6 +139,51 @@ KNOWN = {"relaylang", *(f"relaylang.{name}" for name in ALL)}
 @cache
 def tree_of(module: str) -> ast.Module:
     return ast.parse(ALL[module].read_text())
+
+
+@cache
+def uses(module: str) -> dict[str, int]:
+    """The modules of ours that a module imports or names, and the line of each; imports for types alone apart."""
+    tree = tree_of(module)
+    typing_only = for_types_only(tree)
+    texts = named(tree, KNOWN) if module != "plugins.entrypoints" else ()
+    return {
+        target.removeprefix("relaylang."): node.lineno
+        for target, node in [*imports(tree, KNOWN), *texts]
+        if target.startswith("relaylang.") and id(node) not in typing_only
+    }
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other, the largest first (Tarjan's algorithm, with a stack of its own)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found: list[set[str]] = []
+    for start in graph:
+        if start in number:
+            continue
+        work = [(start, iter(graph[start]))]
+        number[start] = low[start] = len(number)
+        path.append(start)
+        while work:
+            node, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    at = path.index(node)
+                    found.append(set(path[at:]))
+                    del path[at:]
+            elif following in graph and following not in number:
+                number[following] = low[following] = len(number)
+                path.append(following)
+                work.append((following, iter(graph[following])))
+            elif following in path:
+                low[node] = min(low[node], number[following])
+    return sorted((c for c in found if len(c) > 1 or any(m in graph[m] for m in c)), key=len, reverse=True)
 
 
 def test_every_package_is_listed() -> None:
@@ -168,17 +210,48 @@ def test_every_module_stands_on_a_floor() -> None:
 def test_imports_go_down(module: str) -> None:
     if module in FACE:
         return
-    tree = tree_of(module)
-    typing_only = for_types_only(tree)
     own = floor(module)
     assert own is not None
     upward = []
-    for target, node in [*imports(tree, KNOWN), *named(tree, KNOWN)]:
-        if target.startswith("relaylang.") and id(node) not in typing_only:
-            theirs = floor(target.removeprefix("relaylang."))
-            if theirs is None or theirs > own:
-                upward.append(f"{ALL[module].name}:{node.lineno} names {target}")
+    for target, line in uses(module).items():
+        theirs = floor(target)
+        if theirs is None or theirs > own:
+            upward.append(f"{ALL[module].name}:{line} names {target}")
     assert upward == []
+
+
+def test_no_circle_of_imports() -> None:
+    """The face apart: it names every floor, and nothing below imports it."""
+    assert circles({"a": "b", "b": "c", "c": "bd", "d": "", "e": "e"}) == [{"b", "c"}, {"e"}]
+    graph = {module: uses(module) for module in ALL if module not in FACE}
+    lines = [[f"{m}:{graph[m][n]} names {n}" for m in sorted(c) for n in graph[m] if n in c] for c in circles(graph)]
+    assert lines == []
+
+
+def test_one_file_registers_services() -> None:
+    """`_names.SERVICES` has every service that is asked for, and no other; nobody else calls `provide`."""
+    asked: set[str] = set()
+    provides: set[str] = set()
+    for module in ALL:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ImportFrom) and node.module == "relaylang.services":
+                provides |= {module for alias in node.names if alias.name != "service"}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "service":
+                name = node.args[0]
+                if isinstance(name, ast.JoinedStr):  # f"artifact {kind}"
+                    head = ast.literal_eval(name.values[0])
+                    asked |= {service for service in SERVICES if service.startswith(head)}
+                else:
+                    asked.add(ast.literal_eval(name))
+    assert provides == {"__init__"}
+    assert asked == set(SERVICES)
+
+
+def test_few_names_stand_at_the_top() -> None:
+    top = {module for module in ALL if "." not in module and ALL[module].name != "__init__.py"}
+    packages = {module.partition(".")[0] for module in ALL} - top - {"__init__"}
+    assert top == {"__main__", "_names", "aliases", "services"}
+    assert len(packages) <= 24, packages
 
 
 @pytest.mark.parametrize("module", sorted(ALL))
@@ -191,6 +264,16 @@ def test_no_imports_inside_functions(module: str) -> None:
         if id(node) in inside and target.split(".")[0] not in OPTIONAL and (module, target) not in LAZY
     ]
     assert hidden == []
+
+
+def test_every_lazy_import_of_the_list_is_there() -> None:
+    present = {
+        (module, target)
+        for module in {module for module, _ in LAZY}
+        for target, node in imports(tree_of(module), KNOWN)
+        if id(node) in in_functions(tree_of(module))
+    }
+    assert set(LAZY) - present == set()
 
 
 def test_files_are_short() -> None:

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.backends.added import compile_added
-from relaylang.backends.target import BACKENDS, Target, find_backend, parse_target
+from relaylang.backends.registry import BACKENDS, find_backend, parse_target, with_options
+from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule
 
@@ -57,7 +58,7 @@ def compile_module(
         targets = list(target)
     first, *fallback = targets
     if options:
-        first = first.with_options(options)
+        first = with_options(first, options)
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     if entry not in mod or not isinstance(mod[entry], Function):

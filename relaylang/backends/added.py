@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relaylang.backends.target import Backend, Target
+from relaylang.backends.registry import Backend
+from relaylang.backends.target import Target
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import IRModule
 from relaylang.passes.manager import raised_in

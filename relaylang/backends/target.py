@@ -1,47 +1,10 @@
-"""Target strings: `"ethos-u -accelerator=ethos-u55-256, c -num-threads=1"`.
-
-A target is a name and options `-key=value` (`-key` alone is True); several targets are separated by commas. Quotes keep
-spaces and commas in a value, as in a shell: `c -cflags="-O1 -DNAME='a b'"`.
-"""
+"""A target: the name of a backend and its options."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from relaylang.diagnostics import RelayError, did_you_mean, error
-from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.plugins.entrypoints import installed_names, load_installed, package_of, wrong_plugin
-
-
-@dataclass(frozen=True)
-class Backend:
-    """A backend as the registry knows it: what it is, its options with their types, and `compile_for`, or the module that
-    holds it. `package` is the installed package that it is from, "" for our own."""
-
-    module: str = ""
-    doc: str = ""
-    options: Mapping[str, type] = field(default_factory=dict)
-    compile_for: Callable[..., Any] | None = None
-    package: str = ""
-
-
-#: Every backend by its name. The modules are imported when they are used.
-BACKENDS: dict[str, Backend] = {
-    "c": Backend(
-        "relaylang.backends.cpu",
-        "C source, compiled to a shared library for this machine's CPU",
-        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str},
-    ),
-    "ethos-u": Backend(
-        "relaylang.backends.ethosu",
-        "Arm Ethos-U command stream, through TOSA and Vela",
-        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int},
-    ),
-}
-#: Other names that people write for a backend.
-ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_u": "ethos-u"}
 
 
 @dataclass(frozen=True)
@@ -54,15 +17,6 @@ class Target:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.name, self.options))
 
-    def with_options(self, more: Mapping[str, Any]) -> Target:
-        """The target with further options, checked; `num_threads` and `num-threads` are the same."""
-        options = dict(self.options)
-        for key, value in more.items():
-            name = key.replace("_", "-")
-            if value is not None:
-                options[name] = _option(self.name, name, value, None)
-        return Target(self.name, options)
-
     def get(self, key: str, default: Any = None) -> Any:
         return self.options.get(key, default)
 
@@ -70,121 +24,8 @@ class Target:
         return " ".join([self.name, *(f"-{k}={_quoted(str(v))}" for k, v in self.options.items())])
 
 
-#: A quoted part of a target string, and a word: a backslash before a space, a quote or a backslash stands for it.
-_QUOTED = r"""(?:\\[\s"'\\]|"(?:\\["\\]|\\(?!["\\])|[^"\\])*"|'[^']*')"""
-_WORD = re.compile(rf"""(?:{_QUOTED}|[^\s"'])+""")
-_TARGET = re.compile(rf"""[^,\s](?:{_QUOTED}|[^,"']|,(?!\s*[A-Za-z]))*""")
-_PART = re.compile(r"""\\([\s"'\\])|"((?:\\["\\]|\\(?!["\\])|[^"\\])*)"|'([^']*)'""")
-
-
-def _unquoted(text: str) -> str:
-    """A word without its quotes."""
-
-    def plain(part: re.Match[str]) -> str:
-        if part[1] is not None:
-            return part[1]
-        return re.sub(r"""\\(["\\])""", r"\1", part[2]) if part[2] is not None else part[3]
-
-    return _PART.sub(plain, text)
-
-
 def _quoted(value: str) -> str:
     """A value as it is written in a target string."""
     if not re.search(r"""[\s"'\\,]""", value):
         return value
     return '"' + re.sub(r"""(["\\])""", r"\\\1", value) + '"'
-
-
-GROUP = "relaylang.backends"
-
-
-def find_backend(name: str) -> Backend | None:
-    """The backend of a name, also where an installed package adds it, which is imported now; None where there is none.
-
-    A package's entry point is a `Backend`, or a module or object with `compile_for`, and `doc` and `options` if it likes.
-    Raises `RelayError` (R0512) where it cannot be loaded or is no backend.
-    """
-    known = BACKENDS.get(name)
-    if known is not None:
-        return known
-    found = load_installed(GROUP, name)
-    if found is None:
-        return None
-    made = getattr(found, "compile_for", None)
-    if not callable(made) and not getattr(found, "module", ""):
-        raise wrong_plugin(GROUP, name, "has no function compile_for")
-    options = getattr(found, "options", None) or {}
-    kinds = (int, float, str, bool)
-    if not isinstance(options, Mapping) or not all(isinstance(k, str) and v in kinds for k, v in options.items()):
-        raise wrong_plugin(GROUP, name, "has options that are no names with int, float, str or bool")
-    said = getattr(found, "doc", None) or (getattr(found, "__doc__", None) if not isinstance(found, Backend) else None)
-    doc = str(said or "").strip().partition("\n")[0]
-    module = found.module if isinstance(found, Backend) else ""
-    BACKENDS[name] = Backend(module, doc, dict(options), made, package_of(GROUP, name))
-    return BACKENDS[name]
-
-
-def backend_names() -> list[str]:
-    """The names of all backends, those of installed packages included, which are not imported for it."""
-    return [*BACKENDS, *[name for name in installed_names(GROUP) if name not in BACKENDS]]
-
-
-def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
-    backend = find_backend(target)
-    assert backend is not None
-    known = backend.options
-    kind = known.get(key)
-    if kind is None:
-        near = did_you_mean(key, known)
-        notes = [f"did you mean -{near}?"] if near else []
-        notes.append(f"its options: {', '.join('-' + k for k in known)}" if known else "it has none")
-        raise RelayError(error("R0602", f"target {target} has no option -{key}", span, notes=notes))
-    try:
-        if value is True and kind is not bool:
-            raise ValueError
-        return kind(value)
-    except (TypeError, ValueError):
-        wanted = {int: "a whole number", str: "a text"}.get(kind, kind.__name__)
-        raise RelayError(error("R0602", f"option -{key} of target {target} wants {wanted}", span)) from None
-
-
-def _line(name: str) -> str:
-    known = BACKENDS.get(name)
-    return f"{name}: {known.doc}" if known is not None else f"{name}: from the package {package_of(GROUP, name)}"
-
-
-def parse_target(text: str) -> list[Target]:
-    """The targets of a target string, in order. Raises `RelayError` for unknown names and options.
-
-    A comma separates targets where a name follows it, so that an option's value may hold commas (`-mattr=+a,+b`).
-    """
-    source = SourceFile("<target>", text)
-    targets: list[Target] = []
-    open_quote = re.search(r"[\"']", re.sub(_QUOTED, lambda q: " " * len(q[0]), text))
-    if open_quote:
-        where = Span(source, open_quote.start(), len(text))
-        raise RelayError(error("R0602", f"the quote {open_quote[0]} is not closed", where))
-    for part in _TARGET.finditer(text):
-        words = list(_WORD.finditer(part.group()))
-        at = part.start()
-        spans = [Span(source, at + w.start(), at + w.end()) for w in words]
-        name = words[0].group()
-        name = ALIASES.get(name, name)
-        if find_backend(name) is None:
-            near = did_you_mean(name, [*backend_names(), *ALIASES])
-            notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
-            notes += [_line(known) for known in backend_names()]
-            raise RelayError(error("R0601", f"unknown target {name}", spans[0], notes=notes))
-        options: dict[str, Any] = {}
-        for word, span in zip(words[1:], spans[1:]):
-            flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group(), re.S)
-            if flag is None:
-                raise RelayError(
-                    error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"])
-                )
-            key = flag[1].replace("_", "-")
-            options[key] = _option(name, key, True if flag[2] is None else _unquoted(flag[2]), span)
-        targets.append(Target(name, options))
-    if not targets:
-        raise RelayError(error("R0601", "the target is empty", notes=[f"targets: {', '.join(backend_names())}"]))
-    return targets

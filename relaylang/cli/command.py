@@ -89,7 +89,7 @@ def make_parser(verb: str | None) -> Parser:
             sub.description = verb_module.__doc__
             verb_module.add_arguments(sub)
             add_common_options(sub)
-            sub.set_defaults(run=verb_module.run)
+            sub.set_defaults(run=verb_module.run, verbs=VERBS, parser_of=make_parser)
     return parser
 
 

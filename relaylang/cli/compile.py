@@ -13,7 +13,8 @@ from typing import Any
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
-from relaylang.backends.target import BACKENDS, Target, find_backend, parse_target
+from relaylang.backends.registry import BACKENDS, find_backend, parse_target, with_options
+from relaylang.backends.target import Target
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
@@ -88,7 +89,7 @@ def _targets(args: argparse.Namespace) -> list[Target]:
         raise UsageError(f"relay compile: --emit c goes with target c, not {targets[0].name}", "relay compile --help")
     if args.cc is None:
         return targets
-    return [t.with_options({"cc": args.cc}) if "cc" in _options(t) else t for t in targets]
+    return [with_options(t, {"cc": args.cc}) if "cc" in _options(t) else t for t in targets]
 
 
 def _options(target: Target) -> Mapping[str, type]:

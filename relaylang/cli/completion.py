@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from relaylang.backends.target import BACKENDS
-from relaylang.cli.command import VERBS, make_parser
+from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics.pages import PAGES
 from relaylang.partition.driver import PATTERN_TABLES
 from relaylang.passes import PASSES
@@ -60,17 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(SHELLS[args.shell](verbs()), end="")
+    print(SHELLS[args.shell](verbs(args.verbs, args.parser_of)), end="")
     return 0
 
 
-def verbs() -> list[Verb]:
-    """Every verb as its parser has it."""
-    return [_verb(name, line) for name, (_, line) in VERBS.items()]
+def verbs(table: Mapping[str, tuple[str, str]], parser_of: Callable[[str], argparse.ArgumentParser]) -> list[Verb]:
+    """Every verb of a table (name -> module and help), as its parser has it."""
+    return [_verb(name, line, parser_of(name)) for name, (_, line) in table.items()]
 
 
-def _verb(name: str, line: str) -> Verb:
-    parser = make_parser(name)
+def _verb(name: str, line: str, parser: argparse.ArgumentParser) -> Verb:
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     options: list[Option] = []
     words: list[str] = []

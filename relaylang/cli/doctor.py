@@ -20,7 +20,7 @@ import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu.cc import find_compiler
-from relaylang.backends.target import BACKENDS
+from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.plugins.entrypoints import GROUPS, installed_names, load_installed, package_of

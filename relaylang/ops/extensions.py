@@ -16,9 +16,8 @@ from typing import Any
 from relaylang.diagnostics import RelayError, error
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
-from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
+from relaylang.plugins.entrypoints import OPERATOR_GROUP, installed_names, load_installed, wrong_plugin
 
-GROUP = "relaylang.ops"
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 #: `kernel(attrs, *arrays)` is what a call computes: arrays of exactly the type that the checker gives.
@@ -90,7 +89,7 @@ def find(name: str) -> Op | None:
     op = OPS.get(name)
     if op is not None or not name:
         return op
-    found = load_installed(GROUP, name)
+    found = load_installed(OPERATOR_GROUP, name)
     if found is None:
         return None
     made = Extension(found) if isinstance(found, Op) else found
@@ -98,13 +97,13 @@ def find(name: str) -> Op | None:
     if said is None and made.op.name != name:
         said = f"has the name {made.op.name}"
     if said is not None:
-        raise wrong_plugin(GROUP, name, said)
+        raise wrong_plugin(OPERATOR_GROUP, name, said)
     return register(made)
 
 
 def names() -> list[str]:
     """The names of all operators, those of installed packages included, which are not imported for it."""
-    return [*OPS, *[name for name in installed_names(GROUP) if name not in OPS]]
+    return [*OPS, *[name for name in installed_names(OPERATOR_GROUP) if name not in OPS]]
 
 
 __all__ = ["EXTENSIONS", "Extension", "find", "names", "register", "unregister"]

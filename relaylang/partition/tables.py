@@ -9,9 +9,8 @@ from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.partition.composite import Entry, as_entries
 from relaylang.partition.targets import arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu
 from relaylang.passes.manager import raised_in
-from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
+from relaylang.plugins.entrypoints import TABLE_GROUP, installed_names, load_installed, wrong_plugin
 
-_TABLES = "relaylang.pattern_tables"
 Table = Callable[..., "Sequence[Entry | tuple]"]
 #: Pattern tables by the accelerator's name.
 PATTERN_TABLES: dict[str, Table] = {
@@ -38,11 +37,11 @@ def get_pattern_table(compiler: str) -> list[Entry]:
     """The rows of an accelerator's table. Raises `RelayError` where there is none of that name."""
     table = PATTERN_TABLES.get(compiler)
     if table is None:
-        table = load_installed(_TABLES, compiler)
+        table = load_installed(TABLE_GROUP, compiler)
         if table is not None and not callable(table):
-            raise wrong_plugin(_TABLES, compiler, f"is no function, but a value of type {type(table).__name__}")
+            raise wrong_plugin(TABLE_GROUP, compiler, f"is no function, but a value of type {type(table).__name__}")
     if table is None:
-        known = [*PATTERN_TABLES, *installed_names(_TABLES)]
+        known = [*PATTERN_TABLES, *installed_names(TABLE_GROUP)]
         near = did_you_mean(compiler, known)
         notes = [f"did you mean {near}?"] if near else [f"there are {', '.join(known)}"]
         raise RelayError(error("R0513", f"there is no accelerator {compiler}", notes=notes))

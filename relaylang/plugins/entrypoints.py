@@ -1,8 +1,7 @@
-"""What installed packages add, by their entry points: `relaylang.passes`, `relaylang.pattern_tables`, `relaylang.ops`,
-`relaylang.backends`.
+"""What installed packages add, by their entry points in the groups `GROUPS`.
 
-Names are read from the packages' metadata when one is asked for that relaylang does not have itself; a package's code
-is imported when what it adds is used.
+Names are read from the packages' metadata when one is asked for that relaylang does not have itself. A package's code is
+imported when its name is used.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError, error
 
-GROUPS = {
-    "relaylang.passes": "pass",
-    "relaylang.pattern_tables": "pattern table",
-    "relaylang.ops": "operator",
-    "relaylang.backends": "backend",
-}
+PASS_GROUP = "relaylang.passes"
+TABLE_GROUP = "relaylang.pattern_tables"
+OPERATOR_GROUP = "relaylang.ops"
+BACKEND_GROUP = "relaylang.backends"
+
+#: Each group of entry points, and the noun for its members.
+GROUPS = {PASS_GROUP: "pass", TABLE_GROUP: "pattern table", OPERATOR_GROUP: "operator", BACKEND_GROUP: "backend"}
 
 #: (group, the folders that were looked into) -> name -> entry points of that name.
 _FOUND: dict[tuple[str, tuple[str, ...]], dict[str, list[Any]]] = {}
@@ -103,4 +103,7 @@ def wrong_plugin(group: str, name: str, says: str) -> RelayError:
     return RelayError(error("R0512", text, notes=[f"its entry point is {point.value}"]))
 
 
-__all__ = ["GROUPS", "installed_names", "load_installed", "package_of", "wrong_plugin"]
+__all__ = [
+    "BACKEND_GROUP", "GROUPS", "OPERATOR_GROUP", "PASS_GROUP", "TABLE_GROUP", "installed_names", "load_installed", "package_of",
+    "wrong_plugin",
+]  # fmt: skip

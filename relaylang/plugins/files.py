@@ -31,9 +31,7 @@ from relaylang.partition.tables import PATTERN_TABLES
 from relaylang.passes.layout.registry import registrations
 from relaylang.passes.manager import Pass, place_in_file, raised_in
 from relaylang.patterns import DFPatternCallback, callback_pass
-from relaylang.plugins.entrypoints import installed_names, load_installed, wrong_plugin
-
-_PASSES = "relaylang.passes"
+from relaylang.plugins.entrypoints import PASS_GROUP, installed_names, load_installed, wrong_plugin
 
 
 class Passes(Mapping[str, Any]):
@@ -51,16 +49,16 @@ class Passes(Mapping[str, Any]):
         if name not in self.known:
             if name in self.own:
                 return self.own[name]
-            found = load_installed(_PASSES, name)
+            found = load_installed(PASS_GROUP, name)
             if found is None:
                 raise KeyError(name)
             if not callable(found) and not isinstance(found, Pass):
-                raise wrong_plugin(_PASSES, name, f"is no pass, but a value of type {type(found).__name__}")
+                raise wrong_plugin(PASS_GROUP, name, f"is no pass, but a value of type {type(found).__name__}")
             self.known[name] = as_maker(found)
         return self.known[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self.own, *self.known, *installed_names(_PASSES)]))
+        return iter(dict.fromkeys([*self.own, *self.known, *installed_names(PASS_GROUP)]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

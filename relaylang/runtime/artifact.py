@@ -26,6 +26,8 @@ from relaylang.services import service
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.
 FORMATS = ("relaylang-cpu", "relaylang-ethos-u")
+#: How a library begins that is an artifact itself: ELF, Mach-O.
+LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 
 
 #: The most threads that may be asked for.
@@ -184,10 +186,8 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
 
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> Any:
     """The same from memory; `name` is what messages call it."""
-    from relaylang.runtime import cpu
-
-    if content[:4] in cpu.MAGIC:
-        return cpu.loads(content, threads, name)
+    if content[:4] in LIBRARY_MAGIC:
+        return service("artifact relaylang-cpu")(content, threads, name)
     try:
         kind = FORMATS[FORMATS.index(json.loads(read_tar(content)["manifest.json"])["format"])]
     except (KeyError, ValueError, TypeError, RecursionError):

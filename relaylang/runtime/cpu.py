@@ -26,6 +26,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import (
+    LIBRARY_MAGIC,
     MAX_THREADS,
     TensorSpec,
     bind_arguments,
@@ -307,7 +308,7 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifac
 
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> CpuArtifact:
     """The same from memory; `name` is what messages call it."""
-    if content[:4] in MAGIC:
+    if content[:4] in LIBRARY_MAGIC:
         try:
             parts = _taken_apart(content)
         except ValueError as e:
@@ -315,7 +316,3 @@ def loads(content: bytes, threads: int | None = None, name: str = "what was give
     else:
         parts = read_sealed(content, name)
     return _from_parts(parts, threads, name)
-
-
-#: How a library begins: ELF, Mach-O.
-MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe")

@@ -18,5 +18,5 @@ def as_html(graph: Graph, title: str = "relay") -> str:
     data = json.dumps({"nodes": nodes, "groups": groups}, ensure_ascii=False, separators=(",", ":"))
     # a text in the program must not end the script
     data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    page = files("relaylang.viz").joinpath("page.html").read_text(encoding="utf-8")
+    page = files(str(__package__)).joinpath("page.html").read_text(encoding="utf-8")
     return page.replace("__TITLE__", html.escape(title)).replace("__DATA__", data)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from relaylang.backends.target import Target, parse_target
+from relaylang.backends.registry import parse_target
+from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError
 
 

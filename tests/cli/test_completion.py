@@ -12,6 +12,7 @@ import pexpect
 import pytest
 
 from relaylang.cli import VERBS
+from relaylang.cli.command import make_parser
 from relaylang.cli.completion import SHELLS, verbs
 from tests.cli.command import one_diagnostic, relay
 
@@ -22,7 +23,7 @@ def script(tmp_path: Path, shell: str) -> Path:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not on this machine")
     file = tmp_path / ("_relay" if shell == "zsh" else f"relay.{shell}")
-    file.write_text(SHELLS[shell](verbs()))
+    file.write_text(SHELLS[shell](verbs(VERBS, make_parser)))
     (tmp_path / "my net.relay").write_text("1")
     return file
 
@@ -35,7 +36,7 @@ def test_the_call(capsys: Caps) -> None:
 
 
 def test_every_verb_and_option_is_in_every_script() -> None:
-    table = verbs()
+    table = verbs(VERBS, make_parser)
     assert [v.name for v in table] == list(VERBS)
     for shell, make in SHELLS.items():
         text = make(table)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from relaylang.backends.target import BACKENDS
+from relaylang.backends.registry import BACKENDS
 from relaylang.ops import OPS
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.partition.driver import PATTERN_TABLES

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
-from relaylang.backends.target import parse_target
+from relaylang.backends.registry import parse_target
 from relaylang.diagnostics import RelayError
 from relaylang.ops import OPS
 from relaylang.ops.extensions import Extension, find, names

@@ -20,10 +20,11 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import flatten
 from relaylang.backends.cpu.isa import BY_NAME, Isa
-from relaylang.backends.cpu.kernel import Kernel, lower_function
+from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lower.blocks import without_blocks
 from relaylang.backends.cpu.lower.fusion import pattern_of
 from relaylang.backends.cpu.lower.legalise import legalise
+from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.schedule import Program, make_program
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error

@@ -30,7 +30,7 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 def fragments() -> dict[str, str]:
     """The helpers of `csrc/`, by the name in front of each (`//@ name`)."""
     out: dict[str, str] = {}
-    folder = files("relaylang.backends.cpu").joinpath("csrc")
+    folder = files(f"{__package__}.csrc")
     for name in ("prelude.h", "simd.h", "threads.h"):
         text = folder.joinpath(name).read_text(encoding="utf-8")
         for part in re.split(r"^//@ ", text, flags=re.M)[1:]:

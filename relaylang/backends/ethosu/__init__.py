@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from relaylang import backends
 from relaylang.backends.ethosu import artifact, driver
 from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction
 from relaylang.backends.target import Target
 from relaylang.ir import IRModule, Tuple
 from relaylang.runtime import artifact as programs
+from relaylang.services import service
 from relaylang.syntax import fromtext
 
 __all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
@@ -73,7 +73,7 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
 
 def _compiled(module: IRModule, fallback: Sequence[Target]) -> tuple[HostFunction, bytes]:
     """A host step, compiled for the targets behind ours, and what `save` writes of it."""
-    code = backends.compile_module(module, fallback)
+    code = service("compile")(module, fallback)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "host.tar"
         code.save(file)

@@ -15,7 +15,7 @@ import pytest
 
 import relaylang as relay
 from relaylang.backends import compile_module
-from relaylang.backends.target import BACKENDS, Backend
+from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.interpreter import evaluate
 from relaylang.prelude.library import add, import_from_std
