@@ -235,7 +235,7 @@ def test_one_file_registers_services() -> None:
     for module in ALL:
         for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.ImportFrom) and node.module == "relaylang.services":
-                provides |= {module for alias in node.names if alias.name != "service"}
+                provides |= {module for alias in node.names if alias.name == "provide"}
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "service":
                 name = node.args[0]
                 if isinstance(name, ast.JoinedStr):  # f"artifact {kind}"
