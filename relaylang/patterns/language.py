@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relaylang.ir import Expr, Type
+from relaylang.ops import SYMBOLS
 
 if TYPE_CHECKING:
     from relaylang.diagnostics.source import Span
@@ -51,16 +52,16 @@ class DFPattern:
         return AltPattern(self, other)
 
     def __add__(self, other: DFPattern) -> CallPattern:
-        return is_op("add")(self, other)
+        return is_op(SYMBOLS["+"])(self, other)
 
     def __sub__(self, other: DFPattern) -> CallPattern:
-        return is_op("subtract")(self, other)
+        return is_op(SYMBOLS["-"])(self, other)
 
     def __mul__(self, other: DFPattern) -> CallPattern:
-        return is_op("multiply")(self, other)
+        return is_op(SYMBOLS["*"])(self, other)
 
     def __truediv__(self, other: DFPattern) -> CallPattern:
-        return is_op("divide")(self, other)
+        return is_op(SYMBOLS["/"])(self, other)
 
     def dominates(self, parent: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
         """This pattern, where every way from `parent` leads through nodes of the pattern `path` to it and nowhere else.
@@ -403,6 +404,11 @@ def needs_types(pattern: DFPattern) -> bool:
     return any(isinstance(p, (DataTypePattern, ShapePattern, TypePattern)) for p in all_parts(pattern))
 
 
+#: `(a * b) / c` is `a * (b / c)`: a pattern of one form matches calls of the other, too.
+PRODUCT, QUOTIENT = SYMBOLS["*"], SYMBOLS["/"]
+REASSOCIATED = frozenset({PRODUCT, QUOTIENT})
+
+
 def root_operators(pattern: DFPattern) -> frozenset[str] | None:
     """The operators whose calls alone the pattern can match; None where it can match something else."""
     names: set[str] = set()
@@ -424,8 +430,8 @@ def root_operators(pattern: DFPattern) -> frozenset[str] | None:
                         callees += [callee.left, callee.right]
                     else:
                         return None
-                if names & {"multiply", "divide"}:
-                    names |= {"multiply", "divide"}
+                if names & REASSOCIATED:
+                    names |= REASSOCIATED
             case AltPattern():
                 stack += [part.left, part.right]
             case AttrPattern() | DataTypePattern() | ShapePattern() | TypePattern():

@@ -14,9 +14,13 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Expr, Function, If, Let, TensorType, Tuple, TupleGetItem, Var, children
+from relaylang.ops import SYMBOLS
 from relaylang.ops.record import Op
 from relaylang.patterns.graph import Graph
 from relaylang.patterns.language import (
+    PRODUCT,
+    QUOTIENT,
+    REASSOCIATED,
     AltPattern,
     AttrPattern,
     CallPattern,
@@ -38,7 +42,8 @@ from relaylang.patterns.language import (
     all_parts,
 )
 
-_COMMUTATIVE = frozenset({"add", "multiply"})
+#: Calls of these operators match with their arguments in either order.
+_EITHER_ORDER = frozenset({SYMBOLS["+"], SYMBOLS["*"]})
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,7 @@ class Matcher:
             args = args[: len(pattern.args)]
         self.entered.append((pattern, call))
         fits = self.all(pattern, pattern.args, args, call)
-        if not fits and len(args) == 2 and isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
+        if not fits and len(args) == 2 and isinstance(call.op, Op) and call.op.name in _EITHER_ORDER:
             fits = self.all(pattern, pattern.args[::-1], args, call)
         self.entered.pop()
         return fits
@@ -209,14 +214,14 @@ class Matcher:
     def associated(self, pattern: CallPattern, call: Call) -> bool:
         """`(a * b) / c` also matches `a * (b / c)`, and the other way round."""
         outer, op = _op_name(pattern), call.op.name if isinstance(call.op, Op) else ""
-        if pattern.args is None or len(pattern.args) != 2 or {outer, op} != {"multiply", "divide"}:
+        if pattern.args is None or len(pattern.args) != 2 or {outer, op} != REASSOCIATED:
             return False
         if not any(isinstance(a, Call) and isinstance(a.op, Op) and a.op.name == outer for a in call.args):
             return False
         mark = len(self.trail)
-        if outer == "divide":
+        if outer == QUOTIENT:
             inner, divisor = pattern.args
-            if isinstance(inner, CallPattern) and _op_name(inner) == "multiply" and len(inner.args or ()) == 2:
+            if isinstance(inner, CallPattern) and _op_name(inner) == PRODUCT and len(inner.args or ()) == 2:
                 assert inner.args is not None
                 for i in range(2):
                     quotient = CallPattern(pattern.op, [inner.args[i], divisor])
@@ -226,7 +231,7 @@ class Matcher:
             return False
         for i in range(2):
             inner = pattern.args[i]
-            if isinstance(inner, CallPattern) and _op_name(inner) == "divide" and len(inner.args or ()) == 2:
+            if isinstance(inner, CallPattern) and _op_name(inner) == QUOTIENT and len(inner.args or ()) == 2:
                 assert inner.args is not None
                 product = CallPattern(pattern.op, [inner.args[0], pattern.args[1 - i]])
                 if self.part(CallPattern(inner.op, [product, inner.args[1]]), call):
