@@ -71,7 +71,7 @@ OPS = (
         "annotation.checkpoint", ("data",), None, identity, OpPattern.OPAQUE, 10, needs=(),
         doc="Marks a value that a gradient keeps; others are computed anew.",
         takes="any",
-        traits={Trait.MARK, Trait.IDENTITY},
+        traits={Trait.MARK, Trait.IDENTITY, Trait.BARRIER},
     ),
     Op(
         "annotation.compiler_begin", ("data",), CompilerAttrs, identity, OpPattern.OPAQUE, 10, needs=(),
@@ -89,7 +89,7 @@ OPS = (
         "annotation.stop_fusion", ("data",), None, identity, OpPattern.OPAQUE, 10, needs=(),
         doc="Keeps what is in front and behind in different kernels.",
         takes="any",
-        traits={Trait.MARK, Trait.IDENTITY},
+        traits={Trait.MARK, Trait.IDENTITY, Trait.BARRIER, Trait.SEPARATION},
     ),
     Op(
         "annotation.with_funcid", ("func",), WithFuncIdAttrs, identity, OpPattern.OPAQUE, 10, needs=(),

@@ -149,21 +149,20 @@ OPS = (
         "on_device", ("body",), OnDeviceAttrs, placed, OPAQUE, 10, needs=(),
         doc="Says which device the value is computed on.",
         takes="any",
-        traits={Trait.PLACEMENT, Trait.IDENTITY},
+        traits={Trait.PLACEMENT, Trait.IDENTITY, Trait.BARRIER, Trait.NON_COMPUTATIONAL},
         python=None,
     ),
     Op(
         "device_copy", ("data",), DeviceCopyAttrs, placed, OPAQUE, 10, needs=(),
         doc="The value on another device.",
         takes="any",
-        traits={Trait.PLACEMENT, Trait.IDENTITY},
+        traits={Trait.IDENTITY, Trait.BARRIER},
         python="(data, src_device: src_virtual_device, dst_device: dst_virtual_device)",
     ),
     Op(
         "memory.alloc_storage", ("size", "shape", "alignment"), AllocStorageAttrs, alloc_storage, OPAQUE, 10,
         doc="A piece of memory.",
         takes="any any any",
-        traits={Trait.MEMORY},
         python=None,
         example="""\
 type Storage {}
@@ -175,7 +174,6 @@ def @main(%size: int64, %shape: Tensor[(2), int64]) {
         "memory.alloc_tensor", ("storage", "offset", "shape"), AllocTensorAttrs, alloc_tensor, OPAQUE, 10,
         doc="A tensor in a piece of memory, with nothing in it yet.",
         takes="any any any",
-        traits={Trait.MEMORY},
         python=None,
         example="""\
 type Storage {}
@@ -187,27 +185,27 @@ def @main(%storage: Storage[], %shape: Tensor[(2), int64]) {
         "memory.kill", ("to_free",), None, nothing, OPAQUE, 10, needs=(),
         doc="Ends the life of a tensor's memory.",
         takes="any",
-        traits={Trait.MEMORY, Trait.STATEFUL},
+        traits={Trait.STATEFUL},
         python=None,
     ),
     Op(
         "vm.shape_of", ("tensor",), ShapeOfAttrs, shape_of, OPAQUE, 10,
         doc="The extents of the data.",
-        traits={Trait.EXTENTS, Trait.MEMORY},
+        traits={Trait.EXTENTS, Trait.NON_COMPUTATIONAL},
         python="(expr)",
     ),
     Op(
         "vm.reshape_tensor", ("data", "shape"), ReshapeTensorAttrs, reshape_tensor, OPAQUE, 10, needs=(0,),
         doc="The same memory in another shape.",
         takes="tensor integer[_]",
-        traits={Trait.MEMORY},
+        traits={Trait.NON_COMPUTATIONAL},
         python=None,
     ),
     Op(
         "vm.invoke_tvm_op", ("op", "ins", "outs"), InvokeAttrs, invoke, OPAQUE, 10, needs=(0,),
         doc="Calls a function that a compiler made, which writes into memory.",
         takes="any any any",
-        traits={Trait.MEMORY, Trait.STATEFUL},
+        traits={Trait.STATEFUL},
         python=None,
         example="fn (%x: Tensor[(2, 3), float32], %out: Tensor[(2, 3), float32]) { "
         "vm.invoke_tvm_op(fn (%a: Tensor[(2, 3), float32]) { exp(%a) }, (%x,), (%out,)) }",
@@ -216,7 +214,7 @@ def @main(%storage: Storage[], %shape: Tensor[(2), int64]) {
         "call_lowered", ("func", "call_args"), CallLoweredAttrs, call_lowered, OPAQUE, 10, needs=(0,),
         doc="Calls a function that a compiler made.",
         takes="any any",
-        traits={Trait.MEMORY},
+        traits={Trait.NON_COMPUTATIONAL},
         python=None,
         example="fn (%x: Tensor[(2, 3), float32]) { "
         "call_lowered(fn (%a: Tensor[(2, 3), float32]) { exp(%a) }, (%x,)) }",

@@ -322,7 +322,7 @@ OPS = (
         "dyn.expand_dims", ("data", "axis"), DynExpandDimsAttrs, expand_dims, I, 3,
         doc="As `expand_dims`, with arguments in place of attributes.",
         takes="tensor integer[]",
-        traits={Trait.DYNAMIC, Trait.RESHAPE},
+        traits={Trait.DYNAMIC},
         of="expand_dims",
         python=None,
     ),

@@ -305,7 +305,7 @@ OPS = (
     Op(
         "nn.dropout", DATA, DropoutAttrs, dropout, OPAQUE, 1,
         doc="The data as it is, as at inference.",
-        traits={Trait.IDENTITY},
+        traits={Trait.IDENTITY, Trait.BARRIER},
         results=2,
     ),
     Op(

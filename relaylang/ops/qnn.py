@@ -404,12 +404,14 @@ OPS = (
         "qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back,
         doc="Quantized numbers from real ones: round(x / scale) + zero point, held in the element type.",
         takes="float float integer",
+        traits={Trait.QUANTISE},
         python="(data, output_scale, output_zero_point, axis=-1, out_dtype='int8')",
     ),
     Op(
         "qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11,
         doc="Real numbers from quantized ones: (x - zero point) * scale.",
         takes="integer float integer",
+        traits={Trait.DEQUANTISE},
         python="(data, input_scale, input_zero_point, axis=-1, out_dtype='float32')",
     ),
     Op(

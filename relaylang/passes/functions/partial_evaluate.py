@@ -56,13 +56,14 @@ from relaylang.ir.expr import Pattern
 from relaylang.ir.typemaps import HasPart
 from relaylang.ir.types import written
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import Walk, map_pattern, walk
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
 from relaylang.passes.rewriting import is_opaque
 from relaylang.passes.simplify.dead_code_elimination import eliminate_dead_code
-from relaylang.passes.simplify.fold_constant import _KEPT, Compute, evaluator
+from relaylang.passes.simplify.fold_constant import Compute, evaluator
 from relaylang.typing import check
 
 _BOUND, _LEAST_BOUND, _MOST = 16, 20_000, 1 << 40
@@ -353,7 +354,7 @@ class _Evaluator:
         return Value(atom=scope.push(made))
 
     def computed(self, node: Call, op: Op, args: list[Value]) -> Any:
-        if op.stateful or op.name in _KEPT or not args:
+        if op.stateful or Trait.BARRIER in op.traits or not args:
             return None
         arrays = [_array(a) for a in args]
         return None if any(a is None for a in arrays) else self.compute(node, arrays)

@@ -35,15 +35,10 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.traits import Trait
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass
 
-#: Operators that only change the shape: a group of nothing else is a view, and marked so.
-RESHAPE_OPS = frozenset(
-    {"nn.batch_flatten", "expand_dims", "reshape", "squeeze", "contrib_reverse_reshape", "dyn.reshape", "dyn.squeeze"}
-)
-#: Marks of other passes, which compute nothing.
-NON_COMPUTATIONAL = frozenset({"on_device", "call_lowered", "vm.shape_of", "vm.reshape_tensor"})
 _SCALAR_DTYPES = frozenset({"int32", "int64", "float32", "float64", "bool"})
 _ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR, _TUPLE, _OPAQUE = (
     OpPattern.ELEMWISE,
@@ -370,6 +365,11 @@ def _typed(new: Expr, old: Expr) -> Expr:
     return new
 
 
+def _reshapes(op: Op) -> bool:
+    """The operator only changes the shape: a group of nothing else is a view, and marked so."""
+    return Trait.RESHAPE in op.traits and Trait.LIKE not in op.traits
+
+
 def fuse_expr(
     expr: Expr,
     *,
@@ -412,9 +412,9 @@ def fuse_expr(
         mine = group_of.get(id(old))
         fused = isinstance(old, (Call, Tuple, TupleGetItem)) and mine is not None
         if isinstance(old, Call):
-            if not isinstance(old.op, Op) or old.op.name in NON_COMPUTATIONAL:
+            if not isinstance(old.op, Op) or Trait.NON_COMPUTATIONAL in old.op.traits:
                 fused = False
-            elif old.op.name == "annotation.stop_fusion":
+            elif Trait.SEPARATION in old.op.traits:
                 new[id(old)] = new[id(old.args[0])]
                 continue
         elif isinstance(old, Tuple):
@@ -430,7 +430,7 @@ def fuse_expr(
         if isinstance(old, Call):
             assert isinstance(old.op, Op)
             group.has_call = True
-            group.reshape_only = group.reshape_only and old.op.name in RESHAPE_OPS
+            group.reshape_only = group.reshape_only and _reshapes(old.op)
             value: Expr = Call(old.op, inputs(old.args, group, mine), old.attrs, old.type_args)
         elif isinstance(old, Tuple):
             value = Tuple(inputs(old.fields, group, mine))

@@ -31,6 +31,7 @@ from relaylang.ir import (
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_rules
 from relaylang.passes.rewriting import forget_stale_types, per_function, retype
@@ -61,7 +62,7 @@ def _wanted(order: list[Expr]) -> dict[int, Wanted | None]:
         if isinstance(node, (Tuple, TupleGetItem)):
             mine = found.get(id(node))
         elif isinstance(node, Call) and isinstance(node.op, Op):
-            if node.op.name == "qnn.quantize":
+            if Trait.QUANTISE in node.op.traits:
                 mine = _quantize_of(node)
             elif node.op.name in FLOWS:
                 mine = found.get(id(node))
@@ -154,7 +155,7 @@ class _Conversion:
 
     def follow(self, node: Expr) -> None:
         """Remember which operator it was that left the integers."""
-        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "qnn.quantize":
+        if isinstance(node, Call) and isinstance(node.op, Op) and Trait.QUANTISE in node.op.traits:
             return
         for child in children(node):
             if id(child) in self.blame:
@@ -167,7 +168,7 @@ class _Conversion:
     def call(self, node: Call, new: Call) -> Expr:
         assert isinstance(node.op, Op)
         name = node.op.name
-        if name == "qnn.dequantize":
+        if Trait.DEQUANTISE in node.op.traits:
             scale, zero = node.args[1:3]
             ty = tensor_type(node.args[0])
             if isinstance(scale, Constant) and isinstance(zero, Constant) and ty is not None and np.all(scale.data > 0):
@@ -175,7 +176,7 @@ class _Conversion:
                 self.follows.add(id(node))
             elif self.hard_fail:
                 self.blame[id(node)] = node
-        elif name == "qnn.quantize":
+        elif Trait.QUANTISE in node.op.traits:
             x = self.affine.get(id(node.args[0]))
             if self.hard_fail and id(node.args[0]) in self.blame:
                 stopped = self.blame[id(node.args[0])]
@@ -183,7 +184,7 @@ class _Conversion:
                 raise RelayError(error("R0516", f"{what} has no integer form here", stopped.span))
             made = _quantized(new, x) if x is not None else None
             if self.hard_fail and x is not None and made is None:
-                raise RelayError(error("R0516", "qnn.quantize has no integer form here", node.span))
+                raise RelayError(error("R0516", f"{name} has no integer form here", node.span))
             return retype(made, node) if made is not None else new
         elif name in self.rules:
             given = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]

@@ -35,6 +35,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.tensors import static_shape
 from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
 from relaylang.services import service
@@ -43,7 +44,6 @@ from relaylang.typing import check
 _P = TypeVar("_P", IRModule, Expr)
 #: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.
 Compute = Callable[[Call, list[Any]], Any]
-_KEPT = frozenset({"device_copy", "on_device", "annotation.stop_fusion", "annotation.checkpoint", "nn.dropout"})
 
 
 def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
@@ -55,7 +55,7 @@ def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
 
 def _placed(expr: Expr) -> Expr:
     """What `on_device` says the place of, at whatever depth."""
-    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "on_device":
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and Trait.PLACEMENT in expr.op.traits:
         expr = expr.args[0]
     return expr
 
@@ -159,16 +159,17 @@ def _placed_alike(field: Expr, whole: Expr) -> Expr:
 
 def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:
     op = new.op
-    if not isinstance(op, Op) or op.stateful or op.name in _KEPT or not new.args:
+    if not isinstance(op, Op) or op.stateful or Trait.BARRIER in op.traits or not new.args:
         return new
     if op.name.startswith("qnn.") and not fold_qnn:
         return new
     assert isinstance(old, Call)
-    if op.name in ("shape_of", "vm.shape_of", "ndarray_size", "contrib.ndarray_size"):
+    if Trait.EXTENTS in op.traits:
         shape = static_shape(new.args[0].checked_type or old.args[0].checked_type)
         if shape is not None:
-            value = np.asarray(shape if op.name.endswith("shape_of") else prod(shape))
-            return _expression(value.astype(getattr(new.attrs, "dtype", None) or "int32"), old.checked_type)
+            ty = old.checked_type
+            value = np.asarray(prod(shape) if isinstance(ty, TensorType) and not ty.shape else shape)
+            return _expression(value.astype(getattr(new.attrs, "dtype", None) or "int32"), ty)
     values = []
     for arg in new.args:
         value = _value(arg)

@@ -1,33 +1,26 @@
-"""Products whose results lie side by side: how `combine_parallel` joins them."""
+"""Products whose results lie side by side along one axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from relaylang.ir import (
-    Call,
-    Expr,
-)
+from relaylang.ir import Call, Expr
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.build import op_call
-from relaylang.passes.fusion.combine_parallel import (
-    BROADCAST,
-    UNARY,
+from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
+from relaylang.rules.joining.common import (
     Step,
     are_alike,
     call_with,
     concatenated,
     expanded,
     new_axes,
-    op_name,
     shape_of,
     total_extent,
     type_of,
     widened,
 )
-
-#: Operators whose second operand is a vector along `axis`.
-_ALONG = frozenset(("nn.bias_add", "nn.prelu"))
 
 
 class SideBySide:
@@ -63,18 +56,19 @@ class SideBySide:
         before = tensor_type(first.args[position])
         if before is None or any([tensor_type(c) is None for c in calls]):
             return None
-        name, rank = op_name(first), len(shape_of(first))
-        if name in UNARY:
+        assert isinstance(first.op, Op)
+        traits, rank = first.op.traits, len(shape_of(first))
+        if Trait.UNARY in traits:
             return axis
-        if name == "expand_dims":
+        if first.op.name == "expand_dims":
             at, number = new_axes(first, len(before.shape))
             return axis + number if at <= axis else axis
-        if name in _ALONG:
+        if Trait.VECTOR in traits:
             if position != 0 or first.attrs.axis not in (axis, axis - rank):
                 return None
             widths = [shape_of(c)[axis] for c in calls]
             return axis if [tensor_type(c.args[1]) and shape_of(c.args[1]) for c in calls] == [(w,) for w in widths] else None
-        if name not in BROADCAST:
+        if Trait.BROADCAST not in traits:
             return None
         new = axis + rank - len(before.shape)
         if any([shape_of(c)[new] != shape_of(c.args[position])[axis] for c in calls]):
@@ -103,12 +97,13 @@ class SideBySide:
 
     def follow(self, step: Step, whole: Expr, others: list[list[Expr]]) -> Expr:
         first, axis = step.calls[0], step.axis
+        assert isinstance(first.op, Op)
         rank = len(shape_of(first))
         args: list[Expr] = []
         for i, operands in enumerate(others):
             if i == step.position:
                 args.append(whole)
-            elif op_name(first) in _ALONG:
+            elif Trait.VECTOR in first.op.traits:
                 args.append(concatenated(operands, 0, self.written))
             else:
                 at = axis - rank + (len(shape_of(operands[0])) or 1)
