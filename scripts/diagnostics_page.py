@@ -1,7 +1,7 @@
-"""Writes docs/diagnostics.md: wrong programs, what TVM 0.16 answers, and what relaylang says.
+"""Writes docs/diagnostics.md: wrong programs with the answers of TVM 0.16 and of relaylang.
 
-    scripts/diagnostics_page.py                          our half anew, TVM's as recorded in diagnostics_tvm.json
-    scripts/diagnostics_page.py --oracle PYTHON FOLDER   TVM's half anew: a Python that has TVM, and the folder of x86.py
+    scripts/diagnostics_page.py                          runs relaylang; TVM's answers come from diagnostics_tvm.json
+    scripts/diagnostics_page.py --oracle PYTHON FOLDER   also runs TVM: a Python with TVM, and the folder of x86.py
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ print("accepted")
 
 
 def ours(text: str) -> list[Diagnostic]:
-    """What relaylang says of a program."""
+    """The diagnostics of relaylang for a program."""
     try:
         result = parse(HEADER + text, "net.relay")
         return infer(result.value, fragment=not isinstance(result.value, IRModule))
@@ -75,7 +75,7 @@ def ours(text: str) -> list[Diagnostic]:
 
 
 def theirs(python: str, folder: str, text: str) -> dict[str, object]:
-    """What TVM answers, as short facts: the kind of answer, its place, the beginning of its message."""
+    """TVM's answer as short facts: its kind, its place, the beginning of its message."""
     try:
         run = subprocess.run(
             [python, "-c", _WORKER, folder], input=HEADER + text, capture_output=True, text=True, timeout=120
@@ -100,7 +100,7 @@ def theirs(python: str, folder: str, text: str) -> dict[str, object]:
 
 def page(record: dict[str, dict[str, object]]) -> str:
     """The text of docs/diagnostics.md."""
-    out = [INTRODUCTION, SCHEMA, "## Before and after\n", BEFORE]
+    out = [INTRODUCTION, SCHEMA, "## TVM and relaylang compared\n", BEFORE]
     for title, text in PROGRAMS:
         out.append(f"### {title}\n")
         out.append(f"```\n{text}\n```\n")
@@ -111,7 +111,7 @@ def page(record: dict[str, dict[str, object]]) -> str:
 
 
 def _moved(said: str) -> str:
-    """Lines counted without the header that both readers were given."""
+    """The text with line numbers that do not count the header of both readers."""
     said = re.sub(r"^(net\.relay:)(\d+)", lambda m: m[1] + str(int(m[2]) - 1), said, flags=re.M)
     return re.sub(r"^( *)(\d+) \| ", lambda m: f"{int(m[2]) - 1:5d} | ", said, flags=re.M)
 
@@ -124,48 +124,47 @@ def _their_half(fact: dict[str, object]) -> str:
     return f"TVM 0.16: {fact['kind']}{where}{says}.\n"
 
 
-INTRODUCTION = """# What relaylang says about wrong programs
+INTRODUCTION = """# Diagnostics
 
-Every failure that input can cause is a diagnostic: a code, one sentence, labelled places, notes, and where it is known a
-repair that a tool can make. `relay explain R0102` prints what a code means, with an example and its repair;
-`relay explain` lists all codes. Exit status: 0 all is well, 1 the program is wrong, 2 the call is wrong.
+Every failure that input can cause is a diagnostic. It has a code, a message, labelled places and notes. Many have a repair
+that a tool can apply. `relay explain R0102` explains a code, with an example and its repair; `relay explain` lists all
+codes. The exit status is 0 for success, 1 for a wrong program, 2 for a wrong call.
 
     FILE:LINE:COL: error[R0102]: this `(` is never closed
 
-The reader goes on after an error and shows up to twenty, and counts the others. A first guess that was uncertain silences
-what comes behind it on the line, so that one slip is one error.
+The reader continues after an error. After an uncertain guess it ignores the rest of the line, so that one slip gives one
+error. In every format, relay shows the first twenty errors of a file, and a note (`R0090`) counts the others.
 
-| option, for every verb | |
+| option of every verb | effect |
 |---|---|
-| `--color auto`, `always`, `never` | colour on a terminal (auto), unless NO_COLOR is set |
-| `--format text`, `json`, `sarif` | for people, one JSON object a line, or one SARIF 2.1.0 log |
-| `--report FILE` | to a file (`-`: stdout) instead of stderr |
+| `--color auto`, `always`, `never` | `auto` colours on a terminal, unless NO_COLOR is set |
+| `--format text`, `json`, `sarif` | text for people, one JSON object in each line, or one SARIF 2.1.0 log |
+| `--report FILE` | writes to a file (`-`: stdout) instead of stderr |
 
-Of a file's errors the first twenty are shown, in every format; a note (`R0090`) counts the others. `relay match` writes its
-matches as diagnostics, too: with `--format json` an object a line on stdout, with `sarif` as the log's results.
+`relay match` also writes its matches as diagnostics. `--format json` prints one object in each line on stdout;
+`--format sarif` puts them into the results of the log.
 
-In Python, `RelayError.diagnostics` are the values; `relaylang.diagnostics.render`, `relaylang.diagnostics.export.as_json` and
-`as_sarif` show them; `Fix.apply(text)` makes a repair.
+In Python, `RelayError.diagnostics` has the values. `relaylang.diagnostics.render`, `relaylang.diagnostics.export.as_json`
+and `as_sarif` convert them. `Fix.apply(text)` applies a repair.
 """
 
 SCHEMA = f"""## The JSON objects
 
-One object a line for each diagnostic. Fields may be added; `version` is raised where one changes or goes.
+Each line has one object, for one diagnostic. Later versions may add fields. A changed or removed field raises `version`.
 
 ```
 {json.dumps(as_json(ours("def @main() { add(1 2) }")[0]), indent=1, ensure_ascii=False)}
 ```
 
-`severity` is `error`, `warning` or `note`. The first label with `primary` is the diagnostic's place; `labels` is empty
-where it has none. Lines and columns count from 1, columns and offsets (from 0) in Unicode code points; `end` is the place
-behind the stretch. `fix` is null or an edit: the stretch's text becomes `replacement`.
+`severity` is `error`, `warning` or `note`. The first label with `primary` is the place of the diagnostic. `labels` is empty
+if it has none. Lines and columns count from 1, offsets from 0. Columns and offsets count Unicode code points. `end` is the
+place after the last character. `fix` is null or an edit that replaces a span by `replacement`.
 
-The SARIF log has a run with a rule for each code, a result for each diagnostic, `relatedLocations` for its other labels and
-`fixes`, so that code hosts show them in place: `relay check net.relay --format sarif --report net.sarif`.
+The SARIF log has a run with a rule for each code and a result for each diagnostic. Other labels are `relatedLocations`, and
+repairs are `fixes`. Code hosts show them in place: `relay check net.relay --format sarif --report net.sarif`.
 """
 
-BEFORE = """What TVM 0.16's reader and type checker answer to wrong programs, recorded by `scripts/diagnostics_page.py`, and what
-relaylang says.
+BEFORE = """`scripts/diagnostics_page.py` records the answers of TVM 0.16 and of relaylang to wrong programs.
 """
 
 
