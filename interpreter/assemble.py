@@ -78,7 +78,7 @@ def _within_memory(
 ) -> Step:
     """The step as the limit to memory allows it.
 
-    Where values are made that may be held for ever, a step in front of it looks at memory now and then.
+    A step in front of one that makes values of any lifetime looks at memory now and then.
     """
     limit, node = onlookers.limit, one.node
     if isinstance(node, Call) and isinstance(node.op, Op):

@@ -16,7 +16,7 @@ RETURN, JUMP, BRANCH, MATCH, CALL, TAIL_CALL = range(6)
 
 
 class Block:
-    """Steps, and what comes behind them. `nodes` gives each step's expression and operand slots, for errors."""
+    """Steps and an end. `nodes` gives each step's expression and operand slots, for errors."""
 
     __slots__ = ("arms", "callee", "code", "end", "fetch", "into", "next", "node", "nodes", "other", "slot", "steps")
 
@@ -26,7 +26,7 @@ class Block:
         self.nodes: list[tuple[Expr, tuple[int, ...]] | None] = []
         self.end = RETURN
         self.node: Expr | None = None
-        #: the value to return, the condition, what is matched, or the callee's slot
+        #: the value to return, the condition, the matched value, or the callee's slot
         self.slot = 0
         #: where control goes (the branch taken for True), where it goes for False
         self.next: Block | None = None

@@ -1,7 +1,7 @@
 """Calls whose types hold `?`: the operator's relation looks at the values before its kernel does.
 
-The checker cannot compare extents that are not known. So the same relation runs again, with the types of what came, and
-what it refuses is an error at the call, in the words that the checker has for known extents.
+The checker cannot compare extents that are not known. So the same relation runs again, with the types of the values.
+A refusal is an error at the call, in the words that the checker has for known extents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_static(ty: Type | None) -> bool:
 
 
 def guarded(kernel: Kernel, op: Op, node: Expr) -> Kernel:
-    """A kernel that looks at the types of what comes, where the program does not tell them."""
+    """A kernel that looks at the types of its operands, where the program leaves them open."""
     if not isinstance(node, Call) or all([is_static(a.checked_type) for a in node.args]):
         return kernel
     fine: set[Any] = set()

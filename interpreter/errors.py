@@ -1,4 +1,4 @@
-"""What goes wrong while a program runs, and where: the operator, its arguments' types, and the calls that led there."""
+"""Errors of running programs, with their places: the operator, its arguments' types, and the calls that led there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evaluation_error(
     frames: Sequence[str],
     notes: Sequence[str] = (),
 ) -> RelayError:
-    """An error at a place of the program, with the types of what the operator got and the calls (see `call_stack`)."""
+    """An error at a place of the program, with the types of the operands and the calls (see `call_stack`)."""
     said = list(notes)
     if types:
         said.append(f"the {'argument is' if len(types) == 1 else 'arguments are'} {', '.join(types)}")

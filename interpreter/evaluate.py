@@ -1,8 +1,8 @@
 """The interpreter's public face: evaluate a module's function, or an expression.
 
-evaluate(module, x, weight=w)               # @main(x, w)
-evaluate(expr, values={"x": x})             # an expression with free variables
-Evaluator(module).call("main", (x, w))      # the same, for several calls
+    evaluate(module, x, weight=w)               # @main(x, w)
+    evaluate(expr, values={"x": x})             # an expression with free variables
+    Evaluator(module).call("main", (x, w))      # the same, for several calls
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Evaluator:
     """Evaluates one module again and again; each function is compiled when it is first called.
 
     `values` gives free variables and missing constants their values by name (`x`, `meta[relay.Constant][0]`).
-    `observer(binding, value, seconds)` is called behind each operator call; `watch` is told of every binding and call
-    (see `interpreter.watch`). `memory_limit` is what a call may allocate, in bytes; `math.inf` is no limit, None the default
-    of `interpreter.memory`.
+    `observer(binding, value, seconds)` is called behind each operator call. `watch` sees every binding and call (see
+    `interpreter.watch`). A call may allocate `memory_limit` bytes: `math.inf` is no limit, None the default of
+    `interpreter.memory`.
     """
 
     def __init__(
@@ -225,14 +225,14 @@ def evaluate(
 ) -> Value:
     """The value of a module's function `entry` for arguments in order or by name, or of an expression.
 
-    An expression that is a function is called with the arguments; for another, `values` (and the named arguments) give
-    its free variables and missing constants; `module` holds the functions that it calls.
+    An expression that is a function is called with the arguments. For another one, `values` and the named arguments give
+    its free variables and missing constants. `module` holds the functions that it calls.
     `values` also gives parameters by name: those that have the name of an option here (`entry`, `values`, ...).
     Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
-    `observer` is called behind each operator call, `watch` is told of everything that is bound (see
-    `interpreter.watch`), `memory_limit` is what may be allocated, in bytes (`math.inf`: no limit; None: the default of
-    `interpreter.memory`, which stops a recursion without an end).
-    Raises `RelayError`: R0401 to R0403 for the arguments, others for what goes wrong on the way.
+    `observer` is called behind each operator call. `watch` sees every binding (see `interpreter.watch`).
+    `memory_limit` is in bytes: `math.inf` is no limit. None is the default of `interpreter.memory`, which stops a recursion
+    without an end.
+    Raises `RelayError`: R0401 to R0403 for the arguments, others for errors of the run.
     """
     if isinstance(program, IRModule):
         return Evaluator(program, values, observer, watch, memory_limit).call(entry, args, named)

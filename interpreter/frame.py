@@ -12,8 +12,8 @@ from relaylang.ir import Var
 class Frame:
     """Numbers the slots of one function.
 
-    While the function is translated, arguments and temporaries are 0, 1, 2, ... and captured values -1, -2, ...: how
-    many are captured is not known yet. `final` gives the places: arguments, captured values, then the rest.
+    While the function is translated, arguments and temporaries are 0, 1, 2, ... and captured values -1, -2, ... `final`
+    gives the places once the number of captured values is known: arguments, captured values, then the rest.
     `free_value` gives the value of a variable that no function binds.
     """
 
@@ -41,7 +41,7 @@ class Frame:
         return known[1]
 
     def lookup(self, var: Var) -> int:
-        """A variable's slot. Every function between it and the one that binds it captures it."""
+        """A variable's slot. Each function captures a variable that an outer function binds."""
         slot = self.slots.get(var)
         if slot is not None:
             return slot

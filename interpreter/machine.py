@@ -1,7 +1,7 @@
 """The evaluator's loop: runs blocks of steps with a stack of its own.
 
-No program recurses on Python's stack. A tail call reuses nothing but also leaves nothing behind, so a loop written as
-recursion runs in constant memory; any other call leaves one small entry.
+No program recurses on Python's stack. A tail call leaves nothing behind, so a loop written as recursion runs in
+constant memory. Any other call leaves one small entry.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from relaylang.ir.bulk import gc_relaxed
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
-    """The value of a function for arguments. Raises `RelayError` for what goes wrong on the way."""
+    """The value of a function for arguments. Raises `RelayError` where the program fails."""
     with np.errstate(all="ignore"), gc_relaxed(), linker.onlookers.limit.running():
         return _loop(linker, code, [*args, *(captured or [])])
 
@@ -118,12 +118,12 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
         raise evaluation_error(kind, f"{name}: {said}", span, types, frames) from problem
 
 
-#: What numpy says of an array whose bytes do not fit an address; a MemoryError is of one that only this machine lacks.
+#: Numpy's messages about an array whose bytes do not fit an address. A MemoryError concerns this machine alone.
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
 def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str] | None]:
-    """Where a step gave up, what it was, and its operands' types: which it was is what the iterator has left."""
+    """The place, the name and the operands' types of the step that failed. The iterator's state gives its number."""
     state = steps.__reduce__()  # (iter, (list,), index) while it goes on, (iter, ((),)) once it is through
     found = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
     node, args = found if found is not None else (block.node, ())
@@ -142,7 +142,7 @@ def active_calls(code: Code, span: Span | None, stack: Sequence[Any]) -> list[st
 
 
 class _Callers(Sequence[tuple[str, "Span | None"]]):
-    """The active calls as a list of functions and places in them, the outermost first, made when they are asked for."""
+    """The active calls as functions and places in them, the outermost first. Each is made on demand."""
 
     def __init__(self, stack: Sequence[Any]) -> None:
         self.stack = stack

@@ -46,7 +46,7 @@ def size_text(size: float) -> str:
     raise AssertionError
 
 
-#: Without a limit of the caller's, a program may grow by half of what the machine has left, and by no more than this.
+#: Without a caller's limit, a program may grow by half of the memory left, and by this at most.
 _DEFAULT = 4 << 30
 #: Bytes from which on a value is looked at by itself, with a limit of the caller's and without.
 _SMALL, _LARGE = 4096, 64 << 20
@@ -63,8 +63,8 @@ class MemoryLimit:
     What counts is what the process takes of the machine's memory, whatever for. Where the system does not say that,
     Python counts its own, and what the counting takes.
 
-    `limit` None is the default: half of the memory that is left when it is first looked at, 4 GB at most. It holds for what
-    recursion builds up, which alone may grow without end; a single value may take all that is left.
+    `limit` None is the default: half of the memory that is left at the first look, 4 GB at most. It limits the values of a
+    recursion, which may grow without end. A single value may take all that is left.
     """
 
     def __init__(self, limit: float | None = None) -> None:
@@ -118,7 +118,7 @@ class MemoryLimit:
         return depth + max(_EVERY, depth // 16 if not self.given else 0)
 
     def check(self, node: Expr | None, coming: int = 0) -> None:
-        """Stop if what is in use and what is coming exceed the limit. Raises `Trap`, or `MemoryError` where nobody gave one."""
+        """Stop if the memory in use and a coming value exceed the limit. Raises `Trap`, or `MemoryError` where nobody gave one."""
         if not self.given and coming:
             # What no machine can address has words of its own, behind the step.
             if self._memory_left() < coming < 1 << 62:

@@ -86,7 +86,7 @@ class Instruction:
 
 @dataclass
 class _Chain:
-    """Work to do: the rest of a chain of lets, the block to put it in, and where its value goes (None: it returns)."""
+    """The rest of a chain of lets, its block, and the slot of its value (None: it returns)."""
 
     scope: Scope
     expr: Expr
@@ -177,7 +177,7 @@ class Translation:
     # --- chains of lets ---
 
     def _chain(self, chain: _Chain, work: list[_Chain]) -> None:
-        """Translate lets up to a call or a branch, behind which the rest is left as work, or to the chain's value."""
+        """Translate lets up to a call, a branch or the chain's value. The rest behind a call or branch is left as work."""
         scope, expr, block = chain.scope, chain.expr, chain.block
         slots = self.frame.slots
         while isinstance(expr, Let):

@@ -1,6 +1,6 @@
 """What programs compute with, beside numpy arrays and Python tuples: closures, constructed values, references.
 
-Inside the evaluator a scalar is a numpy scalar or an array of no dimensions, whichever comes; what leaves is an array.
+Inside the evaluator a scalar is a numpy scalar or an array of no dimensions. A result is an array.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def tensor_type(value: np.ndarray | np.generic) -> TensorType:
 
 
 def value_text(value: Value, limit: int = 1000) -> str:
-    """A value as text, tensors as numpy prints them; what is longer than `limit` parts is cut."""
+    """A value as text, tensors as numpy prints them. A text of more than `limit` parts is cut."""
     out: list[str] = []
     stack: list[Any] = [value]
     while stack:
@@ -151,7 +151,7 @@ def to_arrays(value: Value) -> Value:
         return np.asarray(value)
     if not isinstance(value, (tuple, ConstructorValue, RefValue)):
         return value
-    # Each object once, its parts before it; `done` holds the old objects too, so that no number is given out twice.
+    # Each object once, its parts before it. `done` holds the old objects, too: no id is given out twice.
     done: dict[int, tuple[Value, Value]] = {}
     cells: list[RefValue] = []
     stack = [value]

@@ -1,7 +1,7 @@
 """Looking on while a program runs: a trace, a watch for NaN and infinity, intermediate values, a profile.
 
-A `Watch` is told of each binding before and behind its evaluation and of each call. The evaluator asks for one only
-where it is given one, so that a program that nobody watches runs at full speed.
+A `Watch` sees each binding before and behind its evaluation, and each call. A program that nobody watches runs at full
+speed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Site:
 
     @property
     def what(self) -> str:
-        """What is evaluated: the operator's or function's name, or the kind of expression."""
+        """The name of the evaluated operator or function, or the kind of expression."""
         return node_name(self.node)
 
     @property
@@ -56,7 +56,7 @@ class Site:
 
 
 def node_name(node: Expr) -> str:
-    """`nn.dense`, `@f`, `%f`, `Cons`, or `if`, `tuple`, `ref_read` for what is no call."""
+    """`nn.dense`, `@f`, `%f`, `Cons`, or `if`, `tuple`, `ref_read` for other expressions."""
     if isinstance(node, Call):
         op = node.op
         if isinstance(op, GlobalVar):
@@ -70,7 +70,7 @@ def node_name(node: Expr) -> str:
 
 
 class Watch:
-    """Is told what happens. `stack` holds the callers of the function that runs, the outermost first.
+    """Sees the bindings and calls of a run. `stack` holds the callers of the function that runs, the outermost first.
 
     `keep_all` keeps each value of a function until the function returns.
     """
@@ -237,10 +237,10 @@ def _tensors(value: Value) -> Iterator[Any]:
 
 
 class Intermediates(Watch):
-    """Keeps every tensor that is bound, by name; tuples of what has a name already are left out.
+    """Keeps every tensor that is bound, by name. Tuples of named tensors are left out.
 
-    `arrays["x_3"]` is the value of `%x_3`; `x_3.0` the first field of a tuple; `@f/x_3` one in a function other than the
-    first; `x_3#2` the second value of a variable that is bound again.
+    `arrays["x_3"]` is the value of `%x_3`, and `x_3.0` the first field of a tuple. `@f/x_3` stands for a variable of a
+    function other than the first. `x_3#2` is the second value of a variable that is bound again.
     """
 
     def __init__(self) -> None:

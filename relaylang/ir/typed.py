@@ -3,8 +3,8 @@
 The contract:
 
 - The checker fills `checked_type`. A rewriter gives a type to nodes that it has just built, and only through this module.
-- The type is one that the checker would find: that of the node which the new one replaces, or one that follows from the
-  types of the operands. Where a rewriter does not know it, it leaves the node without a type.
+- The type is one that the checker would find. It is that of the replaced node, or follows from the operands' types.
+  Where a rewriter does not know it, it leaves the node without a type.
 - A node that has a type keeps it. Nothing here overwrites a type, and an operator's record takes none.
 - The checker takes a typed node as done, with all that it is made of. Where a typed node may stand above one without a
   type, the rewriter calls `forget_stale_types`.
@@ -53,7 +53,7 @@ def fresh_var(var: Var, name: str | None = None) -> Var:
 
 
 def typed_constant(data: np.ndarray, dtype: str | None = None, span: Span | None = None) -> Constant:
-    """A new constant with its type: the array's shape and `dtype`, which is the array's own where it is not given."""
+    """A new constant with its type: the array's shape, and `dtype` or else the array's element type."""
     made = Constant(data, span, dtype)
     return typed(made, TensorType(made.data.shape, made.dtype))
 
@@ -72,9 +72,9 @@ def typed_field(value: Expr, index: int, span: Span | None = None) -> TupleGetIt
 
 
 def forget_stale_types(expr: Expr) -> Expr:
-    """The expression, after each typed node above one without a type has lost its type, so that the checker looks at it.
+    """Take the type from each typed node above one without a type, so that the checker looks at it.
 
-    Variables keep their types. Only nodes that a rewriter made can stand above one without a type.
+    Returns the expression. Variables keep their types. Only nodes that a rewriter made can stand above one without a type.
     """
     for node in post_order(expr):
         if node.checked_type is not None and not node.is_record and not isinstance(node, Var):

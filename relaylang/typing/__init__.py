@@ -1,7 +1,7 @@
 """The type checker.
 
-`infer` finds the type of every node, writes it into `checked_type` and returns what there is to say; `check` raises
-where that holds errors; `InferType()` is the same as a pass. A node that has its type already costs nothing.
+`infer` finds the type of every node, writes it into `checked_type` and returns diagnostics. `check` raises where these
+hold errors. `InferType()` is the same as a pass. A node that has its type already costs nothing.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from relaylang.typing.written import call_span
 
 
 class Calls:
-    """Types calls of what is not an operator. `types` has the types of callee and arguments, by the node's id."""
+    """Types calls of functions, constructors and values. `types` has the types of callee and arguments, by the node's id."""
 
     def __init__(self, solver: Solver, report: Report, types: Mapping[int, Type], definitions: Definitions) -> None:
         self._solver = solver

@@ -1,4 +1,4 @@
-"""A module that is checked again after every change: what changed and who it matters to, and nothing else."""
+"""A module that is checked again after every change: only the changed functions and those that they concern."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from relaylang.typing.uses import definition_uses, uses
 class Checker:
     """The types of a module, kept up to date.
 
-        checker = Checker(mod)             # checks everything; `checker.diagnostics` has what there is to say
+        checker = Checker(mod)             # checks everything: see `checker.diagnostics`
         checker.update({"f": function})    # checks @f, and those that use it where its type changed
 
-    A function whose parameters and result are annotated is known by its annotations: a change inside it matters to
-    nobody else. One that leaves something open is known by its body, and is checked together with those that it is
-    recursive with; where its parameters are open, together with those that call it. `looked_at` holds the names of the
-    functions that the last update checked. As with `infer`, the types of what is wrong are not written.
+    A function is known by its annotations where these give its parameters and its result. A change inside it then
+    concerns no other function. Another function is known by its body, and is checked together with those that it is
+    recursive with. Where its parameters are open, it is checked together with its callers. `looked_at` holds the names
+    of the functions that the last update checked. As with `infer`, functions with errors get no types.
     """
 
     def __init__(self, module: IRModule) -> None:
@@ -42,29 +42,29 @@ class Checker:
         self._types: dict[str, Type] = {}
         self._said: dict[str, list[Diagnostic]] = {}
         self._definitions_said: list[Diagnostic] = []
-        self._together: dict[str, list[str]] = {}  # who was told of in one list
+        self._together: dict[str, list[str]] = {}  # functions whose diagnostics stand in one list
         self._open: set[str] = set()  # functions whose own bodies do not say what they give
         self.update()
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """All that there is to say about the module as it is, in the order of its functions."""
+        """The diagnostics of the module as it is, in the order of its functions."""
         return [*self._definitions_said, *(d for name in self._functions for d in self._said.get(name, ()))]
 
     @property
     def said(self) -> Mapping[str, list[Diagnostic]]:
-        """What there is to say by the function that it was found with."""
+        """The diagnostics by the function with which they were found."""
         return self._said
 
     def update(
         self, changes: Mapping[str | GlobalVar, Function | None] | None = None, again: Iterable[str] = ()
     ) -> list[Diagnostic]:
-        """Put changed functions into the module (None takes one out) and check what that concerns.
+        """Put changed functions into the module (None takes one out) and check the functions that they concern.
 
         The functions named in `again` are checked whatever changed.
 
-        Changes that were made in the module itself, to functions or type definitions, are found by looking for
-        functions that are other objects than before. Returns `diagnostics`.
+        The module itself may have changed, too: a function or type definition that is another object than before is
+        checked. Returns `diagnostics`.
         """
         for key, function in (changes or {}).items():
             if function is not None:
@@ -250,7 +250,7 @@ def _has_holes(ty: Type) -> bool:
 
 
 def _declared(function: Function) -> FuncType:
-    """What a function's annotations say of its type; what they do not say agrees with everything."""
+    """A function's type from its annotations. An open part agrees with every type."""
     params = [POISON if p.type_annotation is None else p.type_annotation for p in function.params]
     result = POISON if function.ret_type is None else function.ret_type
     return FuncType(params, result, function.type_params)

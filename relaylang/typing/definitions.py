@@ -73,7 +73,7 @@ class Definitions:
 
 
 def check_definitions(definitions: Mapping[GlobalTypeVar, TypeData]) -> list[Diagnostic]:
-    """Check type definitions alone, without any function. Returns what is wrong with them."""
+    """Check type definitions alone, without any function. Returns the errors."""
     solver = Solver()
     report = Report(solver, {}, Program(definitions=definitions))
     annotations = Annotations(solver, report, definitions)

@@ -51,7 +51,7 @@ class Earlier:
         return var.checked_type is not None and not self.fresh
 
     def agreed(self, var: Var, ty: Type) -> Type:
-        """A variable's type, which must be the one that it had. Raises `Stale`."""
+        """A variable's type. Raises `Stale` where it had another one."""
         before = var.checked_type
         solver = self._solver
         if before is None or self.fresh or not solver.is_known(solver.resolve(before)):

@@ -17,8 +17,8 @@ from relaylang.ir.types import GlobalTypeVar
 #: Beyond so many steps the question is given up; ordinary matches take as many as they have patterns.
 LIMIT = 200_000
 
-# A row is what is left of a clause: a linked list (first pattern, rest), None for anything. A witness is a linked list
-# of what has been chosen, from the last choice back: (constructor, tuple size or None, rest).
+# A row has the patterns that are left of a clause: a linked list (first pattern, rest), None for anything. A witness is
+# a linked list of choices, from the last one back: (constructor, tuple size or None, rest).
 _Row = tuple["Pattern | None", "_Row"] | None
 _Witness = tuple["Constructor | int | None", "_Witness"] | None
 
@@ -86,7 +86,7 @@ def _specialise(rows: list[_Row], shape: Constructor | int, size: int) -> list[_
 
 
 def _witness_text(witness: _Witness, width: int) -> str:
-    """The chosen value in pattern syntax; what was never looked at is `_`."""
+    """The chosen value in pattern syntax, with `_` for each part that nothing looked at."""
     chosen: list[Constructor | int | None] = []
     while witness is not None:
         chosen.append(witness[0])

@@ -48,7 +48,7 @@ from relaylang.typing.texts import name_of
 from relaylang.typing.values import Values
 from relaylang.typing.worklist import Worklist
 
-# The steps of the walk: a node that is to be visited, or to be finished once its children have types.
+# The steps of the walk. A node is visited, and finished once its children have types.
 _VISIT, _CALL, _FINISH, _BIND, _ARM, _GLOBAL = range(6)
 #: (what, node, the number of an arm or the name of a module's function)
 _Step = tuple[int, Expr, "int | GlobalVar"]

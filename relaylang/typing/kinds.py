@@ -38,8 +38,8 @@ class TypeKind(IntEnum):
 def check_kind(ty: Type | TypeData, mod: IRModule | None = None) -> TypeKind:
     """The kind of a type; `mod` has the type definitions that it names.
 
-    Raises `RelayError` where a part of it is of the wrong kind: a definition without its arguments, an extent in a
-    type's place, a negative extent.
+    Raises `RelayError` where a part of it is of the wrong kind. Examples are a definition without its arguments, an
+    extent in a type's place, and a negative extent.
     """
     if isinstance(ty, (GlobalTypeVar, TypeVar)):
         return TypeKind[ty.kind]

@@ -128,7 +128,7 @@ def bare_name(name: str, holder: Expr | None) -> Span | None:
     if span is None:
         return None
     start = span.start
-    # A let's span ends with its body: what is looked for stands near its beginning.
+    # A let's span ends with its body: the name stands near its beginning.
     found = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
     if found is None:
         return span

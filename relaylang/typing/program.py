@@ -1,4 +1,4 @@
-"""What an inference may refer to, and the types that it has found so far."""
+"""The program around an inference, and the types found so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relaylang.ir.types import GlobalTypeVar, Type
 
 @dataclass
 class Program:
-    """The functions by name and the type definitions around what is checked.
+    """The functions by name and the type definitions that an inference may refer to.
 
     `given` has the types of functions that are not looked at.
     """

@@ -47,7 +47,7 @@ def _literal(digits: str, dtype: str) -> str | None:
 
 
 def without_parentheses(pattern: PatternTuple) -> Fix | None:
-    """`(Nil)` is a tuple of one value; `Nil` is what is meant for a value that is no tuple."""
+    """`(Nil)` is a tuple of one value. Where the value is no tuple, `Nil` is meant."""
     outer = pattern.span
     inner = pattern.patterns[0].span if len(pattern.patterns) == 1 else None
     if outer is None or inner is None:

@@ -1,7 +1,7 @@
-"""What can be said of a module of which the reader could not make sense everywhere.
+"""Checks of a module in which the reader found errors: the functions that these do not touch.
 
-A function with an unknown name or attribute in it is left out. Where its header says its type, those that call it are
-checked against that; where it does not, they are left out as well.
+A function with an unknown name or attribute in it is left out. Its callers are checked against the type in its header.
+Where the header leaves the type open, the callers are left out as well.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic
 def stand_ins(
     wrong: Iterable[_K], users: Mapping[_K, Iterable[_K]], header: Callable[[_K], Function | None]
 ) -> dict[_K, Function | None]:
-    """What is checked in place of functions in which something is wrong, and of those that use one whose type is not known:
-    what `header` gives for them, or nothing (None)."""
+    """Stand-ins for wrong functions: what `header` gives, or None.
+
+    A user of a function whose stand-in is None has a stand-in, too."""
     found: dict[_K, Function | None] = {}
     away = list(wrong)
     while away:
@@ -74,8 +75,10 @@ def stand_ins(
 
 
 def reached(start: Iterable[_K], uses: Mapping[_K, Iterable[_K]]) -> set[_K]:
-    """What is used by these, directly or through others: a function that leaves its type open may know it by that use,
-    and what is not known of it is not told while something is wrong there."""
+    """The functions that these use, directly or through others.
+
+    A function that leaves its type open may know it by such a use. It is not reported as open while the user is wrong.
+    """
     found: set[_K] = set()
     todo = list(start)
     while todo:

@@ -46,7 +46,7 @@ class Results:
                 node.checked_type = ty
 
     def closed(self, ty: Type) -> Type:
-        """A type as nodes carry it: what is still unknown is an `IncompleteType`. Each part is looked at once."""
+        """A type as nodes carry it, with an `IncompleteType` for each unknown. Each part is looked at once."""
         done = self._closed
         ty = find(ty)
         stack = [ty]

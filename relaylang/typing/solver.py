@@ -217,7 +217,7 @@ class Solver:
         return True
 
     def _loosen(self, left: Type, right: Type) -> None:
-        """Have what is bound to either of two types that agree be what both can be: `?` where one extent is open."""
+        """Bind two types that agree to the type that both can have: `?` where one extent is open."""
         merged = self._merge(self.resolve(left), self.resolve(right))
         for ty in (left, right):
             if type(ty) is Unknown and find(ty) is not merged:
@@ -272,7 +272,7 @@ class Solver:
     def bind(self, unknown: Unknown, ty: Type) -> bool:
         """Say what an unknown is. False where it would contain itself."""
         if type(ty) is Unknown:
-            if _rank(ty) > _rank(unknown):  # who stays is who is told of, should it never be known
+            if _rank(ty) > _rank(unknown):  # the unknown that stays is reported, should it never be known
                 unknown, ty = ty, unknown
             if unknown.waiters:
                 ty.waiters = unknown.waiters if ty.waiters is None else ty.waiters + unknown.waiters

@@ -14,7 +14,7 @@ _DTYPE = re.compile(r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float
 
 
 def unsound(ty: TensorType) -> str | None:
-    """What is wrong with a tensor type's extents or its element type, if anything."""
+    """The problem of a tensor type's extents or of its element type, if there is one."""
     if len(ty.shape) > MOST_DIMENSIONS:
         return f"it has {len(ty.shape)} dimensions, and {MOST_DIMENSIONS} are possible"
     for axis, dim in enumerate(ty.shape):

@@ -1,4 +1,4 @@
-"""The types of an inference: those of the program, and unknowns that are to be bound.
+"""The types of an inference: those of the program, and unknowns.
 
 An `Unknown` is a node of a union-find forest: once bound, it links to its type. Nothing here recurses on a type's depth.
 """

@@ -1,4 +1,4 @@
-"""The worklist: nodes whose types depend on what is not known yet, looked at again once it is."""
+"""The worklist: nodes whose types depend on an unknown, looked at again once it is bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of an inference for tests of one of them: each is made as `Inference` makes it, around no program."""
+"""The parts of an inference, for tests of one of them. Each is made as `Inference` makes it, without a program."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Parts:
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        """The codes and titles of what has been reported."""
+        """The codes and titles of the reported diagnostics."""
         return [(d.code, d.title) for d in self.report.diagnostics]
 
 

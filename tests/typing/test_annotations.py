@@ -1,4 +1,4 @@
-"""Annotations alone: what a type that a program states becomes, and what is wrong with it."""
+"""Annotations alone: the types that a program states, and the errors in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions, definitions, matches, references: what types they get, and what is wrong with them."""
+"""Functions, definitions, matches and references: their types, and the errors in them."""
 
 from __future__ import annotations
 

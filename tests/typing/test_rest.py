@@ -1,4 +1,4 @@
-"""Names and attributes that are wrong in one function, types that are wrong in others: all of it is said in one go."""
+"""Wrong names in one function and wrong types in others: one check reports both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.command import relay
 
 
 def rest(text: str) -> list[str]:
-    """What is said of the functions that the reader's errors do not touch."""
+    """The diagnostics about functions that the reader's errors do not touch."""
     with pytest.raises(RelayError) as wrong:
         read(text, "f")
     partial = wrong.value.partial

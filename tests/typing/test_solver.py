@@ -175,7 +175,7 @@ def test_a_reference_is_not_loosened_by_a_join() -> None:
     assert Solver().join(cell, RefType(tensor(ANY))) is cell
 
 
-# --- what is known ---
+# --- known types ---
 
 
 def test_equal_tensor_types_are_one_object() -> None:

@@ -1,7 +1,7 @@
-"""What is said of wrong programs: the code, the place, how many errors, and the words.
+"""The diagnostics of wrong programs: code, place, number and words.
 
-errors.txt holds programs with what is said of them: `! LINE:COLUMN CODE TITLE` for each error, and below it
-`! - TEXT LABEL` for each further place that it points at (`line N` where that place is longer than a line), `! = NOTE` for each note.
+errors.txt holds programs with their diagnostics. `! LINE:COLUMN CODE TITLE` is an error. Below it, `! - TEXT LABEL` is a
+further place (`line N` for a place of several lines), and `! = NOTE` a note.
 """
 
 from __future__ import annotations
