@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,6 +18,8 @@ from relaylang.partition.lets import effects_of, place_lets
 from relaylang.partition.merge import OP_SUPPORT
 from relaylang.patterns import is_op, wildcard
 from relaylang.syntax import astext
+from relaylang.testing.generators.graphs import effectful
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import (
     AnnotateTarget,
     InferType,
@@ -31,7 +32,7 @@ from relaylang.transform import (
     Verify,
 )
 from tests.growth import assert_linear
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.shared import SHARED, needs_shared
 
 TABLE = [
@@ -91,33 +92,6 @@ def test_random_programs_of_lets_partition_as_their_graphs() -> None:
         assert len(regions(done)) <= len(regions(STEPS(graph)))
         found += len(regions(done))
     assert found > 8
-
-
-def effectful(seed: int, size: int = 14) -> str:
-    """A program of lets over one reference, in which reads, writes and pure calls of all kinds alternate; some values
-    stand in a let, some are shared nodes without a name, some effects stand inside of an operand."""
-    rng = random.Random(seed)
-    lines = ["let %r = ref(%x);"]
-    known = ["%x", "%y"]
-    for i in range(size):
-        a, b = rng.choice(known[-6:]), rng.choice(known[-6:])
-        value = rng.choice(
-            [
-                f"negative({a})", f"multiply({a}, {b})", f"abs({a})", f"nn.relu(add({a}, {b}))", "ref_read(%r)",
-                f"multiply({a}, ref_read(%r))", f"({a}, {b}).{rng.randrange(2)}",
-                f"if (less(sum({a}), 0f)) {{ negative({b}) }} else {{ multiply({a}, {b}) }}",
-                f"@twice({a})",
-            ]
-        )
-        if rng.random() < 0.25:
-            lines.append(f"let %w{i} = ref_write(%r, clip({a}, a_min=-9f, a_max=9f));")
-        if rng.random() < 0.7 or "ref" in value or "if" in value:
-            lines.append(f"let %v{i} = {value};")
-            known.append(f"%v{i}")
-        else:
-            lines.append(f"let %v{i} = tanh({value});")
-            known.append(f"%v{i}")
-    return " ".join(lines) + f" ({', '.join(known[-4:])}, ref_read(%r))"
 
 
 @pytest.mark.parametrize("seed", range(10))

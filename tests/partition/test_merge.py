@@ -28,6 +28,7 @@ from relaylang.partition.driver import (
 from relaylang.partition.merge import OP_SUPPORT
 from relaylang.patterns import is_constant, is_op, wildcard
 from relaylang.syntax import astext
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import (
     AnnotateTarget,
     InferType,
@@ -40,7 +41,7 @@ from relaylang.transform import (
     parse_passes,
 )
 from tests.growth import assert_linear
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.shared import FRAGMENTS, needs_shared
 
 TABLE = [

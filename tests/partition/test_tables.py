@@ -26,7 +26,7 @@ from relaylang.partition.driver import (
 from relaylang.partition.targets import arm_compute_lib
 from relaylang.transform import AnnotateTarget, InferType, MergeComposite
 from tests.partition.rows import PROGRAMS
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text())
 

@@ -31,6 +31,7 @@ from relaylang.ops.build import op_call
 from relaylang.ops.layouts import fitted, parts, transformed_like, turned_shape
 from relaylang.passes.layout.registry import ALTER, INFER
 from relaylang.rules.layout.rule import changed
+from relaylang.testing.generators.layouts import Networks, named
 from relaylang.testing.temp_op_attr import TempOpAttr
 from relaylang.transform import (
     AlterOpLayout,
@@ -45,8 +46,7 @@ from relaylang.transform import (
     register_infer_correct_layout,
 )
 from tests.growth import assert_linear
-from tests.passes.layout_programs import Networks, named
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.passes.test_layout import chain, changes, conv, lets, numbers, ops
 
 X = Var("x", TensorType((1, 8, 6, 6)))

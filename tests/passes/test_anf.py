@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from relaylang.ops import get
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_a_normal_form import ToANormalForm, is_anf, let_bindings, to_anf
 from relaylang.syntax import astext, parse
+from relaylang.testing.generators.graphs import Graphs
 from relaylang.typing import infer
 from tests.growth import assert_linear
 from tests.shared import FRAGMENTS, golden, needs_shared
@@ -218,45 +218,6 @@ def check_scopes(function: Function) -> None:
         use(scope)
 
 
-class Generator:
-    """Random well-typed graphs over int32, with nodes shared across lets, branches and functions."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-
-    def pick(self, pool: list[Expr]) -> Expr:
-        return self.random.choice(pool)
-
-    def expression(self, pool: list[Expr], size: int) -> Expr:
-        """An int32 expression over the nodes of `pool`, which may be used any number of times."""
-        pool = list(pool)
-        for _ in range(size):
-            kind = self.random.randrange(9)
-            a, b = self.pick(pool), self.pick(pool)
-            if kind < 4:
-                pool.append(Call(get(self.random.choice(["add", "subtract", "multiply"])), (a, b)))
-            elif kind == 4:
-                pool.append(const(self.random.randrange(-9, 9)))
-            elif kind == 5:
-                pair = Tuple((a, b))
-                pool += [TupleGetItem(pair, 0), TupleGetItem(pair, 1)]
-            elif kind == 6:
-                inner = size // 2
-                pool.append(If(Call(get("less"), (a, b)), self.expression(pool, inner), self.expression(pool, inner)))
-            elif kind == 7:
-                x = Var("v", INT)
-                pool.append(Let(x, a, self.expression([*pool, x], size // 2)))
-            else:
-                p = Var("p", INT)
-                function = Function((p,), self.expression([*pool, p], size // 2), INT)
-                pool += [Call(function, (a,)), Call(function, (b,))]
-        return Call(get("add"), (self.pick(pool), self.pick(pool)))
-
-    def function(self) -> Function:
-        params = (Var("a", INT), Var("b", INT))
-        return Function(params, self.expression(list(params), 7), INT)
-
-
 def meaning(expr: Expr, env: dict[Var, Any], done: dict[int, Any]) -> Any:
     """The value of an expression as a tree; `done` keeps a scope's shared nodes."""
     if isinstance(expr, Var):
@@ -293,7 +254,7 @@ def meaning(expr: Expr, env: dict[Var, Any], done: dict[int, Any]) -> Any:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_keep_their_meaning(seed: int) -> None:
-    function = Generator(seed).function()
+    function = Graphs(seed).function()
     with np.errstate(all="ignore"):
         wanted = meaning(function.body, dict(zip(function.params, (np.int32(3), np.int32(-2)))), {})
     for let_results in (True, False):
@@ -308,7 +269,7 @@ def test_random_programs_keep_their_meaning(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_node_is_bound_once(seed: int) -> None:
-    function = Generator(seed).function()
+    function = Graphs(seed).function()
     wanted = sum(1 for n in post_order(function.body) if isinstance(n, Call))
     found = to_anf(function)
     assert isinstance(found, Function)

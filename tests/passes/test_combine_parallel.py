@@ -11,10 +11,10 @@ from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var,
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.ops.build import op_call
 from relaylang.syntax import astext
+from relaylang.testing.generators.branches import Branches
 from relaylang.transform import InferType, PassContext, parse_passes
 from tests.growth import assert_linear
-from tests.passes.branches import Branches
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 PASSES = {
     "conv2d": "CombineParallelConv2D(2)",

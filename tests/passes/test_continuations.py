@@ -10,9 +10,10 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, FuncType, IRModule, TensorType, Var, post_order
 from relaylang.ops.build import op_call
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, ToCPS, UnCPS, to_cps, un_cps
 from tests.growth import assert_linear
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 TEXT = """import "prelude.rly"
 def @fact(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { multiply(%n, @fact(subtract(%n, 1))) } }

@@ -9,8 +9,9 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Function, FuncType, IRModule, Var, post_order
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import Defunctionalization, InferType
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 PROGRAMS = [
     """import "prelude.rly"

@@ -16,9 +16,10 @@ from relaylang.ir import Call, Expr, IRModule, TensorType, Var, post_order, rewr
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import DEVICE_TYPES, UNKNOWN, VirtualDevice
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, PassContext, PlanDevices, ToANormalForm, Verify, make_compilation_config
 from tests.growth import assert_linear, within
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 HEAD = "def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32])"
 NAMES = {str(number): name for name, number in DEVICE_TYPES.items()}

@@ -14,6 +14,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const, post_order
 from relaylang.ops.build import op_call
 from relaylang.passes.quantise.fake_quantization_own import OWN, OWN_OPTIONAL
+from relaylang.testing.generators.programs import inputs
 from relaylang.transform import (
     FakeQuantizationToInteger,
     InferType,
@@ -23,7 +24,6 @@ from relaylang.transform import (
     register_optional_fake_quantization_to_integer,
 )
 from tests.growth import assert_linear
-from tests.passes.programs import inputs
 
 
 def ops(mod: IRModule) -> list[str]:

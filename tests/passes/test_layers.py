@@ -14,7 +14,7 @@ from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var,
 from relaylang.ops.build import op_call
 from relaylang.ops.layouts import parts
 from relaylang.transform import InferType, PassContext, Sequential, parse_passes
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 X = TensorType((1, 4, 5, 5))
 

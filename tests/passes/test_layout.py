@@ -27,6 +27,7 @@ from relaylang.ir import (
 )
 from relaylang.ops.build import op_call
 from relaylang.rules.conversions import RULES as CONVERSIONS
+from relaylang.testing.generators.layouts import Networks, named
 from relaylang.transform import (
     ConvertLayout,
     InferType,
@@ -37,8 +38,7 @@ from relaylang.transform import (
     TempOpAttr,
 )
 from tests.growth import assert_linear
-from tests.passes.layout_programs import Networks, named
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 
 def numbers(*shape: int, seed: int = 0) -> Expr:

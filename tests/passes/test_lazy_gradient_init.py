@@ -11,8 +11,9 @@ import relaylang as relay
 from relaylang.interpreter import evaluate
 from relaylang.interpreter.kernels import KERNELS
 from relaylang.ir import IRModule, types_equal
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, LazyGradientInit
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.passes.test_higher_order_gradient import PROGRAMS, against_differences, differentiated
 
 

@@ -12,6 +12,7 @@ from relaylang.ir import Call, Function, IRModule, TensorType, Var
 from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.ops.build import op_call
 from relaylang.plugins.files import load_file
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import (
     FuseOps,
     InferType,
@@ -28,7 +29,7 @@ from relaylang.transform import (
     parse_passes,
     pass_instrument,
 )
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.shared import golden, needs_shared
 
 

@@ -22,7 +22,6 @@ from relaylang.ir import (
     Let,
     RefCreate,
     RefRead,
-    RefType,
     RefWrite,
     TensorType,
     Tuple,
@@ -39,12 +38,13 @@ from relaylang.passes.normal_forms.to_a_normal_form import is_anf, to_anf
 from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf, to_bbnf
 from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.syntax import astext, parse
+from relaylang.testing.generators.any_ir import AnyPrograms
+from relaylang.testing.generators.graphs import Effects, Graphs
 from relaylang.typing import infer
 from tests.cli.command import relay_process
 from tests.growth import assert_linear
 from tests.passes.test_anf import check_scopes
 from tests.shared import few, golden, needs_shared, networks
-from tests.syntax.random_ir import Generator as AnyProgram
 
 INT = TensorType((), "int32")
 FORMS: list[Callable[[Any], Any]] = [to_anf, to_gnf, to_bbnf]
@@ -186,7 +186,7 @@ def test_closures_share_what_is_computed_before_them() -> None:
 @pytest.mark.parametrize("seed", few(range(0, 300, 6), *range(0, 300, 60)))
 def test_programs_of_every_kind_of_node(seed: int) -> None:
     """Well-scoped, not well-typed: matches, attributes and names of every kind."""
-    m = AnyProgram(random.Random(seed)).module()
+    m = AnyPrograms(random.Random(seed)).module()
     for form, check in ((to_anf, is_anf), (to_gnf, None), (to_bbnf, is_bbnf)):
         found = form(m)
         for name, function in found.functions.items():
@@ -230,52 +230,6 @@ def test_the_command_prints_each_form(option: str, tmp_path: Path) -> None:
 
 
 # Generated programs with a reference, and what they mean by a definition of its own.
-
-
-class Effects:
-    """Random graphs over int32 and one reference. A node with effects is used in its own block only, any number of
-    times, also inside lets that stand in operands; nodes without are used everywhere."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.cell = Var("r", RefType(INT))
-        self.touch = Var("touch")
-
-    def expression(self, pure: list[Expr], here: list[Expr], size: int) -> Expr:
-        pure, here = list(pure), list(here)
-        for _ in range(size):
-            kind = self.random.randrange(10)
-            either = [*pure, *here]
-            a, b = self.random.choice(either), self.random.choice(either)
-            if kind < 2:
-                pure.append(Call(get("subtract"), (self.random.choice(pure), self.random.choice(pure))))
-            elif kind < 4:
-                here.append(Call(get(self.random.choice(["add", "subtract"])), (a, b)))
-            elif kind == 4:
-                here.append(RefRead(self.cell))
-            elif kind == 5:
-                here.append(Call(self.touch, (a,)))
-            elif kind == 6:
-                here.append(TupleGetItem(Tuple((a, b, RefWrite(self.cell, b))), 0))
-            elif kind == 7:
-                x = Var("v", INT)
-                here.append(Let(x, a, self.expression([*pure, x], here, size // 2)))
-            elif kind == 8:
-                less = Call(get("less"), (a, b))
-                here.append(If(less, self.expression(pure, [], size // 2), self.expression(pure, [], size // 2)))
-            else:
-                p = Var("p", INT)
-                function = Function((p,), self.expression([*pure, p], [], size // 2), INT)
-                here += [Call(function, (a,)), Call(function, (b,))]
-        last = [*pure, *here]
-        return Call(get("add"), (self.random.choice(last), self.random.choice(last)))
-
-    def function(self) -> Function:
-        a = Var("a", INT)
-        p, read = Var("p", INT), RefRead(self.cell)
-        touch = Function((p,), Let(Var("_"), RefWrite(self.cell, Call(get("add"), (read, p))), read), INT)
-        body: Expr = Tuple((self.expression([a, const(3)], [], 9), RefRead(self.cell)))
-        return Function((a,), Let(self.cell, RefCreate(a), Let(self.touch, touch, body)))
 
 
 def meaning(expr: Expr, env: dict[Var, Any], done: dict[int, Any]) -> Any:
@@ -340,9 +294,7 @@ def test_generated_programs_keep_their_meaning_and_the_order_of_effects(seed: in
 
 @pytest.mark.parametrize("seed", few(range(40), *range(5)))
 def test_there_and_back_is_stable(seed: int) -> None:
-    from tests.passes.test_anf import Generator
-
-    for function in (Effects(seed).function(), Generator(seed).function()):
+    for function in (Effects(seed).function(), Graphs(seed).function()):
         once = to_anf(to_gnf(to_anf(function)))
         assert_structural_equal(to_anf(to_gnf(once)), once)
         assert_structural_equal(to_gnf(to_gnf(once)), to_gnf(once))

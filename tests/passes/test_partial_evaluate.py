@@ -10,9 +10,10 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, GlobalVar, If, IRModule, Match, RefRead, TensorType, Var, post_order
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, PartialEvaluate
 from tests.growth import assert_linear
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 T = "Tensor[(2), float32]"
 POWER = f"""

@@ -12,8 +12,9 @@ from relaylang.ir.structural import assert_structural_equal, structural_equal
 from relaylang.ops.build import op_call
 from relaylang.rules.dynamic_to_static import RULES as STATIC
 from relaylang.syntax import astext
+from relaylang.testing.generators.programs import Programs, T, inputs
 from relaylang.transform import PASSES, InferType, Pass, PassContext, Sequential, Verify
-from tests.passes.programs import Programs, T, inputs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 #: Passes that keep every program's meaning up to rounding, with options to try.
 KEEPING = [

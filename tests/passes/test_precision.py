@@ -9,12 +9,12 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, Tuple, Var, const, post_order
 from relaylang.ops.build import op_call
+from relaylang.testing.generators.programs import Programs, T, inputs
 from relaylang.transform import (
     InferType,
     PassContext,
     ToMixedPrecision,
 )
-from tests.passes.programs import Programs, T, inputs
 
 
 def ops(mod: IRModule) -> list[str]:

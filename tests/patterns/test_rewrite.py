@@ -35,9 +35,10 @@ from relaylang.patterns import (
 )
 from relaylang.plugins.files import load_file
 from relaylang.syntax import astext, parse
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, Sequential
 from tests.growth import assert_linear
-from tests.passes.programs import Programs, keeps_meaning
+from tests.passes.meaning import keeps_meaning
 from tests.shared import FRAGMENTS, ROOT, needs_shared
 
 

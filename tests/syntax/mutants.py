@@ -7,11 +7,11 @@ argument, `gently`, most of them can still be read.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gzip
 import json
 import random
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,27 +19,17 @@ from pathlib import Path
 
 from relaylang.diagnostics import Diagnostic, RelayError, render
 from relaylang.diagnostics.export import as_json
-from relaylang.ir import Expr, IRModule, structural_diff
+from relaylang.ir import Expr, IRModule
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis
 from relaylang.syntax import astext, parse
-from relaylang.syntax.format import format_text
+from relaylang.testing.generators.mutants import mutant
+from relaylang.testing.roundtrip import formats_once, reads_back
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, ROOT
 
-_PIECE = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*|[%@]?[\w.]+|\s+|->|=>|[^\w\s]', re.S)
 _LONGEST = 12_000
-_ODD = [
-    "%", "@", "}", "{", "(", ")", "]", "[", ",", ";", "=", "->", "=>", '"', "'", "/*", "*/", "let ", "def ", "if ", "1e999f",
-    "%x", "@f",
-    "\x00", "\ud800", "é", "meta[", "Tensor[(", "#[metadata]", "\\", "?", "fn ", "match ", "type ", "999999999999999999999",
-]  # fmt: skip
-
-_NUMBERS = [
-    "0", "1", "2", "3", "7", "10", "2i64", "4i64", "1f", "1.5", "0.1f16", "1bf16", "3u8", "1e3", "-1", "1000000000", "2.5f64",
-    "None", "inff", "nan", "65504f16", "3.40282e+38f",
-]  # fmt: skip
 
 
 def originals() -> list[str]:
@@ -54,54 +44,6 @@ def originals() -> list[str]:
             for line in lines:
                 texts += [v for v in json.loads(line).values() if isinstance(v, str) and len(v) > 40]
     return [t if len(t) < _LONGEST else t[: t.rindex("\n", 0, _LONGEST)] for t in texts if "\n" in t[:_LONGEST]]
-
-
-def _kindly(rng: random.Random, word: str, pieces: list[str], tokens: list[int]) -> str:
-    """A token's text changed so that the whole may well be a program still."""
-    if word[0].isdigit() and rng.random() < 0.8:
-        return rng.choice(_NUMBERS)
-    if word[0] == "%" and len(word) > 1 and rng.random() < 0.6:
-        others = [o for i in tokens if (o := pieces[i])[0] == "%" and len(o) > 1]
-        return rng.choice([*others, f"({word})", f"({word};{word})", f"{{{word}}}", f"-{word}", f"{word} + {word}", f"({word},).0"])
-    if word == ";":
-        return rng.choice(["", "\n", ";\n\n", "; // c\n", ";1;", "\n-1\n"])
-    if word in ("(", "{", ",", ")", "}", "=", "["):
-        return rng.choice(["{}/*c*/", "/* ty=int32* */{}", " {} // d\n", "\n{}", "/* span=a*b:1:2 */{}/*x*//*y*/"]).format(word)
-    if word in ("[]", "None", "True", "False"):
-        return rng.choice(["None", "True", "[]", "[1, None]", "0", "-1"])
-    return f"{word} " if word[-1] != "/" else word
-
-
-def mutant(rng: random.Random, text: str, gentle: bool = False) -> str:
-    """The text with one to three of its tokens changed; with `gentle`, so that many of them can be read."""
-    pieces = _PIECE.findall(text)
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        tokens = [i for i, p in enumerate(pieces) if p.strip()]
-        if not tokens:
-            break
-        at = rng.choice(tokens)
-        if gentle and rng.random() < 0.9:
-            pieces[at] = _kindly(rng, pieces[at], pieces, tokens)
-            continue
-        what = rng.randrange(6)
-        if what == 0:
-            pieces[at] = ""
-        elif what == 1:
-            pieces[at] *= 2
-        elif what == 2:
-            other = rng.choice(tokens)
-            pieces[at], pieces[other] = pieces[other], pieces[at]
-        elif what == 3:
-            pieces[at] = rng.choice(_ODD)
-        elif what == 4:
-            pieces.insert(at, rng.choice(_ODD))
-        else:
-            word = pieces[at]
-            cut = rng.randrange(len(word))
-            pieces[at] = word[:cut] + word[cut + 1 :]
-    if rng.random() < 0.05:
-        pieces = pieces[: rng.randrange(len(pieces) + 1)]
-    return "".join(pieces)
 
 
 def said(text: str) -> list[Diagnostic]:
@@ -161,27 +103,17 @@ def unsound(text: str, original: str = "") -> str | None:
         except RelayError:
             return None
         infer(node, fragment=not isinstance(node, IRModule))
-        for style in ("lossless", "tvm"):
-            try:
-                printed = astext(node, style=style)
-            except RelayError:
-                continue  # a value that has no form in this style
-            if style == "lossless":
-                again = parse(printed, "print").value
-                difference = structural_diff(node, again, map_free_vars=True)
-                if difference is not None:
-                    return f"print: {difference}"
-                infer(again, fragment=not isinstance(again, IRModule))
-                if astext(again) != printed:
-                    return "print: no fixed point"
+        with contextlib.suppress(RelayError):  # a value that has no form in this style
+            astext(node, style="tvm")
         try:
-            made = format_text(text, "mutant")
-        except RelayError as wrong:
-            if any(d.code != "R0152" for d in wrong.diagnostics):  # an old call that has no short form today
-                raise
+            printed, again = reads_back(node)
+        except RelayError:
+            pass  # nodes of two metadata sections
         else:
-            if format_text(made, "made") != made:
-                return "fmt: no fixed point"
+            infer(again, fragment=not isinstance(again, IRModule))
+            if astext(again) != printed:
+                return "print: no fixed point"
+        formats_once(text)
     except Exception as ours:
         return f"{type(ours).__name__}: {ours}"
     return None

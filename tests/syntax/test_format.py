@@ -16,8 +16,8 @@ from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.syntax.reader import tables
 from relaylang.syntax.tokens import TokenSource
+from relaylang.testing.generators.any_ir import AnyPrograms
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, needs_shared
-from tests.syntax.random_ir import Generator
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,7 @@ def sprinkled(text: str, rng: random.Random) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("seed", range(60))
 def test_comments_stay_wherever_they_stand(seed: int) -> None:
     rng = random.Random(seed)
-    text = astext(Generator(rng).module(4))
+    text = astext(AnyPrograms(rng).module(4))
     messy, comments = sprinkled(text, rng)
     made = formatted(messy)
     assert re.findall(r"(?://|/\*) (c[0-9]+)\b", made) == comments

@@ -42,9 +42,9 @@ from relaylang.ir import (
 from relaylang.ir.structural import structural_diff
 from relaylang.ops import OPS
 from relaylang.syntax import astext, parse, parse_type
+from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.typing import infer
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, needs_shared
-from tests.syntax.random_ir import Generator
 
 
 def call(name: str, *args: Expr) -> Call:
@@ -68,13 +68,13 @@ def check(node: IRModule | Expr) -> str:
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(2, 6))
 def test_random_programs(rng: random.Random, depth: int) -> None:
-    check(Generator(rng).module(depth))
+    check(AnyPrograms(rng).module(depth))
 
 
 @pytest.mark.sweep
 def test_many_random_programs() -> None:
     for seed in range(150):
-        check(Generator(random.Random(seed)).module(2 + seed % 5))
+        check(AnyPrograms(random.Random(seed)).module(2 + seed % 5))
 
 
 @pytest.mark.sweep

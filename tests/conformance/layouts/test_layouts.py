@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.layouts.cases import SMALL, WIDE, cases, digest, ours, read
 from tests.conformance.layouts.record import NETWORKS, networks
-from tests.passes.programs import keeps_meaning
+from tests.passes.meaning import keeps_meaning
 
 RECORDED: dict[str, str] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 CASES = cases(networks())

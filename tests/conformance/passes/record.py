@@ -34,13 +34,13 @@ from relaylang.ir import IRModule
 from relaylang.ir.structural import structural_hash
 from relaylang.ops.record import AttrError
 from relaylang.syntax import fromtext
+from relaylang.testing.generators.programs import inputs
 from relaylang.transform import InferType
 from tests.conformance.passes import analyses, specs
 from tests.conformance.passes.compare import numbered, plain, same, typed
 from tests.conformance.passes.graph import array, array_row, module, written
 from tests.conformance.passes.reasons import reason
 from tests.conformance.passes.specs import Spec
-from tests.passes.programs import inputs
 from tests.shared import GOLDEN, SHARED
 
 HERE = Path(__file__).parent

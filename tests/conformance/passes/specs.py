@@ -13,6 +13,9 @@ from relaylang.ops.build import op_call
 from relaylang.partition.driver import get_pattern_table
 from relaylang.passes.quantise.legalize import MAPS
 from relaylang.patterns import is_op, wildcard
+from relaylang.testing.generators import networks, quantised
+from relaylang.testing.generators.functional import Functional
+from relaylang.testing.generators.programs import Programs
 from relaylang.transform import (
     AlterOpLayout,
     AnnotateTarget,
@@ -30,9 +33,6 @@ from relaylang.transform import (
 )
 from relaylang.typing import check
 from tests.conformance.blocks import in_blocks
-from tests.conformance.passes import networks, quantized
-from tests.conformance.passes.functional import Functional
-from tests.passes.programs import Programs
 
 # ---- programs
 
@@ -91,9 +91,9 @@ KINDS: dict[str, Callable[[int], IRModule]] = {
     "casts": lambda seed: networks.Casts(seed).module(),
     "dynamic": lambda seed: networks.Dynamic(seed).module(),
     "wide": lambda seed: networks.Wide(seed).module(),
-    "fake": lambda seed: quantized.Fake(seed).module(),
-    "qnn": lambda seed: quantized.Qnn(seed).module(),
-    "layers": lambda seed: quantized.Layers(seed).module(),
+    "fake": lambda seed: quantised.Fake(seed).module(),
+    "qnn": lambda seed: quantised.Qnn(seed).module(),
+    "layers": lambda seed: quantised.Layers(seed).module(),
 }
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from relaylang.ir import Constant, Expr, Function, IRModule, TensorType, Tuple, Var, const
 from relaylang.ops.build import op_call
+from relaylang.testing.generators.programs import BINARY
 from relaylang.typing import check
 
 UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid")
-BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
 
 
 class Branches:

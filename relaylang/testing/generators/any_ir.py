@@ -63,6 +63,12 @@ FLOATS = (0.0, -0.0, 1.0, 0.1, 1 / 3, 1e-7, 1e10, 123456789.0, 5.39136e-05, INF,
 UNARY = ("log", "nn.relu", "tanh", "nn.softmax", "nn.batch_flatten")
 
 
+def _call(name: str, args: list[Expr], **values: Any) -> Call:
+    """A call of an operator, whose arguments may be of wrong types."""
+    op = OPS[name]
+    return Call(op, args, make_attrs(op.attrs, values) if op.attrs is not None else None)
+
+
 class Env:
     """What a generated expression may refer to: variables, nodes that stand elsewhere already, type variables."""
 
@@ -75,7 +81,7 @@ class Env:
         return Env([*self.variables, *variables], list(self.pool), self.types + (types or []))
 
 
-class Generator:
+class AnyPrograms:
     """Random modules. `plain`: what TVM reads, too (plain names, no 8-bit scalars, nothing that it loses)."""
 
     def __init__(self, rng: random.Random, plain: bool = False) -> None:
@@ -122,9 +128,9 @@ class Generator:
             value = rng.choice((0, 1, info.min, info.max, 5))
             return Constant(np.full(shape, 5 if self.plain else value, dtype))
         kind = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
-        value = rng.choice((0.0, 1.0, 2.5) if self.plain else FLOATS)
+        number = rng.choice((0.0, 1.0, 2.5) if self.plain else FLOATS)
         with np.errstate(over="ignore"):
-            return Constant(np.full(shape, value, "float64").astype(kind))
+            return Constant(np.full(shape, number, "float64").astype(kind))
 
     def attr(self, depth: int = 2) -> Any:
         rng = self.rng
@@ -187,14 +193,13 @@ class Generator:
         match rng.randrange(5):
             case 0:
                 values = {"a_min": rng.choice((0.0, 0.1, -1e-5)), "a_max": rng.choice((6.0, 1.5))}
-                return Call(OPS["clip"], [arg], make_attrs(OPS["clip"].attrs, values))
+                return _call("clip", [arg], **values)
             case 1:
-                return Call(OPS["reshape"], [arg], make_attrs(OPS["reshape"].attrs, {"newshape": (-1, 3)}))
+                return _call("reshape", [arg], newshape=(-1, 3))
             case 2:
-                values = {"strides": (2, 2), "padding": (1, 1), "channels": 8} if rng.random() < 0.5 else {}
-                return Call(OPS["nn.conv2d"], [arg, arg], make_attrs(OPS["nn.conv2d"].attrs, values))
-        op = OPS[rng.choice(UNARY)]
-        return Call(op, [arg], make_attrs(op.attrs, {}) if op.attrs else None)
+                conv: dict[str, Any] = {"strides": (2, 2), "padding": (1, 1), "channels": 8} if rng.random() < 0.5 else {}
+                return _call("nn.conv2d", [arg, arg], **conv)
+        return _call(rng.choice(UNARY), [arg])
 
     def let(self, env: Env, depth: int) -> Expr:
         var = self.var(env)

@@ -23,10 +23,10 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.build import op_call
+from relaylang.testing.generators.programs import BINARY
 from relaylang.typing import check, type_of
 
 UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid", "copy", "floor", "zeros_like")
-BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
 
 
 def named(mod: IRModule, name: str, entry: str = "main") -> list[Call]:
@@ -164,8 +164,8 @@ class Networks:
         if kind == 22:
             return op_call("nn.prelu", [x, self.const(c)], axis=1)
         if kind == 23:
-            norm = rng.choice(["nn.layer_norm", "nn.instance_norm"])
-            return op_call(norm, [x, self.const(c), self.const(c)], axis=1, epsilon=0.5)
+            kind_of_norm = rng.choice(["nn.layer_norm", "nn.instance_norm"])
+            return op_call(kind_of_norm, [x, self.const(c), self.const(c)], axis=1, epsilon=0.5)
         if kind == 24:
             return op_call("nn.l2_normalize", [x], eps=0.5, axis=[1])
         if kind == 25:

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.ir import Expr, IRModule, TensorType, Tuple, Var, const
 from relaylang.ops.build import op_call
-from tests.conformance.passes.networks import Maker, module
+from relaylang.testing.generators.networks import Maker, module
 
 
 def scale(value: float) -> Any:

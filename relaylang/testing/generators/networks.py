@@ -57,7 +57,7 @@ class Image(Maker):
         self.layers = layers or self.LAYERS
 
     def module(self, size: int = 8) -> IRModule:
-        shape = (1, self.one(3, 4, 8), 8, 8)
+        shape: tuple[int, ...] = (1, self.one(3, 4, 8), 8, 8)
         x = Var("x", TensorType(shape))
         pool: list[tuple[Expr, tuple[int, ...]]] = [(x, shape)]
         for _ in range(size):
@@ -293,7 +293,7 @@ class Rewrites(Maker):
         pool: list[Expr] = [x]
         for _ in range(size):
             pool.append(self.step(self.one(*pool[-2:]), pool))
-        tail = [op_call("reshape", [v], newshape=[2, 6, 4]) for v in pool[-2:]]
+        tail: list[Expr] = [op_call("reshape", [v], newshape=[2, 6, 4]) for v in pool[-2:]]
         return module([x], op_call("add", tail))
 
     def step(self, x: Expr, pool: list[Expr]) -> Expr:
