@@ -64,7 +64,11 @@ NAMES: dict[str, str] = {
 _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "qnn", "transform")
 
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
-ALIASES: dict[str, str] = {**{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM}, "relaylang.prelude": "relaylang.stdlib"}
+ALIASES: dict[str, str] = {
+    **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
+    "relaylang.prelude": "relaylang.stdlib",
+    "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
+}
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {

@@ -17,7 +17,7 @@ class Aliases:
 
     def target(self, name: str) -> str | None:
         """The module that a name stands for, if it is an alias or stands below one."""
-        head = ".".join(name.split(".", 2)[:2])
+        head = name if name in self.table else ".".join(name.split(".", 2)[:2])
         return self.table[head] + name[len(head) :] if head in self.table else None
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

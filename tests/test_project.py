@@ -41,10 +41,10 @@ FLOORS = [
     {"backends"},
     {"frontends"},
     {"plugins.files", "testing", "viz"},
-    {"tvm", "partition.driver"},
     {"repl"},
     {"lsp"},
     {"cli"},
+    {"tvm"},
 ]
 
 #: Packages of others that an extra brings, or that take long to import: they may be imported where they are used.
