@@ -23,11 +23,11 @@ from relaylang.ir import (
     rebuild,
     rebuilt,
 )
+from relaylang.ir.scopes import Scope, ancestor
+from relaylang.ir.typed import retype
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.partition.lets import Effects, find_scopes, is_closed, place_lets
-from relaylang.passes.normal_forms.bindings import Scope
-from relaylang.passes.rewriting import retype
 from relaylang.patterns.explain import describe
 
 _LEAVES = (Var, Constant, Op, GlobalVar, Constructor)
@@ -188,9 +188,7 @@ class _Flow:
 
     def opener(self, inner: Scope, outer: Scope) -> Expr:
         """The node of an outer scope in which an inner scope is."""
-        while inner.depth > outer.depth + 1:
-            inner = inner.jump if inner.jump.depth > outer.depth else inner.parent
-        return self.regions.openers[inner]
+        return self.regions.openers[ancestor(inner, outer.depth + 1)]
 
     def sorted(self) -> list[int]:
         """The items, each behind those that it waits for. Raises `RelayError` where that cannot be."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, Let, Var, post_order, rebuilt
 from relaylang.ir.structural import structural_equal
+from relaylang.ir.typed import retype
 from relaylang.partition.inline import inline_named
-from relaylang.passes.rewriting import retype
 from relaylang.typing import check
 
 

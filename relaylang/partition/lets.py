@@ -28,11 +28,12 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.scopes import Scope, common
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.effects import may_have_effects, pure_functions
-from relaylang.passes.normal_forms.bindings import ATOMS, Scope, _common
+from relaylang.passes.normal_forms.bindings import ATOMS
 from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
-from relaylang.passes.rewriting import retype
 
 #: A function and its post-order -> the nodes, by id, that may have effects or hold such a node.
 Effects = Callable[[Expr, "list[Expr]"], "set[int]"]
@@ -90,10 +91,10 @@ def find_scopes(
             if type(child) in ATOMS:
                 if isinstance(child, Var):
                     known = used.get(child)
-                    used[child] = scope if known is None else known if known is scope else _common(known, scope)
+                    used[child] = scope if known is None else known if known is scope else common(known, scope)
                 continue
             known = scopes.get(id(child))
-            scopes[id(child)] = scope if known is None else known if known is scope else _common(known, scope)
+            scopes[id(child)] = scope if known is None else known if known is scope else common(known, scope)
     return scopes, openers, used
 
 

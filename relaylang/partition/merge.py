@@ -32,12 +32,13 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.annotated import HOST, mark_of, marked, merge_regions
 from relaylang.partition.composite import Entry, as_entries, asked_about, composite_name, refusal
 from relaylang.partition.lets import effects_of, inside_closed, place_lets
 from relaylang.passes.manager import raised_in
-from relaylang.passes.rewriting import per_function, retype
+from relaylang.passes.rewriting import per_function
 from relaylang.patterns import Graph, find_match
 from relaylang.patterns.groups import Group, _inside_partitions, _make_group, replace_with
 from relaylang.patterns.language import LetPattern, all_parts, root_operators

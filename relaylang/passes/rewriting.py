@@ -26,6 +26,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
+from relaylang.ir.typed import fresh_var, retype, typed
 from relaylang.ops.record import Op, make_attrs
 
 
@@ -50,31 +51,6 @@ def per_function(mod: IRModule, f: Callable[[Function], Expr]) -> IRModule:
     return mod.with_functions(new)  # type: ignore[arg-type]
 
 
-def retype(new: Expr, old: Expr) -> Expr:
-    """The new node with the old one's type and place, where it has none."""
-    if new is not old and not isinstance(new, Op):
-        if new.checked_type is None:
-            new.checked_type = old.checked_type
-        if new.span is None:
-            new.span = old.span
-    return new
-
-
-def forget_stale_types(expr: Expr) -> Expr:
-    """The expression, in which no node has a type that has one below it without.
-
-    The checker takes a node that has a type as done, with all that it is made of. Only nodes that a pass made can be
-    above one without a type.
-    """
-    for node in post_order(expr):
-        if node.checked_type is not None and not isinstance(node, (Op, Var)):
-            for child in children(node):
-                if child.checked_type is None and not isinstance(child, Op):
-                    node.checked_type = None
-                    break
-    return expr
-
-
 def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     """As `ir.rewrite`, for rewrites that keep every node's type: `f(old, new)` gets the old node and its copy with
     rewritten children, which has the old one's type. Functions that are one kernel already are not looked into."""
@@ -90,13 +66,6 @@ def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
         new = retype(rebuilt(node, done), node)
         done[id(node)] = new if id(node) in closed else retype(f(node, new), node)
     return done[id(expr)]
-
-
-def fresh_var(var: Var) -> Var:
-    """Another variable of the same name and type."""
-    new = Var(var.name_hint, var.type_annotation, var.span)
-    new.checked_type = var.checked_type
-    return new
 
 
 def _fresh_pattern(pattern: Pattern, new: Mapping[Var, Var]) -> Pattern:
@@ -164,9 +133,7 @@ def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) 
     names = [fresh_var(p) for p in func.params]
     body = copy_with(func.body, dict(zip(func.params, names)))
     for name, arg in reversed(list(zip(names, args))):
-        made = Let(name, arg, body, body.span)
-        made.checked_type = body.checked_type
-        body = made
+        body = typed(Let(name, arg, body, body.span), body.checked_type)
     return body
 
 

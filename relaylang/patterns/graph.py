@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relaylang.ir import Expr, children, post_order
+from relaylang.ir.scopes import Scope, common
 
 
 class Graph:
@@ -35,41 +36,18 @@ class Graph:
     def _intervals(self) -> dict[int, tuple[int, int]]:
         """Each node's place in the tree of immediate post-dominators, as the interval of a walk over it."""
         users = self.users
-        depth: dict[int, int] = {}
-        parent: dict[int, int | None] = {}
-        jump: dict[int, int] = {}
-
-        def common(a: int, b: int) -> int:
-            if depth[a] < depth[b]:
-                a, b = b, a
-            while depth[a] > depth[b]:
-                far = jump[a]
-                up = parent[a]
-                assert up is not None
-                a = far if depth[far] >= depth[b] else up
-            while a != b:
-                if jump[a] == jump[b]:
-                    up, other = parent[a], parent[b]
-                    assert up is not None and other is not None
-                    a, b = up, other
-                else:
-                    a, b = jump[a], jump[b]
-            return a
-
-        below: dict[int, list[int]] = {}
+        tree: dict[int, Scope] = {}
+        below: dict[Scope, list[int]] = {}
         for node in reversed(self.order):
             key = id(node)
             mine = users[key]
             if node is self.root or not mine:
-                depth[key], parent[key], jump[key] = 0, None, key
+                tree[key] = Scope()
                 continue
-            found = id(mine[0])
+            found = tree[id(mine[0])]
             for user in mine[1:]:
-                found = common(found, id(user))
-            parent[key] = found
-            depth[key] = depth[found] + 1
-            far = jump[found]
-            jump[key] = jump[far] if depth[found] - depth[far] == depth[far] - depth[jump[far]] else found
+                found = common(found, tree[id(user)])
+            tree[key] = Scope(found)
             below.setdefault(found, []).append(key)
         intervals: dict[int, tuple[int, int]] = {}
         clock = 0
@@ -83,5 +61,5 @@ class Graph:
             clock += 1
             entered[key] = clock
             stack.append((key, True))
-            stack.extend([(k, False) for k in below.get(key, ())])
+            stack.extend([(k, False) for k in below.get(tree[key], ())])
         return intervals

@@ -21,6 +21,7 @@ from relaylang.ir.expr import (
     pattern_vars,
 )
 from relaylang.ir.module import IRModule
+from relaylang.ir.scopes import Scope, common
 from relaylang.ir.visit import children, post_order
 from relaylang.ops.record import Op
 
@@ -31,35 +32,14 @@ ScopeKey = tuple[int, int] | tuple[()]
 LEAVES = frozenset({Var, Constant, GlobalVar, Op, Constructor, MetaRef})
 
 
-class _Scope:
-    """A node of the tree of scopes. `jump` leads further up, so that common ancestors are found in few steps."""
+class _Scope(Scope):
+    """A scope with its name."""
 
-    __slots__ = ("depth", "jump", "key", "parent")
+    __slots__ = ("key",)
 
     def __init__(self, key: ScopeKey, parent: _Scope | None) -> None:
+        super().__init__(parent)
         self.key = key
-        if parent is None:
-            self.parent = self.jump = self
-            self.depth = 0
-            return
-        self.parent = parent
-        self.depth = parent.depth + 1
-        far = parent.jump
-        self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
-
-
-def _common(a: _Scope, b: _Scope) -> _Scope:
-    """The innermost scope that encloses both."""
-    if a.depth < b.depth:
-        a, b = b, a
-    while a.depth > b.depth:
-        a = a.jump if a.jump.depth >= b.depth else a.parent
-    while a is not b:
-        if a.jump is not b.jump:
-            a, b = a.jump, b.jump
-        else:
-            a, b = a.parent, b.parent
-    return a
 
 
 def _uses(node: Expr, scope: _Scope) -> list[tuple[Expr, _Scope]]:
@@ -87,7 +67,7 @@ def place(root: Expr) -> dict[int, ScopeKey]:
         for child, scope in _uses(node, found[id(node)]):
             if type(child) not in LEAVES:
                 known = found.get(id(child))
-                found[id(child)] = scope if known is None else _common(known, scope)
+                found[id(child)] = scope if known is None else common(known, scope)
     return {key: scope.key for key, scope in found.items()}
 
 
@@ -118,11 +98,11 @@ def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
                 variables.append((child, inner))
             elif type(child) not in LEAVES:
                 known = found.get(id(child))
-                found[id(child)] = inner if known is None else _common(known, inner)
+                found[id(child)] = inner if known is None else common(known, inner)
     wrong = {}
     for var, inner in variables:
         places = binds.get(id(var))
-        if id(var) not in free and not any(_common(place, inner) is place for place in places or ()):
+        if id(var) not in free and not any(common(place, inner) is place for place in places or ()):
             wrong[id(var)] = var
     return list(wrong.values())
 

@@ -29,9 +29,10 @@ from relaylang.ir import (
     post_order,
     rewrite,
 )
+from relaylang.ir.scopes import Scope, common
 from relaylang.ir.typed import retype, typed_var
 from relaylang.ops.record import Op
-from relaylang.passes.fusion.fuse_ops import is_primitive
+from relaylang.passes.fusion.fuse_ops import is_closed
 
 #: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
 #: kernels which differ in their constants alone are compiled once.
@@ -144,24 +145,14 @@ class Program:
         self.arena_bytes = 0
 
 
-class _Scope:
-    __slots__ = ("parent", "depth", "items")
+class _Scope(Scope):
+    """A block of instructions: the program's, or a branch's."""
 
-    def __init__(self, parent: _Scope | None) -> None:
-        self.parent = parent
-        self.depth: int = 0 if parent is None else parent.depth + 1
+    __slots__ = ("items",)
+
+    def __init__(self, parent: _Scope | None = None) -> None:
+        super().__init__(parent)
         self.items: list[Instruction] = []
-
-
-def _common(a: _Scope, b: _Scope) -> _Scope:
-    while a is not b:
-        if a.depth >= b.depth:
-            assert a.parent is not None
-            a = a.parent
-        else:
-            assert b.parent is not None
-            b = b.parent
-    return a
 
 
 def _order(expr: Expr) -> list[Expr]:
@@ -195,7 +186,7 @@ class _Maker:
         self.lower = lower
         self.describe = describe
         self.program = Program()
-        self.root = _Scope(None)
+        self.root = _Scope()
         self.fixed: set[int] = set()
         self.packed: dict[tuple[Any, ...], Slot] = {}
         self.places: dict[int, Place] = {}
@@ -217,7 +208,7 @@ class _Maker:
                 inner = [scope, *branches[id(node)]]
             for child, where in zip(children(node), inner):
                 known = self.scopes.get(id(child))
-                self.scopes[id(child)] = where if known is None else _common(known, where)
+                self.scopes[id(child)] = where if known is None else common(known, where)
         for node in order:
             self._node(node, branches)
         self._outputs(function.body)
@@ -319,7 +310,7 @@ class _Maker:
                 test = self._flat(self._place(cond))[0].slot
                 outputs = [v.slot for v in self._flat(place)]
                 scope.items.append(Branch(test, branches[id(node)][0].items, branches[id(node)][1].items, outputs))
-            case Call(op, args) if isinstance(op, Function) and is_primitive(op):
+            case Call(op, args) if isinstance(op, Function) and is_closed(op):
                 place = self._kernel(node, op, args, scope)
             case _:
                 raise unsupported(f"{type(node).__name__} cannot be compiled", node)

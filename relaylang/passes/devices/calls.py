@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.ir import Call, Constructor, Expr, Function, GlobalVar, Tuple, Var, children
+from relaylang.ir.typed import retype
 from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
-from relaylang.passes.rewriting import is_primitive, retype
+from relaylang.passes.rewriting import is_primitive
 
 #: Operators whose operands do not all lie where their result does: a place for each operand, and the result's.
 #: "host": where the program runs. "result": where the result lies. "free": anywhere. "attr": what `virtual_device` says.

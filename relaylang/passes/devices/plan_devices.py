@@ -40,6 +40,7 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype, typed
 from relaylang.ops.record import Op
 from relaylang.passes.context import PassContext
 from relaylang.passes.devices.calls import (
@@ -57,7 +58,7 @@ from relaylang.passes.devices.calls import (
 from relaylang.passes.devices.constraints import Constraints
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice, make_compilation_config
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import is_opaque, is_primitive, retype
+from relaylang.passes.rewriting import is_opaque, is_primitive
 
 #: How many errors are told at once: behind the first, most follow from it.
 _MOST = 20
@@ -195,8 +196,7 @@ class _Writer:
                     device = self.found.device(param)
                     if VirtualDevice.of(param.virtual_device) != device:
                         new = Var(param.name_hint, param.type_annotation, param.span, device)
-                        new.checked_type = param.checked_type
-                        self.done[id(param)] = new
+                        self.done[id(param)] = typed(new, param.checked_type)
         for node in order:
             if id(node) not in self.done:
                 self.done[id(node)] = self.node(node)

@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, children, post_order, rebuild
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype
 from relaylang.passes.analysis import call_graph, recursive_functions
 from relaylang.passes.effects import has_references
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import apply_function, copy_with, is_opaque, retype
+from relaylang.passes.rewriting import apply_function, copy_with, is_opaque
 
 _P = TypeVar("_P", IRModule, Expr)
 

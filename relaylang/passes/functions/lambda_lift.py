@@ -23,10 +23,11 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype, typed
 from relaylang.ir.types import written
 from relaylang.passes.analysis import free_type_vars
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import copy_with, is_opaque, retype
+from relaylang.passes.rewriting import copy_with, is_opaque
 
 
 def lambda_lift(mod: IRModule) -> IRModule:
@@ -103,29 +104,26 @@ def _lift(func: Function, lifted: dict[GlobalVar, Function], taken: set[str]) ->
 def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function], taken: set[str]) -> Expr:
     captured = _captured(func, own)
     gv = GlobalVar(_name(taken))
-    gv.checked_type = None
     types: list[TypeVar] = free_type_vars(func)
-    itself: Expr = gv if not captured else Call(gv, captured)
-    if own is not None:
-        itself.checked_type = func.checked_type
     if not captured:
+        if own is not None:
+            typed(gv, func.checked_type)
         whole = copy_with(func, {own: gv} if own is not None else {})
         assert isinstance(whole, Function)
         lifted[gv] = Function(whole.params, whole.body, whole.ret_type or _result(func),
                               [*whole.type_params, *types], whole.attrs, whole.span)  # fmt: skip
         return gv
-    names = {v: Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span) for v in captured}
-    for old, new in names.items():
-        new.checked_type = old.checked_type
+    names = {
+        v: typed(Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span), v.checked_type) for v in captured
+    }
     inside: dict[Var, Expr] = dict(names)
     if own is not None:
-        inside[own] = Call(gv, [names[v] for v in captured])
-        inside[own].checked_type = func.checked_type
+        inside[own] = typed(Call(gv, [names[v] for v in captured]), func.checked_type)
     inner = copy_with(func, inside)
     assert isinstance(inner, Function)
     closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params,
                        inner.attrs, inner.span)  # fmt: skip
-    closure.checked_type = func.checked_type
+    typed(closure, func.checked_type)
     ret = written(func.checked_type)
     lifted[gv] = Function(list(names.values()), closure, ret, types, {"Closure": 1}, func.span)
     return Call(gv, captured, None, (), func.span)

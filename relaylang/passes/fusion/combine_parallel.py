@@ -29,8 +29,9 @@ from relaylang.ir import (
     post_order,
     rebuilt,
 )
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
-from relaylang.passes.rewriting import is_call, per_function, retype
+from relaylang.passes.rewriting import is_call, per_function
 from relaylang.rules.joining.common import Family, Step, attr_values
 
 _Scope = tuple[int, int]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuild
+from relaylang.ir.typed import retype
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import apply_function, is_opaque, retype
+from relaylang.passes.rewriting import apply_function, is_opaque
 
 _P = TypeVar("_P", IRModule, Expr)
 

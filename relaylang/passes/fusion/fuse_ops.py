@@ -34,10 +34,13 @@ from relaylang.ir import (
     children,
     rebuilt,
 )
+from relaylang.ir.scopes import Scope, common
+from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.ops.record import Op, OpPattern
 from relaylang.ops.traits import Trait
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass
+from relaylang.passes.rewriting import is_primitive
 
 _SCALAR_DTYPES = frozenset({"int32", "int64", "float32", "float64", "bool"})
 _ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR, _TUPLE, _OPAQUE = (
@@ -52,47 +55,45 @@ _ELEMWISE, _BROADCAST, _INJECTIVE, _REDUCE, _ANCHOR, _TUPLE, _OPAQUE = (
 PatternOf = Callable[[Op], int]
 
 
-def is_primitive(expr: Expr) -> bool:
-    """Whether an expression is a function that is already one kernel, or another compiler's."""
-    return isinstance(expr, Function) and bool(expr.attrs.get("Primitive") or expr.attrs.get("Compiler"))
+def is_closed(expr: Expr) -> bool:
+    """Whether fusion leaves a function as it is: it is one kernel already, or another compiler's."""
+    return is_primitive(expr) or (isinstance(expr, Function) and bool(expr.attrs.get("Compiler")))
 
 
-class _Node:
-    """An expression in the data-flow graph: who uses it, and which group it is in."""
+class _Node(Scope):
+    """An expression in the data-flow graph: its users, its group, and its place in the tree of post-dominators."""
 
-    __slots__ = ("expr", "index", "pattern", "outputs", "extern", "parent", "kind", "size", "anchor", "root",
-                 "dom", "depth", "dom_pattern", "jump", "jump_pattern")  # fmt: skip
+    __slots__ = ("expr", "index", "pattern", "outputs", "extern", "merged", "kind", "size", "anchor", "root",
+                 "dom", "dom_pattern", "jump_pattern")  # fmt: skip
 
     def __init__(self) -> None:
+        super().__init__()
         self.expr: Expr | None = None
         self.index = -1
         self.pattern: int = _OPAQUE
         self.outputs: list[tuple[_Node, int]] = []
         self.extern = False
-        self.parent: _Node | None = None  # in the union-find forest of groups
+        self.merged: _Node | None = None  # in the union-find forest of groups
         self.kind: int = _OPAQUE  # the group's pattern
         self.size = 1
         self.anchor = False
         self.root: Expr | None = None
         self.dom: _Node | None = None
-        self.depth = 1
+        #: The strongest pattern on the ways to the post-dominator, and on the way to `jump`.
         self.dom_pattern: int = _OPAQUE
-        #: Some dominator far up, and the strongest pattern on the way there: dominators in common are found in the
-        #: logarithm of the depth. None where there is no dominator.
-        self.jump: _Node | None = None
         self.jump_pattern: int = _ELEMWISE
 
     def find(self) -> _Node:
         """The group's representative."""
-        if self.parent is None:
+        if self.merged is None:
             return self
-        top = self.parent
-        while top.parent is not None:
-            top = top.parent
+        top = self.merged
+        while top.merged is not None:
+            top = top.merged
         node = self
         while node is not top:
-            assert node.parent is not None
-            node.parent, node = top, node.parent
+            assert node.merged is not None
+            node.merged, node = top, node.merged
         return top
 
 
@@ -113,7 +114,7 @@ def _walk(expr: Expr) -> Iterator[Expr]:
             continue
         done.add(id(node))
         kind = type(node)
-        if kind in _LEAVES or is_primitive(node):
+        if kind in _LEAVES or is_closed(node):
             yield node
             continue
         stack += (node, _READY)
@@ -179,7 +180,7 @@ class _Graph:
         elif isinstance(expr, Let):
             self._leaves(expr.variable, expr.value, expr.body)
         elif isinstance(expr, Function):
-            if not is_primitive(expr):
+            if not is_closed(expr):
                 self._leaves(*expr.params, *children(expr))
         elif isinstance(expr, Constant):
             simple = expr.data.ndim == 0 and expr.dtype in _SCALAR_DTYPES
@@ -205,54 +206,37 @@ class _Graph:
 
     def _dominators(self) -> None:
         """Each node's immediate post-dominator, and the strongest pattern on the edges that lead there."""
+        top = _Node()  # above the nodes that nothing post-dominates
         for node in reversed(self.nodes):
             if node.extern or not node.outputs:
                 node.dom_pattern = _OPAQUE if node.extern else _ELEMWISE
+                node.hang(top)
                 continue
-            found: _Node | None
-            found, pattern = node.outputs[0]
-            for user, edge in node.outputs[1:]:
-                if found is None:
+            (found, pattern), *others = node.outputs
+            for user, edge in others:
+                above = common(found, user)
+                pattern = max(pattern, edge, _strongest(found, above), _strongest(user, above))
+                found = above
+                if found is top:
                     break
-                found, pattern = _common(found, user, max(pattern, edge))
             node.dom_pattern = pattern
-            if found is None:
-                continue
-            node.dom = found
-            node.depth = found.depth + 1
+            node.dom = found if found is not top else None
+            node.hang(found)
             far = found.jump
-            if far is not None and far.jump is not None and found.depth - far.depth == far.depth - far.jump.depth:
-                node.jump = far.jump
-                node.jump_pattern = max(pattern, found.jump_pattern, far.jump_pattern)
-            else:
-                node.jump = found
-                node.jump_pattern = pattern
+            node.jump_pattern = pattern if node.jump is found else max(pattern, found.jump_pattern, far.jump_pattern)
 
 
-def _common(a: _Node, b: _Node, pattern: int) -> tuple[_Node | None, int]:
-    """The nearest node that post-dominates both, or is one and post-dominates the other; and the strongest pattern on the
-    ways there."""
-    if a.depth < b.depth:
-        a, b = b, a
-    while a.depth > b.depth:
-        dom, jump = a.dom, a.jump
-        assert dom is not None and jump is not None  # deeper than some other
-        if jump.depth >= b.depth:
-            pattern = max(pattern, a.jump_pattern)
-            a = jump
+def _strongest(node: _Node, above: _Node) -> int:
+    """The strongest pattern on the ways from a node to one that post-dominates it."""
+    pattern: int = _ELEMWISE
+    while node is not above:
+        if node.jump.depth >= above.depth:
+            pattern = max(pattern, node.jump_pattern)
+            node = node.jump
         else:
-            pattern = max(pattern, a.dom_pattern)
-            a = dom
-    while a is not b:
-        up, other = (a.dom, b.dom) if a.jump is b.jump else (a.jump, b.jump)
-        if up is None or other is None:
-            return None, pattern
-        if a.jump is b.jump:
-            pattern = max(pattern, a.dom_pattern, b.dom_pattern)
-        else:
-            pattern = max(pattern, a.jump_pattern, b.jump_pattern)
-        a, b = up, other
-    return a, pattern
+            pattern = max(pattern, node.dom_pattern)
+            node = node.parent
+    return pattern
 
 
 class _Rule(NamedTuple):
@@ -315,7 +299,7 @@ def _merge(nodes: list[_Node], sink: _Node) -> None:
         if child is parent:
             continue
         parent.size += child.size
-        child.parent = parent
+        child.merged = parent
         if child.anchor:
             parent.anchor = True
             parent.kind = max(child.kind, parent.kind)
@@ -349,20 +333,11 @@ class _Group:
     def param(self, expr: Expr, ty: Type | None) -> Var:
         found = self.params.get(id(expr))
         if found is None:
-            found = Var(f"p{len(self.params)}", ty)
-            found.checked_type = ty
-            self.params[id(expr)] = found
+            found = self.params[id(expr)] = typed_var(f"p{len(self.params)}", ty)
             self.arguments.append(expr)
             if not isinstance(ty, TensorType):
                 self.reshape_only = False
         return found
-
-
-def _typed(new: Expr, old: Expr) -> Expr:
-    if new is not old:
-        new.checked_type = old.checked_type
-        new.span = old.span
-    return new
 
 
 def _reshapes(op: Op) -> bool:
@@ -402,11 +377,11 @@ def fuse_expr(
         function = Function(params, body, old.checked_type, (), attrs)
         types = [p.type_annotation for p in params]
         if old.checked_type is not None:
-            function.checked_type = FuncType([t for t in types if t is not None], old.checked_type)
-        return _typed(Call(function, group.arguments), old)
+            typed(function, FuncType([t for t in types if t is not None], old.checked_type))
+        return retype(Call(function, group.arguments), old)
 
     for old in graph.order:
-        if type(old) in _LEAVES or is_primitive(old):
+        if type(old) in _LEAVES or is_closed(old):
             new[id(old)] = old
             continue
         mine = group_of.get(id(old))
@@ -423,7 +398,7 @@ def fuse_expr(
             # A projection alone from what no kernel of this group made stays outside.
             fused = fused and (mine is None or mine.root is not old or group_of.get(id(old.tuple_value)) is mine)
         if not fused:
-            new[id(old)] = _typed(rebuilt(old, new), old)
+            new[id(old)] = retype(rebuilt(old, new), old)
             continue
         assert mine is not None
         group = groups.setdefault(id(mine), _Group())
@@ -437,7 +412,7 @@ def fuse_expr(
         else:
             assert isinstance(old, TupleGetItem)
             value = TupleGetItem(inputs((old.tuple_value,), group, mine)[0], old.index)
-        value = _typed(value, old)
+        value = retype(value, old)
         new[id(old)] = close(group, value, old) if mine.root is old else value
     return new[id(expr)]
 
@@ -462,7 +437,7 @@ def fuse_ops(
 
     if isinstance(mod, Expr):
         return fused(mod)
-    return mod.with_functions({gv: f if is_primitive(f) else fused(f) for gv, f in mod.functions.items()})
+    return mod.with_functions({gv: f if is_closed(f) else fused(f) for gv, f in mod.functions.items()})
 
 
 @dataclass(frozen=True)

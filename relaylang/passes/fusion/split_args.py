@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.ir import Call, Expr, IRModule, TensorType, Tuple, TupleType
+from relaylang.ir import Call, Expr, IRModule, TensorType, Tuple
+from relaylang.ir.typed import typed_tuple
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
@@ -42,14 +43,12 @@ def _joined(items: list[Expr], axis: int, whole: TensorType) -> Expr:
     if len(items) == 1:
         return items[0]
     types = [i.checked_type for i in items]
-    together = Tuple(items)
-    together.checked_type = TupleType([t for t in types if t is not None])
     extents = [t.shape[axis] if isinstance(t, TensorType) else None for t in types]
     ty: TensorType | None = None
     if all(isinstance(e, int) for e in extents):
         total = sum(e for e in extents if isinstance(e, int))
         ty = TensorType((*whole.shape[:axis], total, *whole.shape[axis + 1 :]), whole.dtype)
-    made = op_call("concatenate", [together], ty, axis=axis)
+    made = op_call("concatenate", [typed_tuple(items)], ty, axis=axis)
     return op_call("annotation.stop_fusion", [made], ty)
 
 

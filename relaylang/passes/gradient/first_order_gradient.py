@@ -23,6 +23,7 @@ from relaylang.ir import (
     Var,
     post_order,
 )
+from relaylang.ir.typed import typed_field
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
@@ -119,12 +120,7 @@ def _through(node: Call, grad: object, grads: dict[int, object], active: set[int
 def _ones(expr: Expr) -> object:
     ty = expr.checked_type
     if isinstance(ty, TupleType):
-        fields: list[object] = []
-        for i, t in enumerate(ty.fields):
-            item = TupleGetItem(expr, i)
-            item.checked_type = t
-            fields.append(_ones(item))
-        return fields
+        return [_ones(typed_field(expr, i)) for i in range(len(ty.fields))]
     return op_call("ones_like", [expr])
 
 
@@ -158,9 +154,7 @@ def _parts(grad: object, node: Expr) -> list:
     found = []
     for i, (part, t) in enumerate(zip(grad, ty.fields)):
         if part is None and isinstance(t, TensorType):
-            item = TupleGetItem(node, i)
-            item.checked_type = t
-            part = op_call("zeros_like", [item])
+            part = op_call("zeros_like", [typed_field(node, i)])
         found.append(part)
     return found
 
@@ -170,12 +164,7 @@ def _whole(grad: object, node: Expr) -> Expr:
     ty: Type | None = node.checked_type
     if isinstance(ty, TupleType):
         given = grad if isinstance(grad, list) else [None] * len(ty.fields)
-        fields = []
-        for i, (part, t) in enumerate(zip(given, ty.fields)):
-            item = TupleGetItem(node, i)
-            item.checked_type = t
-            fields.append(_whole(part, item))
-        return Tuple(fields)
+        return Tuple([_whole(part, typed_field(node, i)) for i, part in enumerate(given)])
     return grad if isinstance(grad, Expr) else op_call("zeros_like", [node])
 
 

@@ -48,6 +48,7 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import typed
 from relaylang.ir.typemaps import HasPart, TypeMap, replacing
 from relaylang.ir.types import written
 from relaylang.ops.build import op_call
@@ -75,9 +76,8 @@ class _Lets:
         self.bound: list[tuple[Var, Expr]] = []
 
     def push(self, value: Expr, ty: Type | None = None, name: str = "x") -> Var:
-        variable = Var(name)
-        variable.checked_type = value.checked_type = ty
-        self.bound.append((variable, value))
+        variable = typed(Var(name), ty)
+        self.bound.append((variable, typed(value, ty)))
         return variable
 
     def around(self, body: Expr) -> Expr:
@@ -87,9 +87,7 @@ class _Lets:
 
 
 def _field(value: Expr, index: int, ty: Type | None = None) -> TupleGetItem:
-    made = TupleGetItem(value, index)
-    made.checked_type = ty
-    return made
+    return typed(TupleGetItem(value, index), ty)
 
 
 def _pair(value: Expr, ty: Type, lets: _Lets) -> Expr:

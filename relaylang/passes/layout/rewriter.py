@@ -33,12 +33,12 @@ from relaylang.ir import (
     post_order,
     rebuild,
 )
+from relaylang.ir.typed import retype, typed, typed_tuple
 from relaylang.ops.build import op_call
 from relaylang.ops.layouts import expanded, has_blocks, is_layout, rank, turned_shape, whole
 from relaylang.ops.record import Op, RelationError
 from relaylang.passes.layout.registry import INFER
 from relaylang.passes.manager import raised_in
-from relaylang.passes.rewriting import retype
 from relaylang.rules.layout.nn import RULES
 from relaylang.rules.layout.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
 from relaylang.typing import infer
@@ -218,8 +218,8 @@ class Rewriter:
     def fresh(self, var: Var, ty: Type | None) -> Var:
         new = self.vars.get(var)
         if new is None:
-            new = self.vars[var] = Var(var.name_hint, ty if var.type_annotation is not None else None, var.span)
-            new.checked_type = ty
+            new = typed(Var(var.name_hint, ty if var.type_annotation is not None else None, var.span), ty)
+            self.vars[var] = new
         return new
 
     def let(self, node: Let) -> None:
@@ -261,8 +261,7 @@ class Rewriter:
         left, right = self.states.get(id(node.true_branch)), self.states.get(id(node.false_branch))
         if isinstance(left, Value) and isinstance(right, Value) and left.altered:
             if (left.old, left.new) == (right.old, right.new):
-                made = If(self.plain(node.cond), left.expr, right.expr, node.span)
-                made.checked_type = left.expr.checked_type
+                made = typed(If(self.plain(node.cond), left.expr, right.expr, node.span), left.expr.checked_type)
                 self.states[id(node)] = Value(made, left.old, left.new)
                 return
         self.again(node)
@@ -420,7 +419,7 @@ class Rewriter:
             ty = self.type_of(made)
             if ty != expected:
                 raise Misfit(f"its result would be of `{ty!r}`, not `{expected!r}`")
-            made.checked_type = ty
+            typed(made, ty)
         return _results(made, expected, looks, takes)
 
     def operand(self, expr: Expr, value: Value, view: str | None, takes: str | None) -> Expr:
@@ -474,15 +473,11 @@ def _results(made: Expr, ty: Type | None, looks: InferCorrectLayoutOutput, takes
 
 
 def _item(expr: Expr, index: int, ty: Type | None) -> TupleGetItem:
-    made = TupleGetItem(expr, index)
-    made.checked_type = ty
-    return made
+    return typed(TupleGetItem(expr, index), ty)
 
 
 def _tuple(fields: list[Expr], old: Expr | None) -> Tuple:
-    made = Tuple(fields, old.span if old is not None else None)
-    made.checked_type = TupleType([f.checked_type for f in fields])  # type: ignore[misc]
-    return made
+    return typed_tuple(fields, old.span if old is not None else None)
 
 
 def _grouped(exprs: list[Expr], counts: list[int | None], old: Sequence[Expr]) -> list[Expr]:

@@ -31,6 +31,8 @@ from relaylang.ir import (
     pattern_vars,
     rebuild,
 )
+from relaylang.ir.scopes import Scope, common
+from relaylang.ir.typed import retype, typed
 from relaylang.ir.types import written
 from relaylang.ops.record import Op
 from relaylang.passes.devices.calls import OnDevice, fixed, on_device_of
@@ -55,35 +57,15 @@ def inner_scopes(node: Expr) -> tuple[Expr, ...]:
 _PLAIN = frozenset({Call, Tuple, TupleGetItem, Let})
 
 
-class Scope:
-    """A place for bindings. `jump` is some ancestor far up, which makes finding common ancestors logarithmic."""
+class Place(Scope):
+    """A scope with its bindings."""
 
-    __slots__ = ("bindings", "depth", "jump", "parent")
-    depth: int
+    __slots__ = ("bindings",)
 
-    def __init__(self, parent: Scope | None) -> None:
+    def __init__(self, parent: Place | None = None) -> None:
+        super().__init__(parent)
         #: (variable, value) pairs, or the lists of let scopes that are spliced in here.
         self.bindings: list[Any] = []
-        self.parent: Scope = parent or self
-        self.depth = parent.depth + 1 if parent else 0
-        self.jump: Scope = self
-        if parent:
-            far = parent.jump
-            self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
-
-
-def _common(a: Scope, b: Scope) -> Scope:
-    """The innermost scope that encloses both."""
-    if a.depth < b.depth:
-        a, b = b, a
-    while a.depth > b.depth:
-        a = a.jump if a.jump.depth >= b.depth else a.parent
-    while a is not b:
-        if a.jump is b.jump:
-            a, b = a.parent, b.parent
-        else:
-            a, b = a.jump, b.jump
-    return a
 
 
 def _spliced(bindings: list[Any]) -> Iterator[tuple[Var, Expr]]:
@@ -96,13 +78,6 @@ def _spliced(bindings: list[Any]) -> Iterator[tuple[Var, Expr]]:
             yield item
         else:
             stack.pop()
-
-
-def typed(new: Any, old: Expr) -> Any:
-    """The new node with the old one's type; a rebuilt node says the same as the one that it stands for."""
-    if new is not old and new.checked_type is None:
-        new.checked_type = old.checked_type
-    return new
 
 
 def placed_by(node: Expr) -> OnDevice | None:
@@ -152,8 +127,8 @@ class Binder:
         self.spread: set[int] = set()
         self.names: set[str] = set()
         self.counter = 0
-        self.scopes: dict[int, Scope] = {}
-        self.inner: dict[int, list[Scope]] = {}
+        self.scopes: dict[int, Place] = {}
+        self.inner: dict[int, list[Place]] = {}
         #: what stands for a node that has been visited: the variable that it is bound to, or its copy
         self.done: dict[int, Expr] = {}
         self.work: list[tuple[Callable[..., None], Expr, Expr | None]] = []
@@ -184,8 +159,8 @@ class Binder:
         where the binder is `flat`, only some of them."""
         scopes, inner = self.scopes, self.inner
         first_users: dict[int, Expr] = {}
-        first_scopes: dict[int, Scope] = {}
-        scopes[id(self.root)] = Scope(None)
+        first_scopes: dict[int, Place] = {}
+        scopes[id(self.root)] = Place()
         order = self.users_first(first_users)
         if self.devices:
             self.around = _devices_around(order)
@@ -203,13 +178,13 @@ class Binder:
                         if known is None:
                             scopes[key] = here
                         elif known is not here:
-                            scopes[key] = _common(known, here)
+                            scopes[key] = common(known, here)
                             self.spread.add(key)
                 continue
-            places: list[tuple[Expr, Scope]]
+            places: list[tuple[Expr, Place]]
             if isinstance(node, Let):
                 self.names.add(node.variable.name_hint)
-                scope = here if self.flat else Scope(here)
+                scope = here if self.flat else Place(here)
                 inner[id(node)] = [scope]
                 places = [(node.value, scope), (node.body, scope)]
             elif isinstance(node, (Function, If, Match)):
@@ -223,7 +198,7 @@ class Binder:
                 else:
                     places = [(node.data, here)]
                     self.names.update([v.name_hint for c in node.clauses for v in pattern_vars(c.lhs)])
-                opened = inner[id(node)] = [Scope(here) for _ in inner_scopes(node)]
+                opened = inner[id(node)] = [Place(here) for _ in inner_scopes(node)]
                 places += zip(inner_scopes(node), opened)
             else:
                 places = [(c, here) for c in children(node)]
@@ -234,7 +209,7 @@ class Binder:
                     if known is None or known is where:
                         scopes[key] = where
                     else:
-                        scopes[key] = _common(known, where)
+                        scopes[key] = common(known, where)
                         self.spread.add(key)
                     if first_users[key] is node:
                         first_scopes.setdefault(key, where)
@@ -249,9 +224,7 @@ class Binder:
             if name not in self.names:
                 break
         ty = like.checked_type
-        new = Var(name, written(ty), like.span)
-        new.checked_type = ty
-        return new
+        return typed(Var(name, written(ty), like.span), ty)
 
     def give(self, node: Expr, value: Expr, variable: Var | None) -> None:
         """A node's copy: bound in the node's scope, if it is to be, so that the variable stands for it from here on."""
@@ -265,12 +238,11 @@ class Binder:
         self.scopes[id(node)].bindings.append((variable, value))
         self.done[id(node)] = variable
 
-    def close(self, scope: Scope, body: Expr) -> Expr:
+    def close(self, scope: Place, body: Expr) -> Expr:
         """The scope's bindings around what stands for its body."""
         last = result = self.copy(body)
         for variable, value in reversed(list(_spliced(scope.bindings))):
-            result = Let(variable, value, result, value.span)
-            result.checked_type = last.checked_type or body.checked_type
+            result = typed(Let(variable, value, result, value.span), last.checked_type or body.checked_type)
         return result
 
     def copy(self, node: Expr) -> Expr:
@@ -347,7 +319,7 @@ class Binder:
             new: Expr = Call(op, args, node.attrs, node.type_args, node.span)
         else:
             new = rebuild(node, tuple([c if type(c) in ATOMS else done[id(c)] for c in children(node)]))
-        self.give(node, typed(new, node), variable)
+        self.give(node, retype(new, node), variable)
 
     def leave_scoped(self, node: Expr, variable: Var | None) -> None:
         bodies = [self.close(s, b) for s, b in zip(self.inner[id(node)], inner_scopes(node))]
@@ -359,7 +331,7 @@ class Binder:
             assert isinstance(node, Match)
             clauses = [Clause(c.lhs, rhs, c.span) for c, rhs in zip(node.clauses, bodies)]
             new = Match(self.copy(node.data), clauses, node.complete, node.span)
-        typed(new, node)
+        retype(new, node)
         if node is self.root and isinstance(node, Function):
             self.done[id(node)] = new
         else:

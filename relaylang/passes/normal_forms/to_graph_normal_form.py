@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from relaylang.ir import Expr, GlobalVar, IRModule, Let, Var, children, rebuild
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import retype
 from relaylang.passes.effects import has_references, may_have_effects, pure_functions
 from relaylang.passes.manager import Pass
-from relaylang.passes.normal_forms.bindings import ATOMS, typed
+from relaylang.passes.normal_forms.bindings import ATOMS
 from relaylang.passes.rewriting import is_primitive
 
 _P = TypeVar("_P", IRModule, Expr)
@@ -93,7 +94,7 @@ def _dissolve(expr: Expr, recursive: set[Var], kept: set[int]) -> Expr:
             stack.append((node, 1))
             stack.extend([(c, 0) for c in reversed(children(node))])
             continue
-        done[id(node)] = typed(rebuild(node, tuple([copy(c) for c in children(node)])), node)
+        done[id(node)] = retype(rebuild(node, tuple([copy(c) for c in children(node)])), node)
     return copy(expr)
 
 

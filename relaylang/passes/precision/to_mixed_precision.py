@@ -30,6 +30,7 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import typed, typed_tuple
 from relaylang.ops import make_attrs
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
@@ -78,11 +79,8 @@ class _Mixed:
             fields: list[Expr] = []
             for i, t in enumerate(ty.fields):
                 item: Expr = expr.fields[i] if isinstance(expr, Tuple) else TupleGetItem(expr, i)
-                item.checked_type = t
-                fields.append(self.cast(item, dtype))
-            made: Expr = Tuple(fields)
-            made.checked_type = TupleType([f.checked_type for f in fields])  # type: ignore[misc]
-            return made
+                fields.append(self.cast(typed(item, t), dtype))
+            return typed_tuple(fields)
         if not isinstance(ty, TensorType) or ty.dtype not in ("float32", self.small) or ty.dtype == dtype:
             return expr
         key = (id(expr), dtype)
@@ -121,8 +119,7 @@ class _Mixed:
                 if variable is node.variable and inner[0] is node.value and inner[1] is node.body:
                     new = node
                 else:
-                    new = Let(variable, inner[0], inner[1], node.span)
-                    new.checked_type = inner[1].checked_type
+                    new = typed(Let(variable, inner[0], inner[1], node.span), inner[1].checked_type)
             else:
                 # Control flow, functions and references keep the types that they have.
                 new = rebuild(node, tuple([self.back(i, c) for i, c in zip(inner, children(node))]))
@@ -131,7 +128,7 @@ class _Mixed:
             if new.checked_type is None and new is not node and not isinstance(new, (Function, Let, If, Match)):
                 infer(new, fragment=True, module=self.mod)
             elif isinstance(new, (Function, If, Match)) and new is not node and node is not func:
-                new.checked_type = node.checked_type
+                typed(new, node.checked_type)
             done[id(node)] = new
             for variable in bound.get(id(node), ()):
                 if new.checked_type is not None and new.checked_type != variable.checked_type:
@@ -140,9 +137,8 @@ class _Mixed:
 
     def bound_to(self, variable: Var, value: Expr) -> Var:
         """A let's variable of the type that its value has now."""
-        made = Var(variable.name_hint, None if variable.type_annotation is None else value.checked_type, variable.span)
-        made.checked_type = value.checked_type
-        return made
+        ty = value.checked_type
+        return typed(Var(variable.name_hint, None if variable.type_annotation is None else ty, variable.span), ty)
 
     def function(self, func: Function, body: Expr) -> Expr:
         if isinstance(func.body, (If, Match)):
@@ -206,7 +202,7 @@ class _Mixed:
         made = Call(node.op, cast, attrs, node.type_args, node.span)
         ty = tensor_type(node)
         if ty is not None and (not to_small or RULES.get(node.op.name) in (Precision.ALWAYS, Precision.FOLLOW)):
-            made.checked_type = TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty
+            typed(made, TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty)
         return made
 
 

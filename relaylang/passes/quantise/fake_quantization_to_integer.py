@@ -29,12 +29,13 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import forget_stale_types, retype
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_rules
-from relaylang.passes.rewriting import forget_stale_types, per_function, retype
+from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import fold_typed
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuild
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import is_call, per_function, retype
+from relaylang.passes.rewriting import is_call, per_function
 
 
 def _bits(dtype: str) -> int:

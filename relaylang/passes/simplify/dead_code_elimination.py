@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Let, Var, children, post_order, rebuild
+from relaylang.ir.typed import retype
 from relaylang.passes.effects import may_have_effects, pure_functions
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function, retype
+from relaylang.passes.rewriting import per_function
 
 _P = TypeVar("_P", IRModule, Expr)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, IRModule
+from relaylang.ir.typed import typed
 from relaylang.ops.build import op_call
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_call, per_function, rewrite_typed
@@ -19,8 +20,7 @@ def div_to_mul(mod: IRModule) -> IRModule:
         if is_call(new, "divide") and isinstance(new, Call) and isinstance(new.args[1], Constant):
             divisor = new.args[1]
             if divisor.data.dtype.kind == "f" and np.all(divisor.data != 0):
-                reciprocal = Constant((1 / divisor.data).astype(divisor.data.dtype))
-                reciprocal.checked_type = divisor.checked_type
+                reciprocal = typed(Constant((1 / divisor.data).astype(divisor.data.dtype)), divisor.checked_type)
                 return op_call("multiply", [new.args[0], reciprocal], old.checked_type)
         return new
 

@@ -20,6 +20,7 @@ from relaylang.ir import (
     rebuild,
     rewrite,
 )
+from relaylang.ir.typed import typed
 from relaylang.ops import OPS, get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
@@ -93,7 +94,7 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         elif not touched and isinstance(new, Call):
             new = _fold(node, new, compute, False)
         elif touched and not any([id(c) in loose for c in inner]):
-            new.checked_type = node.checked_type
+            typed(new, node.checked_type)
         if new.checked_type != node.checked_type:
             loose.add(id(node))
         done[id(node)] = new

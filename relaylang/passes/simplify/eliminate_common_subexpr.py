@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, post_order, rebuilt
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function, retype
+from relaylang.passes.rewriting import per_function
 
 _P = TypeVar("_P", IRModule, Expr)
 

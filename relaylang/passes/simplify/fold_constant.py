@@ -34,6 +34,7 @@ from relaylang.ir import (
     rebuilt,
 )
 from relaylang.ir.tensors import static_shape
+from relaylang.ir.typed import typed, typed_constant, typed_tuple
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
@@ -75,15 +76,9 @@ def _expression(value: Any, ty: Type | None) -> Expr:
     """Constants for a value, with the most exact type."""
     if isinstance(value, tuple):
         types = ty.fields if isinstance(ty, TupleType) and len(ty.fields) == len(value) else [None] * len(value)
-        fields = [_expression(v, t) for v, t in zip(value, types)]
-        made: Expr = Tuple(fields)
-        made.checked_type = TupleType([f.checked_type for f in fields])  # type: ignore[misc]
-        return made
+        return typed_tuple([_expression(v, t) for v, t in zip(value, types)])
     array = np.asarray(value)
-    dtype = ty.dtype if isinstance(ty, TensorType) else array.dtype.name
-    made = Constant(array, dtype=dtype)
-    made.checked_type = TensorType(array.shape, dtype)
-    return made
+    return typed_constant(array, ty.dtype if isinstance(ty, TensorType) else array.dtype.name)
 
 
 def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
@@ -112,8 +107,8 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
             done[id(node)] = node
             continue
         new = rebuilt(node, done)
-        if new is not node and new.checked_type is None and not any([id(c) in looser for c in old]):
-            new.checked_type = node.checked_type
+        if new is not node and not any([id(c) in looser for c in old]):
+            typed(new, node.checked_type)
         if id(node) in closed:
             done[id(node)] = new
             continue
@@ -152,9 +147,7 @@ def _placed_alike(field: Expr, whole: Expr) -> Expr:
     """A tuple's field where the tuple is."""
     if not isinstance(whole, Call) or _placed(field) is not field:
         return field
-    made = Call(whole.op, [field], whole.attrs, (), whole.span)
-    made.checked_type = field.checked_type
-    return made
+    return typed(Call(whole.op, [field], whole.attrs, (), whole.span), field.checked_type)
 
 
 def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:

@@ -15,10 +15,11 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
 from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir.typed import retype
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function, retype
+from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import evaluator, fold_constant
 from relaylang.rules.scale_folding import RULES, Axes, Product, Rule, Step
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from relaylang.ir import Call, Expr, IRModule, Tuple, TupleGetItem
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function, retype, rewrite_typed
+from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.rules.simplify import RULES
 
 #: So often one node is looked at again; each rule makes the expression smaller or moves it towards constants.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.ir import Call, Expr, IRModule, TensorType, TupleGetItem, post_order, rebuilt
+from relaylang.ir.typed import typed
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.rules.inference import RULES
@@ -17,7 +18,7 @@ def simplify_expr(expr: Expr) -> Expr:
     for old in post_order(expr):
         new = rebuilt(old, done)
         if new is not old:
-            new.checked_type = old.checked_type
+            typed(new, old.checked_type)
         replaced: Expr | None = None
         if isinstance(old, Call) and isinstance(old.op, Op):
             ty = old.args[0].checked_type if old.args else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType
+from relaylang.ir import Call, Expr, TensorType
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import typed, typed_tuple
 from relaylang.ops import make_attrs
 from relaylang.ops.build import op_call
 
@@ -78,12 +79,6 @@ def are_alike(exprs: Sequence[Expr], but: int | None = None) -> bool:
     return True
 
 
-def _together(items: list[Expr]) -> Tuple:
-    made = Tuple(items)
-    made.checked_type = TupleType([type_of(i) for i in items])
-    return made
-
-
 def widened(ty: TensorType, axis: int, extent: int) -> TensorType:
     return TensorType((*ty.shape[:axis], extent, *ty.shape[axis + 1 :]), ty.dtype)
 
@@ -95,12 +90,12 @@ def total_extent(items: Sequence[Expr], axis: int) -> int:
 def concatenated(items: list[Expr], axis: int, written: int | None = None) -> Expr:
     """The items one behind the other; `written` is how the axis stands in the attribute."""
     ty = widened(type_of(items[0]), axis, total_extent(items, axis))
-    return op_call("concatenate", [_together(items)], ty, axis=axis if written is None else written)
+    return op_call("concatenate", [typed_tuple(items)], ty, axis=axis if written is None else written)
 
 
 def stacked(items: list[Expr]) -> Expr:
     ty = type_of(items[0])
-    return op_call("stack", [_together(items)], TensorType((len(items), *ty.shape), ty.dtype), axis=0)
+    return op_call("stack", [typed_tuple(items)], TensorType((len(items), *ty.shape), ty.dtype), axis=0)
 
 
 def expanded(item: Expr, axis: int, number: int) -> Expr:
@@ -114,9 +109,7 @@ def call_with(call: Call, args: list[Expr], ty: TensorType, **changed: object) -
     if changed:
         cls = type(attrs)
         attrs = make_attrs(cls, {**{name: getattr(attrs, name) for name in cls.schema}, **changed})
-    made = Call(call.op, args, attrs, (), call.span)
-    made.checked_type = ty
-    return made
+    return typed(Call(call.op, args, attrs, (), call.span), ty)
 
 
 def new_axes(call: Call, rank: int) -> tuple[int, int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from relaylang.ir import Call, Expr, TensorType, TupleGetItem, TupleType
+from relaylang.ir import Call, Expr, TensorType, TupleType
 from relaylang.ir.tensors import tensor_type
+from relaylang.ir.typed import typed_field
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
@@ -85,9 +86,7 @@ class DenseBatch:
         parts = op_call("split", [whole], TupleType([part_type] * number), indices_or_sections=number, axis=0)
         found: list[Expr] = []
         for i in range(number):
-            part = TupleGetItem(parts, i)
-            part.checked_type = part_type
-            found.append(op_call("squeeze", [part], ty, axis=[0]))
+            found.append(op_call("squeeze", [typed_field(parts, i)], ty, axis=[0]))
         return found
 
 
