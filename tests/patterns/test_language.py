@@ -6,6 +6,7 @@ import numpy as np
 
 from relaylang.ir import Call, TensorType, TupleGetItem, const, var
 from relaylang.ir import Tuple as TupleExpr
+from relaylang.ir.typed import typed
 from relaylang.ops import get, make_attrs
 from relaylang.patterns import (
     find_match,
@@ -88,7 +89,7 @@ def test_a_failed_alternative_leaves_nothing_behind() -> None:
 
 def test_attributes_and_types() -> None:
     conv = call("nn.conv2d", X, Y, strides=[2, 2], kernel_size=[3, 3])
-    conv.checked_type = TensorType((1, 8, 4, 4), "float32")
+    typed(conv, TensorType((1, 8, 4, 4), "float32"))
     assert has_attr({"strides": (2, 2)}).match(conv) and is_op("nn.conv2d")(None).has_attr({"groups": 1}).match(conv)
     assert not has_attr({"strides": [1, 1]}).match(conv) and not has_attr({"axis": 1}).match(conv)
     assert has_dtype("float32").match(conv) and not has_dtype("int8").match(conv)

@@ -22,6 +22,7 @@ from relaylang.ir import (
     const,
     post_order,
 )
+from relaylang.ir.typed import typed
 from relaylang.ops.build import op_call
 from relaylang.testing.generators.programs import BINARY
 from relaylang.typing import check, type_of
@@ -72,9 +73,9 @@ class Networks:
             value = self.step(self.pick(known), known)
             if self.rng.random() < 0.3:
                 self.made += 1
-                var = Var(f"v{self.made}", type_of(value) if self.rng.random() < 0.5 else None)
+                annotation = type_of(value) if self.rng.random() < 0.5 else None
+                var = typed(Var(f"v{self.made}", annotation), type_of(value))
                 lets.append((var, value))
-                var.checked_type = type_of(value)
                 value = var
             known.append(value)
         body: Expr = Tuple(known[-3:])
