@@ -24,14 +24,13 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ir.typed import typed_field
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import MOST_FIELDS, is_wide, type_of
 from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.passes.rewriting import is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
-from relaylang.rules.gradient.common import holds_float
+from relaylang.rules.gradient.common import holds_float, ones, plus, zeros
 from relaylang.typing import check
 
 
@@ -121,7 +120,7 @@ def _ones(expr: Expr) -> object:
     ty = expr.checked_type
     if isinstance(ty, TupleType):
         return [_ones(typed_field(expr, i)) for i in range(len(ty.fields))]
-    return op_call("ones_like", [expr])
+    return ones(expr)
 
 
 def _add(grads: dict[int, object], node: Expr, grad: object) -> None:
@@ -135,7 +134,7 @@ def _sum(a: object, b: object) -> object:
     if isinstance(a, list) and isinstance(b, list):
         return [_sum(x, y) for x, y in zip(a, b)]
     assert isinstance(a, Expr) and isinstance(b, Expr)
-    return op_call("add", [a, b])
+    return plus(a, b)
 
 
 def _add_field(grads: dict[int, object], node: Expr, index: int, grad: object) -> None:
@@ -154,7 +153,7 @@ def _parts(grad: object, node: Expr) -> list:
     found = []
     for i, (part, t) in enumerate(zip(grad, ty.fields)):
         if part is None and isinstance(t, TensorType):
-            part = op_call("zeros_like", [typed_field(node, i)])
+            part = zeros(typed_field(node, i))
         found.append(part)
     return found
 
@@ -165,7 +164,7 @@ def _whole(grad: object, node: Expr) -> Expr:
     if isinstance(ty, TupleType):
         given = grad if isinstance(grad, list) else [None] * len(ty.fields)
         return Tuple([_whole(part, typed_field(node, i)) for i, part in enumerate(given)])
-    return grad if isinstance(grad, Expr) else op_call("zeros_like", [node])
+    return grad if isinstance(grad, Expr) else zeros(node)
 
 
 def first_order_gradient(mod: IRModule) -> IRModule:

@@ -51,13 +51,12 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.typed import typed
 from relaylang.ir.typemaps import HasPart, TypeMap, replacing
 from relaylang.ir.types import written
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
-from relaylang.rules.gradient.common import holds_float
+from relaylang.rules.gradient.common import holds_float, ones, plus, zeros
 from relaylang.typing import check
 
 _UNIT = TupleType([])
@@ -95,7 +94,7 @@ def _pair(value: Expr, ty: Type, lets: _Lets) -> Expr:
     if isinstance(ty, TupleType):
         fields = [_pair(lets.push(_field(value, i), t), t, lets) for i, t in enumerate(ty.fields)]
         return lets.push(Tuple(fields))
-    return lets.push(Tuple([value, RefCreate(op_call("zeros_like", [value]))]))
+    return lets.push(Tuple([value, RefCreate(zeros(value))]))
 
 
 def _plain(value: Expr, ty: Type, lets: _Lets) -> Var:
@@ -244,7 +243,7 @@ class _Reverse:
             for (cell, _), one in zip(list(_cells(arg, t, back)), wanted):
                 if one is not None:
                     value = rewrite(one, lambda old, new: result if old is plain else new)
-                    back.push(RefWrite(cell, op_call("add", [RefRead(cell), value])))
+                    back.push(RefWrite(cell, plus(RefRead(cell), value)))
         old = lets.push(RefRead(self.bp), name="old")
         lets.push(RefWrite(self.bp, Function([], back.around(Call(old, [])), _UNIT)))
         return pair
@@ -295,10 +294,10 @@ def _top(func: Function, reverse: _Reverse) -> tuple[Function, dict[GlobalVar, F
     value = _plain(result, ty.ret_type, lets)
     for cell, t in list(_cells(result, ty.ret_type, lets)):
         if value.checked_type is t:  # nothing has been added to its gradient
-            lets.push(RefWrite(cell, op_call("ones_like", [value])))
+            lets.push(RefWrite(cell, ones(value)))
             continue
         read = lets.push(RefRead(cell), t)  # parts of a tuple may be one value
-        lets.push(RefWrite(cell, op_call("add", [read, op_call("ones_like", [read])])))
+        lets.push(RefWrite(cell, plus(read, ones(read))))
     lets.push(Call(lets.push(RefRead(bp)), []))
     found = [_gradients(reverse.new[p], type_of(p), lets) for p in normal.params]
     made = Function(params, lets.around(Tuple([value, Tuple(found)])), None, func.type_params, func.attrs, func.span)

@@ -42,10 +42,9 @@ from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import is_data, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_opaque
+from relaylang.rules.gradient.cells import PROMISES, SHORTCUTS
 from relaylang.stdlib.library import add
 
-_PROMISES = {"zeros": "Zero", "zeros_like": "Zero", "ones": "One", "ones_like": "One"}
-_SHORT = {"add": "AddGradCell", "multiply": "MultiplyGradCell"}
 #: Puts a library's definition into a module.
 Add = Callable[[IRModule, str], object]
 
@@ -60,7 +59,7 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     if not wanted:
         return mod
     made = IRModule(mod.functions, mod.type_definitions, mod.attrs)
-    for name in ("FromGradCell", *_SHORT.values()):
+    for name in ("FromGradCell", *SHORTCUTS.values()):
         add(made, name)
     change = _Lazy(made)
     for gv in wanted:
@@ -88,7 +87,7 @@ def _takes_part(func: Function) -> bool:
             return False
         if isinstance(node, Call) and any(isinstance(a, GlobalVar) for a in node.args):
             return False
-        promises = promises or (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in _PROMISES)
+        promises = promises or (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in PROMISES)
     return promises
 
 
@@ -98,7 +97,7 @@ class _Lazy:
         self.constructors = {c.name_hint: c for c in mod.type_definitions[self.cell].constructors}
         #: A type with each tensor in a cell.
         self.lazy = replacing(lambda t: self.cell(t) if isinstance(t, TensorType) else None)
-        self.names = {name: mod.get_global_var(name) for name in ("FromGradCell", *_SHORT.values())}
+        self.names = {name: mod.get_global_var(name) for name in ("FromGradCell", *SHORTCUTS.values())}
 
     def wrap(self, value: Expr, ty: Type) -> Expr:
         """A plain value as cells."""
@@ -154,12 +153,12 @@ class _Lazy:
         types = [type_of(a) for a in node.args]
         ty = type_of(node)
         name = node.op.name if isinstance(node.op, Op) else ""
-        if name in _SHORT and types == [ty, ty]:
+        if name in SHORTCUTS and types == [ty, ty]:
             left, right = Var("left", ty), Var("right", ty)
-            return Call(self.names[_SHORT[name]], [Function([left, right], Call(node.op, [left, right]), ty), *new])
+            return Call(self.names[SHORTCUTS[name]], [Function([left, right], Call(node.op, [left, right]), ty), *new])
         plain = Call(node.op, [self.plain(a, t) for a, t in zip(new, types)], node.attrs, node.type_args, node.span)
-        if name in _PROMISES:
-            return Call(self.constructors[_PROMISES[name]], [Function([], plain, ty)])
+        if name in PROMISES:
+            return Call(self.constructors[PROMISES[name]], [Function([], plain, ty)])
         if isinstance(ty, TensorType):
             return self.wrap(plain, ty)
         result = Var("parts")

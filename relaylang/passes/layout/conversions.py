@@ -10,8 +10,9 @@ from relaylang.diagnostics import Diagnostic, did_you_mean, error
 from relaylang.ir import Call, Expr
 from relaylang.ops import get
 from relaylang.ops.extensions import find
-from relaylang.ops.layouts import fitted, is_layout, places, whole
+from relaylang.ops.layouts import fitted, is_layout, whole
 from relaylang.passes.layout.registry import CONVERT, LayoutConfig
+from relaylang.rules.alter_layout import is_depthwise
 from relaylang.rules.conversions import RULES
 from relaylang.rules.layout.rule import changed
 from relaylang.syntax.choices import not_a_choice
@@ -61,14 +62,6 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
 
 def _shape(ty: Any) -> tuple[Any, ...]:
     return tuple(ty.shape)
-
-
-def is_depthwise(attrs: Any, data: Sequence[Any], weight: Sequence[Any]) -> bool:
-    """Whether every channel has one kernel of its own: as many come in as go out as there are groups."""
-    channels, made = places(attrs.data_layout, "C"), places(attrs.kernel_layout, "O")
-    if len(channels) != 1 or len(made) != 1:
-        return False
-    return bool(data[channels[0]] == weight[made[0]] == attrs.groups)
 
 
 def converted(name: str, attrs: Any, inputs: Sequence[Expr], types: Sequence[Any], layouts: Sequence[str]) -> Call | None:

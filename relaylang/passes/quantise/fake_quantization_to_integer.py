@@ -30,7 +30,6 @@ from relaylang.ir import (
 )
 from relaylang.ir.tensors import tensor_type
 from relaylang.ir.typed import forget_stale_types, retype
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
@@ -38,7 +37,7 @@ from relaylang.passes.quantise.fake_quantization_own import OWN_OPTIONAL, own_ru
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import fold_typed
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
-from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, parts
+from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, real
 
 #: What qnn.requantize makes.
 _MADE = ("int8", "uint8", "int16", "int32")
@@ -198,13 +197,8 @@ class _Conversion:
                     if self.use_qat and known and name in FOLLOWS:
                         self.follows.add(id(node))
                         if isinstance(node.checked_type, TensorType):
-                            return retype(_real(found, node.checked_type.dtype), node)
+                            return retype(real(found, node.checked_type.dtype), node)
         return new
-
-
-def _real(x: Affine, dtype: str) -> Expr:
-    """What is known in integers as real numbers."""
-    return op_call("qnn.dequantize", [x.ints, *parts(x)], axis=x.axis, out_dtype=dtype)
 
 
 @dataclass(frozen=True)

@@ -172,3 +172,8 @@ def quantized_at(c: Constant, x: Affine, rank: int) -> Constant | None:
         return None
     info = np.iinfo(x.dtype)
     return const(held, x.dtype) if held.size and held.min() >= info.min and held.max() <= info.max else None
+
+
+def real(x: Affine, dtype: str) -> Expr:
+    """What is known in integers as real numbers."""
+    return op_call("qnn.dequantize", [x.ints, *parts(x)], axis=x.axis, out_dtype=dtype)

@@ -45,6 +45,18 @@ def div(a: Expr, b: Expr) -> Expr:
     return of("divide", a, b)
 
 
+def plus(a: Expr, b: Expr) -> Expr:
+    return of("add", a, b)
+
+
+def zeros(like: Expr) -> Expr:
+    return of("zeros_like", like)
+
+
+def ones(like: Expr) -> Expr:
+    return of("ones_like", like)
+
+
 def square(x: Expr) -> Expr:
     return mul(x, x)
 
