@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
@@ -25,12 +26,10 @@ PATTERN_TABLES: dict[str, Table] = {
 
 def register_pattern_table(compiler: str, table: Table | None = None) -> Any:
     """Add a table: `@register_pattern_table("my-npu")` on a function that returns rows `(name, pattern[, check])`."""
-
-    def add(function: Table) -> Table:
-        PATTERN_TABLES[compiler] = function
-        return function
-
-    return add(table) if table is not None else add
+    if table is None:
+        return partial(register_pattern_table, compiler)
+    PATTERN_TABLES[compiler] = table
+    return table
 
 
 def get_pattern_table(compiler: str) -> list[Entry]:

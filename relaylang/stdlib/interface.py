@@ -125,13 +125,12 @@ def static_name(
     extra_shapes: Mapping[str, Sequence[Dim]] | None = None,
 ) -> str:
     """The name of a definition for one shape, as TVM makes it."""
-    text = _dims(shape) + "".join(f"_{name}_{_dims(dims)}" for name, dims in (extra_shapes or {}).items())
-    text = text or "scalar"
+    extra = [f"{name}_{_dims(dims)}" for name, dims in (extra_shapes or {}).items()]
+    text = "_".join([_dims(shape), *extra]) or "scalar"
     if canonical == "tensor_t":
         return f"static_tensor_{dtype}_{text}_t"
-    if batch_dim != 1 or canonical in ("tensor_constructor", "tensor_nil"):
-        return f"{canonical}_{dtype}_{text}"
-    return f"{canonical}_{dtype}_batch{batch_dim}_{text}"
+    batched = batch_dim == 1 and canonical not in ("tensor_constructor", "tensor_nil")
+    return "_".join([canonical, dtype, *["batch1"] * batched, text])
 
 
 class TensorArrayOps:
@@ -389,20 +388,9 @@ def @{name}(%x: {self._t}) -> {out._t} {{
 
     def register(self) -> None:
         """Define all of them."""
-        self.define_tensor_adt()
-        self.define_tensor_take()
-        self.define_tensor_concatenate()
-        self.define_tensor_expand_dims()
-        self.define_tensor_array()
-        self.define_tensor_array_read()
-        self.define_tensor_array_write()
-        self.define_tensor_array_unstack()
-        self.define_tensor_array_scatter()
-        self.define_tensor_array_split()
-        self.define_tensor_array_concat()
-        self.define_tensor_array_stack()
-        self.define_tensor_array_gather()
-        self.define_tensor_get_data()
+        for name, define in vars(StaticTensorArrayOps).items():
+            if name.startswith("define_"):
+                define(self)
 
 
 def get_tensor_array_shape(expr: Expr, dtype: str, prelude: Prelude) -> tuple[Dim, ...] | None:

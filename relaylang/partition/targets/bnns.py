@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from relaylang.ir import Call, Constant, Expr, const
 from relaylang.partition.checks import (
@@ -83,15 +84,18 @@ def _bias_along_channels(call: Call) -> Verdict:
 
 def check_conv(root: Expr) -> Verdict:
     """The convolution and its bias."""
+    *after, convolution = _down_to("nn.conv2d", root)
+    return every(_conv2d(convolution), *(_bias_along_channels(c) for c in after if op_name(c) in ("add", "nn.bias_add")))
+
+
+def _down_to(name: str, root: Expr) -> Iterator[Call]:
+    """The calls from a match's root along first operands, down to the call of an operator."""
     node = root
-    bias: Verdict = True
-    while op_name(node) != "nn.conv2d":
-        assert isinstance(node, Call)
-        if op_name(node) in ("add", "nn.bias_add"):
-            bias = _bias_along_channels(node)
+    while isinstance(node, Call):
+        yield node
+        if op_name(node) == name:
+            return
         node = node.args[0]
-    assert isinstance(node, Call)
-    return every(_conv2d(node), bias)
 
 
 def check_dense(root: Expr) -> Verdict:

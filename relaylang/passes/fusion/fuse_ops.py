@@ -294,15 +294,15 @@ def _region(start: _Node, sink: _Node, rule: _Rule, limit: int) -> list[_Node] |
 
 
 def _merge(nodes: list[_Node], sink: _Node) -> None:
-    for node in nodes:
-        child, parent = node.find(), sink.find()
-        if child is parent:
-            continue
-        parent.size += child.size
-        child.merged = parent
-        if child.anchor:
-            parent.anchor = True
-            parent.kind = max(child.kind, parent.kind)
+    """Make one group of the nodes' groups and the sink's."""
+    group = sink.find()
+    others = {id(root): root for root in (node.find() for node in nodes) if root is not group}.values()
+    for other in others:
+        other.merged = group
+    group.size += sum(other.size for other in others)
+    anchored = [other.kind for other in others if other.anchor]
+    if anchored:
+        group.anchor, group.kind = True, max(group.kind, *anchored)
 
 
 def _partition(graph: _Graph, max_depth: int) -> None:

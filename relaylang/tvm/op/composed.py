@@ -47,17 +47,19 @@ def mean_variance(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
 ) -> TupleWrapper:
     """The mean and the variance along axes."""
-    mean = make("mean")(data, _axes(axis), True, exclude)
-    var = _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
-    mean = mean if keepdims else make("squeeze")(mean, axis=_axes(axis))
-    return TupleWrapper(Tuple((mean, var)), 2)
+    axes = _axes(axis)
+    kept = make("mean")(data, axes, True, exclude)
+    both = kept if keepdims else make("squeeze")(kept, axis=axes), _variance(data, kept, axes, keepdims, exclude, unbiased)
+    return TupleWrapper(Tuple(both), len(both))
 
 
 def mean_std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> TupleWrapper:
     """The mean and the standard deviation along axes."""
-    mean = make("mean")(data, _axes(axis), True, exclude)
-    deviation = make("sqrt")(_variance(data, mean, _axes(axis), keepdims, exclude, False))
-    return TupleWrapper(Tuple((mean if keepdims else make("squeeze")(mean), deviation)), 2)
+    kept = make("mean")(data, _axes(axis), True, exclude)
+    both = kept if keepdims else make("squeeze")(kept), make("sqrt")(
+        _variance(data, kept, _axes(axis), keepdims, exclude, False)
+    )
+    return TupleWrapper(Tuple(both), len(both))
 
 
 def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
