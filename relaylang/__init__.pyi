@@ -77,7 +77,6 @@ from relaylang.ir import Var as Var
 from relaylang.ir import const as const
 from relaylang.ir import scalar_type as scalar_type
 from relaylang.ir import var as var
-from relaylang.partition.driver import register_op_attr as register_op_attr
 from relaylang.stdlib import Prelude as Prelude
 from relaylang.syntax import ParseResult as ParseResult
 from relaylang.syntax import astext as astext
@@ -229,6 +228,7 @@ from relaylang.tvm.op import variance as variance
 from relaylang.tvm.op import where as where
 from relaylang.tvm.op import zeros as zeros
 from relaylang.tvm.op import zeros_like as zeros_like
+from relaylang.tvm.op.attributes import register_op_attr as register_op_attr
 from relaylang.tvm.parser import parse as parse
 from relaylang.typing import infer as infer
 

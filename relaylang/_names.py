@@ -52,7 +52,7 @@ NAMES: dict[str, str] = {
     "parse_expr": "relaylang.syntax",
     "infer": "relaylang.typing",
     "evaluate": "relaylang.interpreter",
-    "register_op_attr": "relaylang.partition.driver",
+    "register_op_attr": "relaylang.tvm.op.attributes",
     "create_executor": "relaylang.tvm.executor",
     "build": "relaylang.tvm.build_module",
     "TypeKind": "relaylang.tvm.analysis",

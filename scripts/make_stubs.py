@@ -173,9 +173,6 @@ def stubs() -> dict[Path, str]:
         made[ROOT / f"relaylang/tvm/{name}.pyi"] = module(prefix)
     qnn = [f"from relaylang.tvm.qnn import {name} as {name}" for name in BELOW["relaylang.qnn"]]
     made[ROOT / "relaylang/tvm/qnn/__init__.pyi"] = HEAD + "\n".join([*qnn, "from relaylang.tvm.qnn.op import *", ""])
-    contrib = ROOT / "relaylang/tvm/op/contrib.pyi"
-    tables = "partition_for_|(get|register)_pattern_table"
-    made[contrib] = reexport("relaylang.partition.driver", "TVM's place for pattern tables", tables)
     return {**made, **dict(aliases())}
 
 

@@ -13,7 +13,7 @@ from relaylang.interpreter import evaluate, value_text
 from relaylang.ir import structural_diff, structural_hash
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.features import hints, hover, outline
-from relaylang.partition.driver import partition_for_dnnl
+from relaylang.op.contrib import partition_for_dnnl
 from relaylang.syntax import astext
 from relaylang.syntax.format import format_text
 from relaylang.transform import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics.pages import PAGES
-from relaylang.partition.driver import PATTERN_TABLES
+from relaylang.partition import accelerators
 from relaylang.passes import PASSES
 
 EPILOG = """\
@@ -92,7 +92,7 @@ def _value(action: argparse.Action) -> Value:
     if action.dest == "target":
         return Value(tuple(BACKENDS))
     if action.dest == "accelerator":
-        return Value(tuple(PATTERN_TABLES))
+        return Value(tuple(accelerators()))
     if action.dest == "passes" or (action.dest == "disable" and metavar == "NAME"):
         return Value(tuple(PASSES), several=action.dest == "passes")
     if metavar == "CODE":

@@ -16,9 +16,9 @@ from relaylang.diagnostics.export import json_lines
 from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem
 from relaylang.ops.record import Op
 from relaylang.patterns import DFPattern, Explanation, Graph, explain_match, find_match, parse_pattern
-from relaylang.patterns import text as pattern_language
-from relaylang.patterns.explain import describe, progress
+from relaylang.patterns import notation as pattern_language
 from relaylang.patterns.language import root_operators
+from relaylang.patterns.mismatch import describe, progress
 
 EPILOG = (
     """\

@@ -14,7 +14,7 @@ from relaylang.cli.inputs import entry_function
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.ir import TensorType, post_order
-from relaylang.partition.driver import PATTERN_TABLES, explain, get_pattern_table, partition, prepare, table_text
+from relaylang.partition import accelerators, explain, get_pattern_table, partition, prepare, table_text
 from relaylang.repl.session import Session
 
 EPILOG = """\
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
     parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
-                        help=f"one of {', '.join(PATTERN_TABLES)}, or an installed package's")  # fmt: skip
+                        help=f"one of {', '.join(accelerators())}, or an installed package's")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
     parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",

@@ -8,17 +8,16 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops.record import Op
-from relaylang.partition.merge import OP_SUPPORT
+from relaylang.partition.recipe import OpCheck
 
 Verdict = bool | str
 
 
-def supports(target: str, *names: str) -> Callable[[Callable[[Call], Verdict]], Callable[[Call], Verdict]]:
-    """The function says whether the target takes calls of these operators as they are."""
+def supports(operators: dict[str, OpCheck], *names: str) -> Callable[[Callable[[Call], Verdict]], Callable[[Call], Verdict]]:
+    """Enter the function as the check of these operators, which the target takes outside composites."""
 
     def add(test: Callable[[Call], Verdict]) -> Callable[[Call], Verdict]:
-        for name in names:
-            OP_SUPPORT.setdefault(target, {})[name] = test
+        operators.update(dict.fromkeys(names, test))
         return test
 
     return add

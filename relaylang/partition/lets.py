@@ -46,17 +46,6 @@ def is_closed(node: Expr) -> bool:
     )
 
 
-def inside_closed(order: list[Expr]) -> set[int]:
-    """The composites among nodes, and what is in them, by id."""
-    found: set[int] = set()
-    for node in order:
-        if type(node) is Function and is_closed(node):
-            found.add(id(node))
-            if node.body is not None:
-                found.update([id(n) for n in post_order(node.body) if not isinstance(n, (Op, Constant))])
-    return found
-
-
 def places(node: Expr, here: Scope, open_lets: bool) -> list[tuple[Expr, Scope]]:
     """The operands of a node, each with its scope: bodies of functions, branches and match arms have scopes of their
     own, and so have, with `open_lets`, those of lets."""
@@ -199,4 +188,4 @@ def _placed(func: Function, gone: set[int]) -> Expr:
     return copy(func)
 
 
-__all__ = ["Effects", "effects_of", "find_scopes", "inside_closed", "is_closed", "place_lets"]
+__all__ = ["Effects", "effects_of", "find_scopes", "is_closed", "place_lets"]

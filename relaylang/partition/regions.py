@@ -1,107 +1,230 @@
-"""Regions: which supported nodes go to the accelerator together.
+"""Regions: which nodes go to an accelerator together.
 
-Each node of the outermost scope gets a stage, even on the host and odd on the accelerator, never below that of its
-inputs. Supported nodes of one stage that are connected form a region. A path that leaves a region through the host
-comes back at a later stage, so regions never wait for each other in a circle, and one pass over the graph suffices.
+A region never waits for itself. Each scope (a function's body, a branch, a match arm, what stands behind a let that has
+to stay) is looked at by itself; a node that opens one waits for all that is used inside.
 """
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, Tuple, Var
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+    children,
+    post_order,
+)
+from relaylang.ir.scopes import Scope
 from relaylang.ops.record import Op
-from relaylang.partition.scope import dependencies, is_closed, scope_nodes, user_map
+from relaylang.partition.lets import Effects, find_scopes
 
-_NO_STAGE = (Constant, Var, Op, GlobalVar)
+LEAVES = (Var, Constant, Op, GlobalVar, Constructor)
+#: The target of what no accelerator takes: the machine that runs the rest.
+HOST = "default"
 
 
 @dataclass
 class Region:
-    """Nodes for the accelerator, producers first; what they take from outside, and what others take from them."""
+    """Nodes of one target, producers first; what they take from outside, and what others take from them."""
 
-    nodes: list[Expr] = field(default_factory=list)
+    nodes: list[Expr]
     inputs: list[Expr] = field(default_factory=list)
     outputs: list[Expr] = field(default_factory=list)
+    target: str = HOST
 
 
-def stages(order: list[Expr], supported: Callable[[Expr], bool]) -> dict[int, int]:
-    """The stage of each node by id: even on the host, odd on the accelerator. Leaves have none."""
-    stage: dict[int, int] = {}
-    here = {id(node) for node in order}
-    for node in order:
-        if isinstance(node, _NO_STAGE) or is_closed(node):
-            continue
-        least = max((stage.get(id(c), 0) for c in dependencies(node, here)), default=0)
-        odd = supported(node)
-        stage[id(node)] = least + 1 if (least % 2 == 1) != odd else least
-    return stage
+@dataclass
+class Regions:
+    """A function, each owned node's target, and the region that it is in.
 
-
-def form_regions(func: Function, supported: Callable[[Expr], bool]) -> list[Region]:
-    """The regions of a function's outermost scope, in order of their first node.
-
-    `supported` says which calls the accelerator takes. A tuple belongs to it where all of its users do.
+    `pinned` holds nodes that an effect is part of: they are regions of their own, where they stand.
     """
-    order = scope_nodes(func.body)
-    here = {id(node) for node in order}
-    users = user_map(func.body)
-    taken = {id(node) for node in order if isinstance(node, Call) and supported(node)}
-    for node in order:
-        if isinstance(node, Tuple) and node is not func.body and node.fields:
-            if all(id(user) in taken for user in users.get(id(node), ())):
-                taken.add(id(node))
-    stage = stages(order, lambda node: id(node) in taken)
-    leader: dict[int, int] = {}
 
-    def find(key: int) -> int:
-        while leader[key] != key:
-            leader[key] = leader[leader[key]]
-            key = leader[key]
+    func: Function
+    order: list[Expr]
+    scopes: dict[int, Scope]
+    openers: dict[Scope, Expr]
+    pinned: set[int]
+    target: dict[int, str] = field(default_factory=dict)
+    leader: dict[int, int] = field(default_factory=dict)
+    marks: int = 0  # how many annotations there were
+    kept: dict[int, Expr] = field(default_factory=dict)  # nodes are known by their ids: they must stay alive
+
+    def find(self, key: int) -> int:
+        while self.leader[key] != key:
+            self.leader[key] = self.leader[self.leader[key]]
+            key = self.leader[key]
         return key
 
-    for node in order:
-        if id(node) not in taken:
+    def own(self, node: Expr, target: str) -> None:
+        """Give a node to a target, as a region of its own."""
+        self.target[id(node)] = target
+        self.leader[id(node)] = id(node)
+
+    def join(self, a: Expr, b: Expr) -> None:
+        """One region of two, where both are in one scope and hold no effect."""
+        if self.scopes[id(a)] is self.scopes[id(b)] and not {id(a), id(b)} & self.pinned:
+            self.leader[self.find(id(b))] = self.find(id(a))
+
+    def give_back(self, nodes: Sequence[Expr]) -> None:
+        """Take nodes out of their regions."""
+        for node in nodes:
+            self.target.pop(id(node), None)
+
+
+def regions_in(func: Function, effects: Effects) -> Regions:
+    """A function whose nodes nobody owns yet."""
+    order = list(post_order(func))
+    scopes, openers, _ = find_scopes(func, order, open_lets=True)
+    return Regions(func, order, scopes, openers, effects(func, order))
+
+
+# ---- marking
+
+
+def mark(
+    regions: Regions,
+    takes: Callable[[Call], str | None],
+    tuples: Literal["operands", "users", "never"] = "operands",
+) -> set[str]:
+    """Give the calls that nobody owns to the target that takes them, or to the host; returns these targets.
+
+    With "operands" tuples, fields and references belong to the target of all their operands, or to the host. With
+    "users" a tuple belongs to the target of the calls that use it, if it has one user at least and all have the same.
+    """
+    found: set[str] = set()
+    before = set(regions.target)
+    for node in regions.order:
+        if id(node) in before or id(node) not in regions.scopes or isinstance(node, LEAVES):
             continue
-        leader[id(node)] = id(node)
-        for child in dependencies(node, here):
-            if id(child) in taken and stage[id(child)] == stage[id(node)]:
-                leader[find(id(child))] = find(id(node))
-    regions: dict[int, Region] = {}
-    for node in order:
-        if id(node) in taken:
-            regions.setdefault(find(id(node)), Region()).nodes.append(node)
-    for region in regions.values():
-        _boundary(region, func.body, here, users)
-    return list(regions.values())
+        owner = None
+        if isinstance(node, Call):
+            free = bool(node.args) and (tuples != "never" or not isinstance(node.op, Var))
+            owner = takes(node) or (HOST if free else None)
+        elif tuples == "operands" and isinstance(node, (Tuple, TupleGetItem, RefCreate, RefRead, RefWrite)):
+            owners = {HOST if id(c) in before else regions.target.get(id(c), HOST) for c in children(node)}
+            owner = (owners.pop() if len(owners) == 1 else HOST) if owners else None
+        if owner is not None:
+            regions.own(node, owner)
+            found.add(owner)
+    if tuples == "users":
+        _mark_tuples(regions)
+    return found
+
+
+def _mark_tuples(regions: Regions) -> None:
+    users: dict[int, list[Expr]] = {}
+    for node in regions.order:
+        for child in children(node):
+            users.setdefault(id(child), []).append(node)
+    for node in regions.order:
+        if isinstance(node, Tuple) and node.fields and id(node) in regions.scopes:
+            owners = {regions.target.get(id(user), HOST) for user in users.get(id(node), ())}
+            if len(owners) == 1 and HOST not in owners:
+                regions.own(node, owners.pop())
+
+
+# ---- what a region takes and gives
+
+
+def list_regions(regions: Regions, outputs: Literal["used", "computed"] = "used") -> list[Region]:
+    """The accelerators' regions, in the order of their first nodes."""
+    members: dict[int, Region] = {}
+    for node in regions.order:
+        target = regions.target.get(id(node))
+        if target not in (None, HOST):
+            members.setdefault(regions.find(id(node)), Region([], target=str(target))).nodes.append(node)
+    used: dict[int, list[Expr]] = {}
+    for node in _used_outside(regions):
+        used.setdefault(regions.find(id(node)), []).append(node)
+    for key, region in members.items():
+        region.inputs = inputs_of(region.nodes)
+        region.outputs = _outputs(region, used.get(key, []), outputs)
+    return list(members.values())
+
+
+def inputs_of(nodes: Sequence[Expr]) -> list[Expr]:
+    """What nodes take from elsewhere, constants included; called functions and operators are no operands."""
+    inside = {id(node) for node in nodes}
+    found: dict[int, Expr] = {}
+    for node in nodes:
+        for child in children(node):
+            if id(child) not in inside and not (isinstance(node, Call) and child is node.op):
+                found[id(child)] = child
+    return list(found.values())
+
+
+def _used_outside(regions: Regions) -> list[Expr]:
+    """The regions' nodes that are used outside of their region, in the order in which an evaluation comes to the uses."""
+    found: dict[int, Expr] = {}
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(regions.func.body, True), (regions.func.body, False)]
+    while stack:
+        node, used = stack.pop()
+        if used:
+            if id(node) in regions.target:
+                found.setdefault(id(node), node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            own = regions.find(id(node)) if id(node) in regions.target else None
+            for child in reversed(children(node)):
+                if id(child) in regions.target and regions.find(id(child)) != own:
+                    stack.append((child, True))
+                stack.append((child, False))
+    return list(found.values())
+
+
+def _outputs(region: Region, used: list[Expr], order: Literal["used", "computed"]) -> list[Expr]:
+    """What a region returns: its nodes that are used outside. Of a tuple it returns the fields, as in TVM."""
+    inside = {id(n) for n in region.nodes}
+    found: dict[int, Expr] = {}
+    wanted = used[::-1]
+    while wanted:
+        node = wanted.pop()
+        if isinstance(node, Tuple):
+            wanted += [f for f in reversed(node.fields) if id(f) in inside]
+        else:
+            found.setdefault(id(node), node)
+    return list(found.values()) if order == "used" else [n for n in region.nodes if id(n) in found]
+
+
+def tuples_outside(regions: Regions) -> None:
+    """Tuples that nothing in their region uses are put together outside, as TVM does: no function returns one for them."""
+    used: set[int] = set()
+    for node in reversed(regions.order):
+        mine = regions.target.get(id(node))
+        if mine is None:
+            continue
+        if isinstance(node, Tuple) and id(node) not in used:
+            del regions.target[id(node)]
+            continue
+        region = regions.find(id(node))
+        used.update([id(c) for c in children(node) if id(c) in regions.target and regions.find(id(c)) == region])
 
 
 def part_of(region: Region, calls: Sequence[Call]) -> Region:
     """Some calls of a region as one of their own, with the tuples that they take."""
     wanted = {id(call) for call in calls}
     wanted |= {id(a) for call in calls for a in call.args if isinstance(a, Tuple)} & {id(node) for node in region.nodes}
-    part = Region([node for node in region.nodes if id(node) in wanted])
-    part.inputs = _inputs(part.nodes, _operands)
-    outside = {id(c) for node in region.nodes if id(node) not in wanted for c in _operands(node)}
-    outside |= {id(node) for node in region.outputs}
-    part.outputs = [node for node in part.nodes if id(node) in outside]
-    return part
+    nodes = [node for node in region.nodes if id(node) in wanted]
+    rest = [node for node in region.nodes if id(node) not in wanted]
+    outside = {id(node) for node in [*inputs_of(rest), *region.outputs]}
+    return Region(nodes, inputs_of(nodes), [node for node in nodes if id(node) in outside], region.target)
 
 
-def _operands(node: Expr) -> Sequence[Expr]:
-    return node.args if isinstance(node, Call) else node.fields if isinstance(node, Tuple) else ()
-
-
-def _inputs(nodes: Sequence[Expr], operands: Callable[[Expr], Iterable[Expr]]) -> list[Expr]:
-    """What nodes take that is none of them, constants and operators left out."""
-    inside = {id(node) for node in nodes}
-    found = {id(child): child for node in nodes for child in operands(node) if id(child) not in inside}
-    return [child for child in found.values() if not isinstance(child, (Constant, Op))]
-
-
-def _boundary(region: Region, body: Expr, here: set[int], users: dict[int, list[Expr]]) -> None:
-    inside = {id(node) for node in region.nodes}
-    for node in region.nodes:
-        if node is body or any(id(user) not in inside for user in users.get(id(node), ())):
-            region.outputs.append(node)
-    region.inputs = _inputs(region.nodes, lambda node: dependencies(node, here))
+__all__ = [
+    "HOST", "LEAVES", "Region", "Regions", "inputs_of", "list_regions", "mark", "part_of",
+    "regions_in", "tuples_outside",
+]  # fmt: skip

@@ -1,6 +1,7 @@
 """A partitioned function as a list of steps: host functions and regions, each of which waits for earlier ones only."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
-from relaylang.partition.regions import stages
+from relaylang.partition.lets import is_closed
 from relaylang.partition.scope import dependencies, scope_nodes, user_map
 
 
@@ -68,7 +69,7 @@ def make_schedule(func: Function, regions: dict[GlobalVar, Function]) -> Schedul
     def is_field(node: Expr) -> bool:
         return isinstance(node, TupleGetItem) and region_of(node.tuple_value) is not None
 
-    stage = stages(order, lambda node: region_of(node) is not None or is_field(node))
+    stage = _stages(order, lambda node: region_of(node) is not None or is_field(node))
     users = user_map(func.body)
     result_nodes = _result_leaves(func.body)
     wanted = {id(node) for node in result_nodes}
@@ -106,6 +107,19 @@ def make_schedule(func: Function, regions: dict[GlobalVar, Function]) -> Schedul
             hosts += 1
     params = tuple(names.of(p) for p in func.params)
     return Schedule(params, tuple(steps), _result(func.body, names))
+
+
+def _stages(order: list[Expr], supported: Callable[[Expr], bool]) -> dict[int, int]:
+    """The stage of each node by id: even on the host, odd on the accelerator. Leaves have none."""
+    stage: dict[int, int] = {}
+    here = {id(node) for node in order}
+    for node in order:
+        if isinstance(node, (Constant, Var, Op, GlobalVar)) or is_closed(node):
+            continue
+        least = max((stage.get(id(c), 0) for c in dependencies(node, here)), default=0)
+        odd = supported(node)
+        stage[id(node)] = least + 1 if (least % 2 == 1) != odd else least
+    return stage
 
 
 def _outer_users(node: Expr, users: dict[int, list[Expr]], here: set[int], inside: set[int]) -> list[Expr]:

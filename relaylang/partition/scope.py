@@ -17,6 +17,7 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ops.record import Op
+from relaylang.partition.lets import is_closed
 
 
 def scope_nodes(body: Expr) -> list[Expr]:
@@ -82,11 +83,6 @@ def dependencies(node: Expr, here: set[int]) -> tuple[Expr, ...]:
         else:
             stack.extend(children(inner))
     return tuple(found)
-
-
-def is_closed(node: Expr) -> bool:
-    """Whether a node is a composite, which refers to nothing but its parameters."""
-    return isinstance(node, Function) and "Composite" in node.attrs
 
 
 def user_map(body: Expr) -> dict[int, list[Expr]]:

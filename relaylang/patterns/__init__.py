@@ -1,7 +1,6 @@
 """Dataflow patterns: shapes of subgraphs that passes and backends look for."""
 from relaylang.ir import Expr
 from relaylang.patterns import language
-from relaylang.patterns.explain import Explanation, explain_match
 from relaylang.patterns.graph import Graph
 from relaylang.patterns.groups import Group, find_groups, find_types, partition
 from relaylang.patterns.language import (
@@ -41,8 +40,9 @@ from relaylang.patterns.language import (
     wildcard,
 )
 from relaylang.patterns.matcher import Match, Matcher, find_match
+from relaylang.patterns.mismatch import Explanation, explain_match
+from relaylang.patterns.notation import parse_pattern, pattern_text
 from relaylang.patterns.rewrite import DFPatternCallback, callback_pass, rewrite, rewrite_module
-from relaylang.patterns.text import parse_pattern, pattern_text
 
 __all__ = [
     "AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DFPatternCallback", "DataTypePattern",

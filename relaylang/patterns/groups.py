@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,18 +58,21 @@ class Group:
         """The operators' names in order, each with a `_` behind it, as TVM names a partition."""
         return "".join(_part_name(node) for node in self.body)
 
-    def function(self, number: int, attrs: Mapping[str, Any] | None = None) -> Function:
-        """The group as a function of its inputs. Nodes that stand for others keep their types."""
+    def function(self, names: Sequence[str], attrs: Mapping[str, Any]) -> Function:
+        """The group as a function of its inputs, with a name for each. Nodes that stand for others keep their types."""
         new: dict[int, Expr] = {}
         params = []
-        for i, node in enumerate(self.inputs):
-            param = typed_var(f"FunctionVar_{number}_{i}", node.checked_type, node.span)
+        for name, node in zip(names, self.inputs, strict=True):
+            param = typed_var(name, node.checked_type, node.span)
             params.append(param)
             new[id(node)] = param
         for node in self.body:
             new[id(node)] = retype(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
-        given = {"PartitionedFromPattern": self.name, **(attrs or {})}
-        return Function(params, new[id(self.root)], self.root.checked_type, (), given, self.root.span)
+        made = Function(params, new[id(self.root)], self.root.checked_type, (), attrs, self.root.span)
+        types = [p.checked_type for p in params if p.checked_type is not None]
+        if made.ret_type is not None and len(types) == len(params):
+            typed(made, FuncType(types, made.ret_type))
+        return made
 
 
 def _part_name(node: Expr) -> str:
@@ -101,7 +104,7 @@ def find_groups(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> l
     """
     graph = graph if graph is not None else Graph(expr)
     operators = root_operators(pattern)
-    closed = _inside_partitions(graph)
+    closed = inside_partitions(graph)
     matcher = Matcher(graph)
     taken: set[int] = set()
     groups: list[Group] = []
@@ -114,14 +117,14 @@ def find_groups(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> l
             continue
         if not matcher.match(pattern, node):
             continue
-        group = _make_group(pattern, node, matcher, graph, taken)
+        group = make_group(pattern, node, matcher, graph, taken)
         if group is not None:
             groups.append(group)
             taken.update([id(n) for n in group.body if not isinstance(n, (Op, Constant))])
     return groups
 
 
-def _inside_partitions(graph: Graph) -> set[int]:
+def inside_partitions(graph: Graph) -> set[int]:
     closed: set[int] = set()
     for node in graph.order:
         if isinstance(node, Function) and "PartitionedFromPattern" in node.attrs and node.body is not None:
@@ -130,7 +133,7 @@ def _inside_partitions(graph: Graph) -> set[int]:
     return closed
 
 
-def _make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, taken: set[int]) -> Group | None:
+def make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, taken: set[int]) -> Group | None:
     memo = matcher.memo
     fuzzy: set[int] = set()
     for part in all_parts(pattern):
@@ -239,29 +242,27 @@ def replace_groups(
     check: Callable[[Expr], bool] | None = None,
 ) -> Expr:
     """The expression with calls of functions in place of groups."""
-    kept = {id(g.root): (g, dict(attrs or {})) for g in groups if check is None or check(g.root)}
-    return replace_with(expr, kept) if kept else expr
+    made = {}
+    for number, group in enumerate([g for g in groups if check is None or check(g.root)]):
+        names = [f"FunctionVar_{number}_{i}" for i in range(len(group.inputs))]
+        made[id(group.root)] = (group, group.function(names, {"PartitionedFromPattern": group.name, **(attrs or {})}))
+    return replace_with(expr, made)[0] if made else expr
 
 
-def replace_with(expr: Expr, made: Mapping[int, tuple[Group, dict[str, Any]]]) -> Expr:
-    """The expression with calls of functions in place of groups, which are given by their roots' ids, each with the
-    attributes of its function."""
-    numbers = {key: number for number, key in enumerate(made)}
+def replace_with(expr: Expr, made: Mapping[int, tuple[Group, Function]]) -> tuple[Expr, dict[int, Expr]]:
+    """The expression with calls of functions in place of groups, which are given by their roots' ids; and each node's
+    new one, by id."""
     done: dict[int, Expr] = {}
     for node in post_order(expr):
         entry = made.get(id(node))
         new: Expr
         if entry is not None:
-            group, attrs = entry
-            function = group.function(numbers[id(node)], attrs)
-            types = [p.checked_type for p in function.params if p.checked_type is not None]
-            if function.ret_type is not None and len(types) == len(function.params):
-                typed(function, FuncType(types, function.ret_type))
+            group, function = entry
             new = Call(function, [done[id(i)] for i in group.inputs], None, (), node.span)
         else:
             new = rebuild(node, tuple([done[id(c)] for c in children(node)]))
         done[id(node)] = retype(new, node)
-    return done[id(expr)]
+    return done[id(expr)], done
 
 
 def find_types(expr: Expr, mod: Any = None) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ops.extensions import EXTENSIONS
-from relaylang.partition.merge import OP_SUPPORT
+from relaylang.partition.support import OP_SUPPORT
 from relaylang.partition.tables import PATTERN_TABLES
 from relaylang.passes.layout.registry import registrations
 from relaylang.passes.manager import Pass, place_in_file, raised_in

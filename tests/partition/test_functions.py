@@ -9,7 +9,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Function, IRModule, post_order
 from relaylang.ir.structural import structural_equal
-from relaylang.partition.driver import partition_for_dnnl
+from relaylang.op.contrib import partition_for_dnnl
 from relaylang.syntax import parse
 from relaylang.transform import (
     Inline,

@@ -13,9 +13,9 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, Let, TensorType, Tuple, Var, post_order
 from relaylang.ir.structural import structural_equal
 from relaylang.ops.build import op_call
-from relaylang.partition.driver import partition, prepare
+from relaylang.partition import partition, prepare
 from relaylang.partition.lets import effects_of, place_lets
-from relaylang.partition.merge import OP_SUPPORT
+from relaylang.partition.support import OP_SUPPORT
 from relaylang.patterns import is_op, wildcard
 from relaylang.syntax import astext
 from relaylang.testing.generators.graphs import effectful

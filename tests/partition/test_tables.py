@@ -12,19 +12,21 @@ import pytest
 import relaylang as relay
 from relaylang.ir import Call, Function, IRModule, TensorType, post_order
 from relaylang.ops.record import Op
-from relaylang.partition import driver as partitioning
-from relaylang.partition.driver import (
-    PATTERN_TABLES,
+from relaylang.partition import (
+    accelerators,
     bind_params,
     get_pattern_table,
     partition,
+)
+from relaylang.partition.targets import arm_compute_lib
+from relaylang.transform import AnnotateTarget, InferType, MergeComposite
+from relaylang.tvm.op import contrib
+from relaylang.tvm.op.contrib import (
     partition_for_arm_compute_lib,
     partition_for_bnns,
     partition_for_dnnl,
     partition_for_ethosu,
 )
-from relaylang.partition.targets import arm_compute_lib
-from relaylang.transform import AnnotateTarget, InferType, MergeComposite
 from tests.partition.rows import PROGRAMS
 from tests.passes.meaning import keeps_meaning
 
@@ -69,7 +71,7 @@ def test_every_row_takes_what_tvms_takes() -> None:
     other = {}
     for name, text in PROGRAMS.items():
         mod = program(text)
-        for target in PATTERN_TABLES:
+        for target in accelerators():
             if target == "ethos-u":
                 continue
             wanted = RECORDED[name].get(target, [])
@@ -121,7 +123,7 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_partition_for_has_tvms_signature(name: str) -> None:
-    assert list(inspect.signature(getattr(partitioning, f"partition_for_{name}")).parameters) == SIGNATURES[name]
+    assert list(inspect.signature(getattr(contrib, f"partition_for_{name}")).parameters) == SIGNATURES[name]
 
 
 def regions(mod: IRModule) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from relaylang.backends.registry import BACKENDS
 from relaylang.ops import OPS
 from relaylang.ops.extensions import EXTENSIONS
-from relaylang.partition.driver import PATTERN_TABLES
-from relaylang.partition.merge import OP_SUPPORT
+from relaylang.partition import PATTERN_TABLES
+from relaylang.partition.support import OP_SUPPORT
 
 
 def install(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]], code: str = "") -> None:

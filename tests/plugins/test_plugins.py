@@ -18,7 +18,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.ops import OPS
 from relaylang.ops.extensions import Extension, find, names
 from relaylang.ops.record import Op, OpPattern, attrs_class, tensor
-from relaylang.partition.driver import get_pattern_table, partition
+from relaylang.partition import get_pattern_table, partition
 from relaylang.patterns import parse_pattern
 from relaylang.plugins.entrypoints import installed_names
 from relaylang.repl.commands import _doc
@@ -389,7 +389,7 @@ def test_a_loaded_file_may_register_what_the_program_uses(site: Path, capsys: py
     """Operators, tables and what a target takes, without a pass."""
     (site / "npu.py").write_text(
         "import relaylang as relay\nimport tests.plugins.test_plugins as t\n"
-        "from relaylang.partition.driver import register_pattern_table\n"
+        "from relaylang.partition import register_pattern_table\n"
         "relay.op.register(t.scale())\nrelay.register_op_attr('my.scale', 'target.npu', lambda call: True)\n"
         "register_pattern_table('npu', lambda: [])\n"
     )

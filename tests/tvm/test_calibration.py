@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylang.analysis import get_calibration_data, get_calibration_ranges
 from relaylang.interpreter import evaluate
-from relaylang.partition.driver import partition_for_dnnl
+from relaylang.op.contrib import partition_for_dnnl
 from relaylang.syntax import parse
 
 

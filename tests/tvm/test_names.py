@@ -17,7 +17,7 @@ from relaylang.ir import (
     structural_equal,
     structural_hash,
 )
-from relaylang.partition.driver import get_pattern_table
+from relaylang.partition import get_pattern_table
 from relaylang.transform import InferType
 
 

@@ -34,11 +34,12 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
-from relaylang.partition.partition import region_function, regions_of
+from relaylang.partition.lift import Lifting, region_function, regions_of
 from relaylang.partition.regions import Region, part_of
 from relaylang.partition.schedule import Schedule, make_schedule
 from relaylang.partition.scope import scope_nodes
-from relaylang.partition.targets.ethosu import COMPILER, Partitioned, partition_for_ethosu
+from relaylang.partition.targets.ethos_u import RECIPE
+from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
@@ -62,7 +63,7 @@ def compile_module(
     mod = check(bind_params(check(mod), params, entry))
     mod = check(fold_constants(mod, entry))
     partitioned, compiled, tosa = _partition_and_compile(mod, entry, how)
-    regions = dict(regions_of(partitioned.module, COMPILER))
+    regions = dict(regions_of(partitioned.module, RECIPE.name))
     if not regions:
         raise RelayError(
             [
@@ -176,7 +177,7 @@ def _partition_and_compile(
 ) -> tuple[Partitioned, dict[str, Compiled], dict[str, bytes]]:
     """Partition, and compile every region. Composites on which the compiler fails stay on the host, be it that it fails
     on them alone or together with what stands before them."""
-    partitioned = partition_for_ethosu(mod, entry)
+    partitioned = offload(mod, entry)
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)
@@ -187,10 +188,10 @@ def _partition_and_compile(
     def refuse(call: Call) -> str | None:
         if id(call) not in tried:
             inputs = [arg for arg in call.args if not isinstance(arg, Constant)]
-            tried[id(call)] = _refusal(Region([call], inputs, [call]), how)
+            tried[id(call)] = _refusal(Region([call], inputs, [call], RECIPE.name), how)
         return tried[id(call)]
 
-    partitioned = partition_for_ethosu(mod, entry, refuse, judge=lambda region: _leaves(region, how))
+    partitioned = offload(mod, entry, refuse, judge=lambda region: _leaves(region, how))
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)
@@ -208,7 +209,7 @@ def _partition_and_compile(
 def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str, Compiled], dict[str, bytes]]:
     compiled: dict[str, Compiled] = {}
     tosa: dict[str, bytes] = {}
-    for gv, func in regions_of(partitioned.module, COMPILER):
+    for gv, func in regions_of(partitioned.module, RECIPE.name):
         tosa[gv.name_hint] = serialize(emit_region(func, gv.name_hint))
         compiled[gv.name_hint] = compile_tosa(tosa[gv.name_hint], how)
     return compiled, tosa
@@ -216,7 +217,7 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
 
 def _refusal(region: Region, how: Settings) -> str | None:
     """Why the compiler refuses a region, or None where it takes it."""
-    func = region_function(region, COMPILER, "trial")
+    func, _ = region_function(region, "trial", 0, Lifting(recipe=RECIPE))
     check(IRModule.from_expr(func))
     try:
         compile_tosa(serialize(emit_region(func, "trial")), how)

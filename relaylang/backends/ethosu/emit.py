@@ -13,11 +13,10 @@ import numpy as np
 
 from relaylang.backends.ethosu.tosa import Graph, Tensor
 from relaylang.ir import Call, Expr, Function, TensorType, Tuple, Var, post_order
-from relaylang.partition.composite import composite_name, composite_nodes
+from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.fixed_point import IDENTITY, Rescale
-from relaylang.partition.targets import ethosu_layers as layers
-from relaylang.partition.targets import ethosu_pool as pools
-from relaylang.partition.targets.ethosu import READERS
+from relaylang.partition.targets.ethos_u import layers, pools
+from relaylang.partition.targets.ethos_u.table import READERS
 
 _CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 

@@ -128,8 +128,8 @@ PAGES = (
         "there is no such accelerator",
         """Partitioning is asked for an accelerator that has no table of patterns. The note lists those that have one; a package
         of your own adds one with `register_pattern_table`.""",
-        'from relaylang.partition.driver import get_pattern_table\nget_pattern_table("dnll")',
-        'from relaylang.partition.driver import get_pattern_table\nget_pattern_table("dnnl")',
+        'from relaylang.partition import get_pattern_table\nget_pattern_table("dnll")',
+        'from relaylang.partition import get_pattern_table\nget_pattern_table("dnnl")',
         "python",
     ),
     Page(
@@ -137,10 +137,10 @@ PAGES = (
         "a parameter's value does not fit",
         """A value that is to become part of the program has another element type or another number of dimensions than its
         parameter.""",
-        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition.driver import bind_params\n"
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition import bind_params\n"
         + _MOD
         + 'bind_params(mod, {"x": np.ones(2)})',
-        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition.driver import bind_params\n"
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition import bind_params\n"
         + _MOD
         + 'bind_params(mod, {"x": np.ones(2, np.float32)})',
         "python",
@@ -219,7 +219,7 @@ PAGES = (
         two of one name must be equal. What is given up by name must be a partition (a function with `Compiler`).""",
         _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { negative(%x) }"))\n'
         'relay.transform.InlineCompilerFunctionsBoundTo(["main"])(mod)',
-        _R + 'from relaylang.partition.driver import partition_for_dnnl\n'
+        _R + 'from relaylang.op.contrib import partition_for_dnnl\n'
         'mod = partition_for_dnnl(relay.parse("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"))\n'
         'names = [gv for gv, f in mod.functions.items() if "Compiler" in f.attrs]\n'
         'relay.transform.InlineCompilerFunctionsBoundTo(names)(mod)',

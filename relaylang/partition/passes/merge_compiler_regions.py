@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relaylang.ir import IRModule
-from relaylang.partition.merge import merge_compiler_regions
+from relaylang.partition.annotations import merge_compiler_regions
 from relaylang.passes.manager import Pass
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.ir import IRModule
-from relaylang.partition.merge import merge_composite
+from relaylang.partition.composites import merge_composite
 from relaylang.partition.tables import get_pattern_table
 from relaylang.passes.manager import Pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relaylang.ir import IRModule
-from relaylang.partition.lift import partition_graph
+from relaylang.partition.annotations import partition_graph
 from relaylang.passes.manager import Pass
 
 

@@ -21,10 +21,11 @@ from relaylang.partition.checks import (
     wants_rank,
     zero,
 )
-from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.entries import Entry, as_entries
+from relaylang.partition.recipe import OpCheck, Recipe
 from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, is_tuple, wildcard
 
-TARGET = "arm_compute_lib"
+OPERATORS: dict[str, OpCheck] = {}
 _FLOAT, _BYTES = ("float32",), ("uint8", "int8")
 
 
@@ -66,7 +67,7 @@ def _images(call: Call) -> Verdict:
     )
 
 
-@supports(TARGET, "nn.conv2d")
+@supports(OPERATORS, "nn.conv2d")
 def conv2d(call: Call) -> Verdict:
     """NHWC, a batch of one, float32."""
     return every(
@@ -90,7 +91,7 @@ def qnn_conv2d(call: Call) -> Verdict:
     )
 
 
-@supports(TARGET, "nn.dense")
+@supports(OPERATORS, "nn.dense")
 def dense(call: Call) -> Verdict:
     """float32."""
     return every(
@@ -119,31 +120,31 @@ def _pool(call: Call, types: tuple[str, ...]) -> Verdict:
     )
 
 
-@supports(TARGET, "nn.max_pool2d", "nn.global_max_pool2d")
+@supports(OPERATORS, "nn.max_pool2d", "nn.global_max_pool2d")
 def max_pool2d(call: Call) -> Verdict:
     """NHWC, float32 or bytes."""
     return _pool(call, (*_FLOAT, *_BYTES))
 
 
-@supports(TARGET, "nn.avg_pool2d", "nn.global_avg_pool2d")
+@supports(OPERATORS, "nn.avg_pool2d", "nn.global_avg_pool2d")
 def avg_pool2d(call: Call) -> Verdict:
     """NHWC, float32."""
     return _pool(call, _FLOAT)
 
 
-@supports(TARGET, "maximum", "add")
+@supports(OPERATORS, "maximum", "add")
 def elementwise(call: Call) -> Verdict:
     """float32."""
     return every(wants_dtype(call.args[0], _FLOAT, "the input"), wants_dtype(call.args[1], _FLOAT, "the other input"))
 
 
-@supports(TARGET, "qnn.add")
+@supports(OPERATORS, "qnn.add")
 def qnn_add(call: Call) -> Verdict:
     """Two tensors of bytes, one scale for all channels."""
     return every(*[wants_dtype(a, _BYTES, "the input") for a in call.args[:2]], one_scale(call, (3, 2), (5, 4), (7, 6)))
 
 
-@supports(TARGET, "reshape")
+@supports(OPERATORS, "reshape")
 def reshape(call: Call) -> Verdict:
     """Any."""
     return True
@@ -218,3 +219,6 @@ def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]
         ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
         ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
     ])  # fmt: skip
+
+
+RECIPE = Recipe("arm_compute_lib", operators=OPERATORS, tuples="never", merge="none")

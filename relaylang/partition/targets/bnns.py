@@ -17,10 +17,11 @@ from relaylang.partition.checks import (
     wants_dtype,
     wants_rank,
 )
-from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.entries import Entry, as_entries
+from relaylang.partition.recipe import OpCheck, Recipe
 from relaylang.patterns import DFPattern, is_expr, is_op, wildcard
 
-TARGET = "bnns"
+OPERATORS: dict[str, OpCheck] = {}
 _FLOAT = ("float32",)
 
 
@@ -45,7 +46,7 @@ def _dense_bias_gelu() -> DFPattern:
     return is_op("multiply")(half, x)
 
 
-@supports(TARGET, "nn.conv2d")
+@supports(OPERATORS, "nn.conv2d")
 def _conv2d(call: Call) -> Verdict:
     data, weight = call.args
     return every(
@@ -60,7 +61,7 @@ def _conv2d(call: Call) -> Verdict:
     )
 
 
-@supports(TARGET, "nn.dense")
+@supports(OPERATORS, "nn.dense")
 def _dense(call: Call) -> Verdict:
     data, weight = call.args
     return every(
@@ -120,12 +121,12 @@ def pattern_table() -> list[Entry]:
     ])  # fmt: skip
 
 
-@supports(TARGET, "nn.batch_matmul")
+@supports(OPERATORS, "nn.batch_matmul")
 def _anything(call: Call) -> Verdict:
     return True
 
 
-@supports(TARGET, "nn.max_pool2d", "nn.avg_pool2d", "nn.global_max_pool2d", "nn.global_avg_pool2d")
+@supports(OPERATORS, "nn.max_pool2d", "nn.avg_pool2d", "nn.global_max_pool2d", "nn.global_avg_pool2d")
 def _pool(call: Call) -> Verdict:
     data = call.args[0]
     return every(
@@ -133,7 +134,7 @@ def _pool(call: Call) -> Verdict:
     )
 
 
-@supports(TARGET, "nn.instance_norm")
+@supports(OPERATORS, "nn.instance_norm")
 def _instance_norm(call: Call) -> Verdict:
     data, gamma, beta = call.args
     rank = len(shape(data))
@@ -144,3 +145,11 @@ def _instance_norm(call: Call) -> Verdict:
         constants or "gamma and beta are not constants",
         wants_attr(call, "axis", [rank - 3]),
     )
+
+
+RECIPE = Recipe(
+    "bnns",
+    prepare="SimplifyInference,FoldConstant,FoldScaleAxis,DynamicToStatic,FoldConstant",
+    operators=OPERATORS,
+    merge="none",
+)

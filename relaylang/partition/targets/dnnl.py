@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from relaylang.ir import Call, Expr, const
 from relaylang.partition.checks import Verdict, dtype, every, op_name, shape, supports
-from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.entries import Entry, as_entries
+from relaylang.partition.recipe import OpCheck, Recipe
 from relaylang.patterns import DFPattern, is_constant, is_expr, is_op, wildcard
 
-TARGET = "dnnl"
+OPERATORS: dict[str, OpCheck] = {}
 CONVS = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "nn.conv3d_transpose")
 ACTIVATIONS = ("nn.relu", "tanh", "sigmoid", "clip", "gelu", "swish", "mish", None)
 
@@ -137,7 +138,7 @@ def pattern_table() -> list[Entry]:
 
 
 @supports(
-    TARGET, "nn.batch_norm", *CONVS, "nn.dense", "nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d",
+    OPERATORS, "nn.batch_norm", *CONVS, "nn.dense", "nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d",
     "nn.max_pool3d", "nn.avg_pool3d", "abs", "clip", "exp", "log", "sqrt", "round", "nn.relu", "nn.leaky_relu", "tanh",
     "sigmoid", "nn.softmax", "add", "multiply", "nn.layer_norm", "nn.batch_matmul",
 )  # fmt: skip
@@ -148,3 +149,12 @@ def _supported(call: Call) -> Verdict:
 
 #: What makes a region worth its way to oneDNN.
 COMPUTE = frozenset({*CONVS, "nn.dense", "nn.layer_norm", "nn.batch_matmul", "nn.global_avg_pool2d"})
+
+
+#: CanonicalizeOps: the rows have the bias as add.
+RECIPE = Recipe(
+    "dnnl",
+    prepare="CanonicalizeOps,SimplifyInference,FoldConstant,FoldScaleAxis,SimplifyExpr,FoldConstant",
+    operators=OPERATORS,
+    worth=COMPUTE,
+)

@@ -11,7 +11,7 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 from relaylang.backends import compile_module, ethosu
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
-from relaylang.partition.targets.ethosu import partition_for_ethosu
+from relaylang.partition.targets.ethos_u.offload import offload
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
 from tests.backends.ethosu.networks import random_input, random_network
@@ -106,5 +106,5 @@ def test_partitioned_module_means_the_same() -> None:
     for seed in range(30):
         network = random_network(seed)
         x = random_input(network, seed)
-        done = partition_for_ethosu(IRModule.from_expr(network)).module
+        done = offload(IRModule.from_expr(network)).module
         np.testing.assert_array_equal(evaluate(done, x), evaluate(network, x))

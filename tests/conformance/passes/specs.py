@@ -10,7 +10,7 @@ from typing import Any
 import relaylang as relay
 from relaylang.ir import Call, Function, GlobalVar, IRModule, Let, Var, children, post_order
 from relaylang.ops.build import op_call
-from relaylang.partition.driver import get_pattern_table
+from relaylang.partition import get_pattern_table
 from relaylang.passes.quantise.legalize import MAPS
 from relaylang.patterns import is_op, wildcard
 from relaylang.testing.generators import networks, quantised

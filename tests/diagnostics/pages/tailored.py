@@ -137,7 +137,7 @@ def no_end(place: Path, patch: Patch) -> Any:
 
 
 def no_match(place: Path, patch: Patch) -> Any:
-    from relaylang.patterns.explain import explain_match
+    from relaylang.patterns.mismatch import explain_match
 
     return [explain_match(is_op("nn.conv2d")(wildcard(), wildcard()), relu()["main"].body).diagnostic().code]
 

@@ -17,10 +17,11 @@ from relaylang.partition.checks import (
     wants_batch_1,
     wants_dtype,
 )
-from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.entries import Entry, as_entries
+from relaylang.partition.recipe import OpCheck, Recipe
 from relaylang.patterns import DFPattern, is_constant, is_op, wildcard
 
-TARGET = "ethos-n"
+OPERATORS: dict[str, OpCheck] = {}
 _BYTES = ("uint8", "int8")
 
 
@@ -213,30 +214,30 @@ def pattern_table() -> list[Entry]:
     ])  # fmt: skip
 
 
-@supports(TARGET, "nn.max_pool2d")
+@supports(OPERATORS, "nn.max_pool2d")
 def _max_pool(call: Call) -> Verdict:
     return every(_tensors(call.args[0], call), wants_attr(call, "layout", ["NHWC"]))
 
 
-@supports(TARGET, "reshape", "clip")
+@supports(OPERATORS, "reshape", "clip")
 def _bytewise(call: Call) -> Verdict:
     return _tensors(call.args[0], call)
 
 
-@supports(TARGET, "nn.depth_to_space")
+@supports(OPERATORS, "nn.depth_to_space")
 def _depth_to_space(call: Call) -> Verdict:
     return every(
         _tensors(call.args[0], call), wants_attr(call, "mode", ["DCR"]), wants_attr(call, "layout", ["NHWC"])
     )
 
 
-@supports(TARGET, "split")
+@supports(OPERATORS, "split")
 def _split(call: Call) -> Verdict:
     data = call.args[0]
     return every(wants_dtype(data, _BYTES, "the input"), wants_batch_1(data))
 
 
-@supports(TARGET, "qnn.concatenate")
+@supports(OPERATORS, "qnn.concatenate")
 def _concatenate(call: Call) -> Verdict:
     parts = call.args[0].checked_type
     types = [t.dtype for t in parts.fields if isinstance(t, TensorType)] if isinstance(parts, TupleType) else []
@@ -251,3 +252,6 @@ def _concatenate(call: Call) -> Verdict:
 
 def _fields(expr: Expr) -> tuple[Expr, ...]:
     return expr.fields if isinstance(expr, Tuple) else (expr,)
+
+
+RECIPE = Recipe("ethos-n", operators=OPERATORS, integers=True)

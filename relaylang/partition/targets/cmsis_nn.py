@@ -14,10 +14,9 @@ from relaylang.partition.checks import (
     wants_attr,
     wants_batch_1,
 )
-from relaylang.partition.composite import Entry, as_entries
+from relaylang.partition.entries import Entry, as_entries
+from relaylang.partition.recipe import Recipe
 from relaylang.patterns import DFPattern, is_constant, is_op, wildcard
-
-TARGET = "cmsis-nn"
 
 
 def _constants(count: int) -> list[DFPattern]:
@@ -161,3 +160,6 @@ def pattern_table() -> list[Entry]:
         ("cmsis-nn.qnn_add", binary("qnn.add"), check_qnn_binary_op),
         ("cmsis-nn.qnn_softmax", is_op("qnn.quantize")(softmax, *_constants(2)), check_qnn_softmax),
     ])  # fmt: skip
+
+
+RECIPE = Recipe("cmsis-nn", prepare="FoldConstant", merge="none", integers=True)

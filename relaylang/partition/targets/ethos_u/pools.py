@@ -19,7 +19,7 @@ import numpy as np
 
 from relaylang.ir import Call
 from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
-from relaylang.partition.targets.ethosu_layers import (
+from relaylang.partition.targets.ethos_u.layers import (
     RANGES,
     Output,
     clamp_of,

@@ -8,9 +8,12 @@ import pytest
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, Var
 from relaylang.ops import get
-from relaylang.partition import Refusals, composite_name, form_regions, merge_composites, partition_graph
-from relaylang.partition.lets import effects_of, place_lets
-from relaylang.partition.partition import regions_of
+from relaylang.partition.composites import choose, composite_name
+from relaylang.partition.engine import run
+from relaylang.partition.entries import as_entries
+from relaylang.partition.lift import regions_of
+from relaylang.partition.naming import PLAIN_NAMES
+from relaylang.partition.recipe import Recipe
 from relaylang.partition.schedule import make_schedule
 from relaylang.partition.scope import scope_nodes
 from relaylang.patterns import is_op, wildcard
@@ -33,17 +36,15 @@ def program(text: str) -> IRModule:
     return mod
 
 
-def supported(node: object) -> bool:
-    return (composite_name(node) or "").startswith("toy.")  # type: ignore[arg-type]
+RECIPE = Recipe(
+    "toy", search="calls", constants_inside=True, tuples="users", merge="early", outputs="computed", unfold=True,
+    naming=PLAIN_NAMES,
+)  # fmt: skip
 
 
-def partition(mod: IRModule) -> tuple[IRModule, int]:
-    main = merge_composites(place_lets(mod["main"], effects_of(mod)), TABLE)
-    regions = form_regions(main, supported)
-    merged = mod.with_functions({**mod.functions, mod.get_global_var("main"): main})
-    done = partition_graph(merged, "main", regions, "toy")
-    check(done)
-    return done, len(regions)
+def partition(mod: IRModule, recipe: Recipe = RECIPE) -> tuple[IRModule, int]:
+    done = run(mod, as_entries(TABLE), recipe, prefix="").module
+    return done, len(regions_of(done, "toy"))
 
 
 def by_schedule(mod: IRModule, *args: np.ndarray) -> object:
@@ -114,10 +115,11 @@ def test_names_do_not_collide() -> None:
 
 def test_check_refuses_with_a_reason() -> None:
     main = program("def @main(%x: Tensor[(2, 3), float32]) { exp(tanh(%x)) }")["main"]
-    refusals = Refusals()
-    table = [("toy.tanh", is_op("tanh")(wildcard()), lambda expr: False)]
-    assert merge_composites(main, table, refusals) is main
-    assert list(refusals.reasons.values()) == ["toy.tanh does not take it"]
+    table = as_entries([("toy.tanh", is_op("tanh")(wildcard()), lambda expr: False)])
+    for recipe in (RECIPE, Recipe("toy")):
+        chosen = choose(main, table, recipe=recipe)
+        assert chosen.groups == []
+        assert [refusal.reason for refusal in chosen.refusals] == ["toy.tanh does not take it"]
 
 
 def test_merge_composite_is_a_pass() -> None:
@@ -134,10 +136,8 @@ def test_long_chain_in_linear_time() -> None:
         body = Call(get("tanh" if i % 4 < 3 else "exp"), [body])  # type: ignore[assignment]
     mod = IRModule.from_expr(Function([x], body))
     check(mod)
-    main = merge_composites(mod["main"], TABLE)
-    regions = form_regions(main, supported)
-    done = partition_graph(mod.with_functions({mod.get_global_var("main"): main}), "main", regions, "toy")
+    done, regions = partition(mod)
     schedule = make_schedule(done["main"], dict(regions_of(done, "toy")))
-    assert len(regions) == 5_000
+    assert regions == 5_000
     assert len(schedule.steps) == 10_000
     assert len(scope_nodes(done["main"].body)) >= 10_000

@@ -9,8 +9,8 @@ import pytest
 
 from relaylang.ir import Call, Constant, Expr, Function, rewrite
 from relaylang.ops.record import Op
-from relaylang.partition.partition import regions_of
-from relaylang.partition.targets.ethosu import Partitioned, partition_for_ethosu
+from relaylang.partition.lift import regions_of
+from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import fromtext
 from relaylang.typing import check
 
@@ -30,7 +30,7 @@ def partition(body: str, params: str = "%x: Tensor[(1, 3, 8, 8), int8]") -> Part
     main = mod["main"]
     mod["main"] = Function(main.params, rewrite(main.body, place), main.ret_type)
     check(mod)
-    return partition_for_ethosu(mod)
+    return offload(mod)
 
 
 def conv(weight: str = WEIGHT, zero_points: str = "0, 0", **attrs: object) -> str:
@@ -119,5 +119,5 @@ def test_a_shared_value_leaves_its_layer() -> None:
 def test_a_further_reason() -> None:
     mod = fromtext("def @main(%x: Tensor[(1, 3, 8, 8), int8]) { nn.max_pool2d(%x, pool_size=[2, 2]) }")
     check(mod)
-    done = partition_for_ethosu(mod, refuse=lambda call: "it is Sunday")
+    done = offload(mod, refuse=lambda call: "it is Sunday")
     assert [n.title for n in done.notes] == ["nn.max_pool2d stays on the host: it is Sunday"]
