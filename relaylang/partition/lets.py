@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from relaylang.ir import (
     Call,
-    Constant,
     Constructor,
     Expr,
     Function,
