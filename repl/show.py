@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.interpreter.values import value_text, value_type
 from relaylang.ir.types import TupleType, Type, type_text
-from relaylang.syntax.names import global_text, local_text
+from relaylang.syntax.name_text import global_text, local_text
 
 _WIDTH = 100
 #: How many fields of a tuple are shown.

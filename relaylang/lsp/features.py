@@ -19,7 +19,7 @@ from relaylang.repl.calls import OpenCall, Signature, function_signature, op_sig
 from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.syntax.format import format_text
-from relaylang.syntax.values import string
+from relaylang.syntax.literals import string
 
 #: The new names that a rename takes: fewer than the language has, as `%a.b` may mean a field.
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')

@@ -16,9 +16,9 @@ from relaylang.grammar import compiled
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
 from relaylang.lsp.nodes import by_start
 from relaylang.syntax.actions import Build
+from relaylang.syntax.literals import string
 from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
 from relaylang.syntax.tokens import TokenSource
-from relaylang.syntax.values import string
 from relaylang.typing.rest import declares_its_type
 
 TYPES = frozenset({"type", "data", "extern"})

@@ -12,7 +12,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir.expr import MetaRef, Var
 from relaylang.ir.types import TensorType, TupleType, Type, type_text
-from relaylang.syntax.values import numpy_dtype
+from relaylang.syntax.literals import numpy_dtype
 
 # What a parameter is for is read off its name, as the importers and the classic networks give them.
 _VARIANCE = re.compile(r"(?i)var(?:iance)?\d*$")

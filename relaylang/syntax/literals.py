@@ -1,145 +1,170 @@
-"""Scalars and strings as they stand in Relay text.
-
-Two styles: "lossless" writes the shortest digits that read back to the same bits and a suffix for every type that has
-one; "tvm" writes what TVM 0.16 wrote (six significant digits, no 8-bit and no unsigned scalars).
-"""
+"""Literals as values: numbers with their suffixes, strings with their escapes."""
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any as AnyValue
 
 import numpy as np
 
-#: The suffix of each type that may stand as a literal. A whole number without one is int32.
-SUFFIXES: dict[str, str] = {
-    "int8": "i8", "int16": "i16", "int32": "", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-    "float16": "f16", "float32": "f", "float64": "f64", "bfloat16": "bf16",
-}  # fmt: skip
-
-#: The types whose scalars TVM printed in line.
-TVM_SCALARS = frozenset({"int16", "int32", "int64", "float16", "float32", "float64", "bool"})
-
-_FLOATS = frozenset({"float16", "float32", "float64", "bfloat16"})
-
-
-def _arrange(digits: str, exponent: int) -> str:
-    """Decimal digits d.ddd × 10^exponent as C's %g arranges them, with as many digits as there are (at least 6)."""
-    precision = max(6, len(digits))
-    if exponent < -4 or exponent >= precision:
-        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-        return f"{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    if exponent < 0:
-        return "0." + "0" * (-exponent - 1) + digits
-    if len(digits) <= exponent + 1:
-        return digits + "0" * (exponent + 1 - len(digits))
-    return digits[: exponent + 1] + "." + digits[exponent + 1 :]
+_NUMBER = re.compile(r"(-?)(inf|nan|[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)(\w*)\Z")
+_SUFFIX = re.compile(r"(i(?=\Z)|[iu](?=[0-9]))(8|16|32|64|)|f(16|32|64|)|(bf16)")
+_ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.S)
+_MALFORMED = re.compile(
+    r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|[^xuU])", re.S
+)
+_DIGITS = {"x": "two hexadecimal digits", "u": "four hexadecimal digits", "U": "eight digits of a character's code"}
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\n": ""}
+DTYPE = re.compile(
+    r"(?:bool|bfloat16|u?int(?:[1-9][0-9]{0,2})?|float(?:16|32|64|8_\w+|6_\w+|4_\w+|[1-9][0-9]{0,2})?|handle|e4m3_float8|e5m2_float8|custom\[\w+\][0-9]+)"
+    r"(?:x[0-9]{1,4})?\Z"
+)
 
 
-def _shortest(value: np.ndarray, dtype: str) -> tuple[str, int]:
-    """The fewest decimal digits, and their exponent, that read back to the same positive number of this type.
+class LiteralError(ValueError):
+    """A literal has no value of its type; the message says why."""
 
-    Whole numbers below a million keep all theirs.
-    """
-    number = float(value)
+
+def is_dtype(name: str) -> bool:
+    """Whether a name is an element type's."""
+    return DTYPE.match(name) is not None
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The numpy type of a literal's element type."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def _dtype_of(suffix: str, floating: bool, text: str) -> str:
+    found = _SUFFIX.fullmatch(suffix)
+    if found is None:
+        if suffix[:1] in "xXoO" and text[:1] == "0":
+            raise LiteralError("numbers are written with decimal digits only")
+        raise LiteralError(
+            f"`{suffix[:20]}` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16"
+        )
+    sign, width, float_width, brain = found.groups()
+    if brain:
+        return "bfloat16"
+    if sign:
+        if floating:
+            raise LiteralError(
+                f"`{text[:40]}` has a fraction, an exponent or no bounds, which whole numbers do not have"
+            )
+        return ("int" if sign == "i" else "uint") + (width or "32")
+    return "float" + (float_width or "32")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 40:
+        raise LiteralError("the number does not fit 64 bits")
+    return int(digits)
+
+
+def scalar(text: str) -> tuple[np.ndarray, str]:
+    """A numeric literal as an array of rank 0 and its element type. Raises `LiteralError`, never rounds out of range."""
+    found = _NUMBER.match(text)
+    if found is None:
+        raise LiteralError(f"`{text[:40]}` is not a number")
+    sign, digits, fraction, exponent, suffix = found.groups()
+    special = digits in ("inf", "nan")
+    floating = special or fraction is not None or exponent is not None
+    if not suffix:
+        dtype = "float32" if floating else ""
+    else:
+        dtype = _dtype_of(suffix, floating, text)
+    if not dtype or dtype[0] in "iu":
+        value = _integer(digits)
+        if sign:
+            value = -value
+        if not dtype:
+            dtype = "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise LiteralError(f"{value} does not fit {dtype}, which holds {info.min} to {info.max}")
+        return _frozen(np.array(value, dtype)), dtype
+    kind = numpy_dtype(dtype)
+    number = float(sign + digits)
+    with np.errstate(over="ignore", under="ignore"):
+        array = np.array(number, "float64").astype(kind)
+    if not special:
+        if abs(number) > largest(dtype) or not np.isfinite(array.astype("float64")):
+            raise LiteralError(f"{sign}{digits[:40]} is too large for {dtype}, whose largest number is {largest(dtype):.9g}")
+        if array == 0 and digits.partition("e")[0].partition("E")[0].strip("0."):
+            raise LiteralError(f"{sign}{digits[:40]} is too small for {dtype}: it would be read as 0")
+    return _frozen(array), dtype
+
+
+@lru_cache(maxsize=8)
+def largest(dtype: str) -> float:
+    """The largest number of a floating-point type, as its shortest digits that read back tell it."""
+    import ml_dtypes
+
+    most = ml_dtypes.finfo(numpy_dtype(dtype)).max
     if dtype == "float64":
-        text = f"{number!r}"
-        mantissa, _, exp = text.partition("e")
-        whole, _, fraction = mantissa.partition(".")
-        digits = (whole + fraction).lstrip("0")
-        leading = len(whole) - 1 if whole != "0" else len(fraction.lstrip("0")) - len(fraction) - 1
-        exponent = int(exp or 0) + leading
-        return digits.rstrip("0") or "0", exponent
-    scalar = value.dtype.type
-    if number < 1e6 and number.is_integer():  # 65504, where float16 would read 65500 as the same
-        digits = str(int(number))
-        return digits.rstrip("0"), len(digits) - 1
-    with np.errstate(over="ignore"):
-        for places in range(9):
-            text = f"{number:.{places}e}"
-            if scalar(float(text)) == scalar(number):
-                break
-    mantissa, _, exp = text.partition("e")
-    return mantissa.replace(".", "").rstrip("0") or "0", int(exp)
+        return float(most)
+    for places in range(9):
+        text = f"{float(most):.{places}e}"
+        with np.errstate(over="ignore"):
+            if most.dtype.type(float(text)) == most:
+                return max(float(text), float(most))
+    return float(most)
 
 
-def float_text(value: AnyValue, dtype: str = "float64") -> str:
-    """The shortest digits of a floating-point number of a type, without a suffix; `nan`, `inf`, `-inf`."""
-    array = np.asarray(value, dtype="float64" if dtype == "float64" else None)
-    number = float(array)
-    if number != number:
-        return "nan"
-    if number in (float("inf"), float("-inf")):
-        return "inf" if number > 0 else "-inf"
-    sign = "-" if np.signbit(number) else ""
-    if number == 0:
-        return sign + "0"
-    return sign + _arrange(*_shortest(abs(array), dtype))
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
-def tvm_float_text(number: float) -> str:
-    """A floating-point number with 6 significant digits, as a C++ stream writes it."""
-    return f"{number:g}"
+def attribute_number(text: str) -> AnyValue:
+    """A numeric literal as an attribute's value: int, float (`f` or no suffix), else a numpy scalar of its type."""
+    found = _NUMBER.match(text)
+    if found is not None and not found[5]:
+        if found[3] is None and found[4] is None and found[2] not in ("inf", "nan"):
+            value = _integer(found[2]) * (-1 if found[1] else 1)
+            if not -(1 << 63) <= value < 1 << 63:
+                raise LiteralError(f"{value} does not fit int64")
+            return value
+        return float(found[1] + found[2])
+    array, dtype = scalar(text)
+    if dtype == "float32" and found is not None:
+        return float(found[1] + found[2])
+    return array[()]
 
 
-def _plain_nan(data: np.ndarray) -> bool:
-    """Whether a NaN is the one that the literal `nan` reads as."""
-    return data.tobytes() == np.array(np.nan, dtype=data.dtype).tobytes()
+def _unescape(found: re.Match[str]) -> str:
+    text = found.group()
+    if text[1] == "x" and len(text) > 2:
+        codes = [int(text[i + 2 : i + 4], 16) for i in range(0, len(text), 4)]
+        try:
+            return bytes(codes).decode("utf-8")
+        except UnicodeDecodeError:
+            return "".join(map(chr, codes))
+    if text[1] in "uU" and len(text) > 2:
+        code = int(text[2:], 16)
+        return chr(code) if code < 0x110000 else "\ufffd"
+    if text[1] in "01234567" and len(text) > 1:
+        return chr(int(text[1:], 8) & 0xFF)
+    return _PLAIN.get(text[1], text[1])
 
 
-def scalar_text(data: np.ndarray, dtype: str, style: str = "lossless") -> str | None:
-    """A tensor of rank 0 as a literal, or None where this style has no literal for it."""
-    if data.ndim != 0 or data.dtype.name != dtype:
-        return None
-    if dtype == "bool":
-        return "True" if data else "False"
-    if style == "tvm":
-        if dtype not in TVM_SCALARS:
-            return None
-        if dtype in _FLOATS:
-            return tvm_float_text(float(data)) + SUFFIXES[dtype]
-        return f"{int(data)}{SUFFIXES[dtype]}"
-    suffix = SUFFIXES.get(dtype)
-    if suffix is None:
-        return None
-    if dtype in _FLOATS:
-        if np.isnan(data) and not _plain_nan(data):
-            return None
-        return float_text(data, dtype) + suffix
-    return f"{int(data)}{suffix}"
+def string(text: str) -> str:
+    """The value of a string literal, quotes included in `text`."""
+    inner = text[1:-1]
+    return _ESCAPE.sub(_unescape, inner) if "\\" in inner else inner
 
 
-_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-
-
-def string_text(value: str) -> str:
-    """A string in double quotes. Letters of every language stand as they are; control characters are escaped."""
-    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-        return f'"{value}"'
-    out = ['"']
-    for c in value:
-        if c in _ESCAPES:
-            out.append(_ESCAPES[c])
-        elif c.isprintable():
-            out.append(c)
-        elif ord(c) < 0x100:
-            out.append(f"\\x{ord(c):02x}")
-        elif ord(c) < 0x10000:
-            out.append(f"\\u{ord(c):04x}")
-        else:
-            out.append(f"\\U{ord(c):08x}")
-    out.append('"')
-    return "".join(out)
-
-
-_TVM_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
-
-
-def tvm_string_text(value: str) -> str:
-    """A string in double quotes as TVM escapes it: byte by byte, what is not printable ASCII in hexadecimal."""
-    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-        return f'"{value}"'
-    out = []
-    for byte in value.encode("utf-8", "surrogatepass"):
-        out.append(_TVM_ESCAPES.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02X}"))
-    return '"' + "".join(out) + '"'
+def bad_escapes(token: str) -> list[tuple[int, str]]:
+    """The escapes of a token's strings that lack their digits: where each begins, and what it wants."""
+    found = []
+    for literal in _STRING.finditer(token):
+        for escape in _MALFORMED.finditer(token, *literal.span()):
+            if escape[0][1] in _DIGITS:
+                found.append((escape.start(), f"the escape `{escape[0][:2]}` wants {_DIGITS[escape[0][1]]} behind it"))
+    return found

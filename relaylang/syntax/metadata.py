@@ -32,7 +32,7 @@ from relaylang.ir.types import (
     computed_dim,
     extent,
 )
-from relaylang.syntax.nodes import COMPUTED, OBJECTS, Damaged, MetaNode, objects_of
+from relaylang.syntax.metadata_nodes import COMPUTED, OBJECTS, Damaged, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, read_blob
 
 #: The key under which a section carries its module's attributes, as a list of one map.

@@ -15,7 +15,7 @@ from relaylang.ir.expr import Constant, GlobalVar, RawAttrs
 from relaylang.ir.types import ANY, ComputedDim, Extent, SymbolicDim, TensorType, Type, TypeVar
 from relaylang.ops.record import Attributes
 from relaylang.syntax.metadata import MODULE_KEY
-from relaylang.syntax.nodes import OBJECTS, MetaNode, objects_of
+from relaylang.syntax.metadata_nodes import OBJECTS, MetaNode, objects_of
 from relaylang.syntax.tensorblob import BlobError, write_blob
 
 #: The version that a section names as its writer: TVM's last one that changed what a text means.

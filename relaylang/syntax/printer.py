@@ -42,14 +42,14 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import FuncType, TensorType, Type
 from relaylang.ir.visit import free_vars
 from relaylang.ops.record import Op
-from relaylang.syntax.attributes import AttributeText
-from relaylang.syntax.literals import scalar_text
+from relaylang.syntax.attribute_text import AttributeText
+from relaylang.syntax.literal_text import scalar_text
 from relaylang.syntax.metadata import MODULE_KEY, MetaNode
 from relaylang.syntax.metadata_writer import save_metadata
-from relaylang.syntax.names import Names, global_text
-from relaylang.syntax.nested import Moved, Text, flatten
+from relaylang.syntax.name_text import Names, global_text
 from relaylang.syntax.placement import LEAVES, ScopeKey, missing_values, place, shared_nodes
-from relaylang.syntax.typetext import TypeText
+from relaylang.syntax.rope import Moved, Text, flatten
+from relaylang.syntax.type_text import TypeText
 
 HEADER = '#[version = "0.0.5"]\n'
 

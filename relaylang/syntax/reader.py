@@ -23,12 +23,12 @@ from relaylang.syntax.actions import ACTIONS, Build
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.actions.types import quiet_tensor_type
+from relaylang.syntax.literals import string
 from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokeniser import section_start
 from relaylang.syntax.tokens import OpenComment, TokenSource
-from relaylang.syntax.values import string
 
 
 @dataclass

@@ -21,7 +21,7 @@ from relaylang.ops import OPS
 from relaylang.ops.create import InitOpAttrs
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import make_attrs
-from relaylang.syntax.nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode
 
 Version = tuple[int, int]
 

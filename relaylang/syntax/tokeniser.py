@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from relaylang.grammar import literals, patterns
-from relaylang.syntax.values import is_dtype
+from relaylang.syntax.literals import is_dtype
 
 #: The beginning of the metadata section; TVM 0.6 wrote the second one.
 METADATA = re.compile(r"^[ \t]*(?:#\[metadata\]|METADATA:)", re.MULTILINE)

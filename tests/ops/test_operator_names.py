@@ -35,8 +35,8 @@ REASONS: dict[str, str] = {
     "relaylang/passes/simplify/flatten_atrous_conv.py": "",
     "relaylang/passes/simplify/fold_explicit_padding.py": "",
     "relaylang/passes/simplify/fold_scale_axis.py": "",
-    "relaylang/syntax/othernames.py": "",
     "relaylang/syntax/spellings.py": "",
+    "relaylang/syntax/synonyms.py": "",
 }
 
 NAMES = frozenset(op.name for family in FAMILIES.values() for op in family)

@@ -10,7 +10,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir import MetaRef, scalar_type, structural_equal
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.scan import Scan
-from relaylang.syntax import astext, parse, parse_expr, reader, rewriting
+from relaylang.syntax import astext, canonical, parse, parse_expr, reader
 from relaylang.syntax.format import format_text
 
 #: Where a comment may stand, `{}`.
@@ -62,7 +62,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(*args)
 
     monkeypatch.setattr(reader, "run", counted)
-    monkeypatch.setattr(rewriting, "run", counted)
+    monkeypatch.setattr(canonical, "run", counted)
     monkeypatch.setattr(reader, "_type_of", lambda text, scope: None)
     return begun
 

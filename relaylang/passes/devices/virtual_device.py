@@ -13,7 +13,7 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.passes.context import PassContext
-from relaylang.syntax.nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode
 
 #: Kinds of devices by name, with their numbers.
 DEVICE_TYPES: dict[str, int] = {

@@ -15,7 +15,7 @@ from relaylang.passes.layout.registry import CONVERT, LayoutConfig
 from relaylang.rules.alter_layout import is_depthwise
 from relaylang.rules.conversions import RULES
 from relaylang.rules.layout.rule import changed
-from relaylang.syntax.choices import not_a_choice
+from relaylang.syntax.attribute_strings import not_a_choice
 
 _PACKED = re.compile(r"NCHW[1-9]\d*c")
 

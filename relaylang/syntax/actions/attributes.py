@@ -14,8 +14,8 @@ from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.actions.types import tensor_type
+from relaylang.syntax.literals import LiteralError, attribute_number, string
 from relaylang.syntax.metadata import DEEPEST_VALUE
-from relaylang.syntax.values import LiteralError, attribute_number, string
 
 _WORDS = {"True": True, "False": False, "None": None}
 #: The pieces of the grammar's terminal ATTRS, whose values are wider than any fine terminal: `1x` and `relu` are errors.

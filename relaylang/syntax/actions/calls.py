@@ -12,7 +12,7 @@ from relaylang.syntax.actions.globals import Callees
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.operators import OperatorCalls
 from relaylang.syntax.actions.reports import Reports
-from relaylang.syntax.nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.syntax.spellings import BY_NAME, OldOp
 
 #: Operators by the token that opens their call.

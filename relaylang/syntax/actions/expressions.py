@@ -27,8 +27,8 @@ from relaylang.syntax.actions.locals import Locals, Pending
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.operators import OperatorCalls
 from relaylang.syntax.actions.reports import Reports
-from relaylang.syntax.nodes import MetaNode, kind_of_meta
-from relaylang.syntax.values import LiteralError, scalar, string
+from relaylang.syntax.literals import LiteralError, scalar, string
+from relaylang.syntax.metadata_nodes import MetaNode, kind_of_meta
 
 #: Literals by text: the array, which is read-only, and its element type.
 _NUMBERS: dict[str, tuple[np.ndarray, str]] = {}

@@ -13,7 +13,7 @@ from relaylang.syntax.actions.locals import Locals, local_key, name_of
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.actions.types import tensor_type
-from relaylang.syntax.values import string
+from relaylang.syntax.literals import string
 
 
 class Signature:

@@ -13,8 +13,8 @@ from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.syntax.actions.locals import Locals, Pending
 from relaylang.syntax.actions.reports import Reports, shown
-from relaylang.syntax.othernames import OTHER_DTYPES, OTHER_NAMES
 from relaylang.syntax.spellings import BY_NAME, OldOp
+from relaylang.syntax.synonyms import OTHER_DTYPES, OTHER_NAMES
 
 
 class FunctionNames:

@@ -10,8 +10,8 @@ from relaylang.ir.expr import Expr, TupleGetItem, Var
 from relaylang.ir.types import IncompleteType
 from relaylang.ir.visit import post_order
 from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.literals import string
 from relaylang.syntax.placement import out_of_scope
-from relaylang.syntax.values import string
 
 
 def local_key(token: str) -> str:

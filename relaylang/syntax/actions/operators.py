@@ -14,7 +14,7 @@ from relaylang.ops.record import AttrError, Op, coerce
 from relaylang.syntax.actions.attributes import WRONG, AttributeActions, Pair
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
-from relaylang.syntax.choices import not_a_choice
+from relaylang.syntax.attribute_strings import not_a_choice
 from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, Version, spelling_of, version_of
 
 #: Attribute objects by operator and text. They never change, so calls of the same text share one.

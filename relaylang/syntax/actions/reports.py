@@ -7,8 +7,8 @@ from itertools import islice
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
+from relaylang.syntax.literals import bad_escapes
 from relaylang.syntax.tokens import TokenSource
-from relaylang.syntax.values import bad_escapes
 
 #: The length at which a name in a message is cut.
 _SHOWN = 60

@@ -25,8 +25,8 @@ from relaylang.ir.types import (
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
-from relaylang.syntax.othernames import OTHER_DTYPES
-from relaylang.syntax.values import LiteralError, is_dtype, scalar
+from relaylang.syntax.literals import LiteralError, is_dtype, scalar
+from relaylang.syntax.synonyms import OTHER_DTYPES
 
 #: Types by text, shared by all readings. It holds only types that mean the same everywhere.
 _TYPES: dict[str, Type] = {}

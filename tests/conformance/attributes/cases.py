@@ -9,7 +9,7 @@ from typing import Any
 
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrField, Op
-from relaylang.syntax.choices import CHOICES
+from relaylang.syntax.attribute_strings import CHOICES
 
 #: Values of fields that hold more than a number, a text or a list, by type key and name.
 SPECIAL: dict[tuple[str, str], Any] = {

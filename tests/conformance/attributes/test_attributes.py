@@ -18,8 +18,8 @@ from relaylang.ir import Call, Constant, Function
 from relaylang.ops import OPS, get, make_attrs
 from relaylang.syntax import astext, parse
 from relaylang.syntax.metadata import load_metadata
+from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.syntax.metadata_writer import save_metadata
-from relaylang.syntax.nodes import MetaNode
 from tests.conformance.attributes.cases import cases
 
 #: What TVM does not make, and why.

@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.ir.expr import Constant, GlobalVar, MetaRef, RawAttrs
 from relaylang.ir.types import ANY, Extent, SymbolicDim, Type, TypeVar, dim_text, type_text
-from relaylang.syntax.literals import (
+from relaylang.syntax.literal_text import (
     SUFFIXES,
     TVM_SCALARS,
     float_text,
@@ -19,8 +19,8 @@ from relaylang.syntax.literals import (
     tvm_float_text,
     tvm_string_text,
 )
-from relaylang.syntax.names import global_text, key_text
-from relaylang.syntax.nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode
+from relaylang.syntax.name_text import global_text, key_text
 
 
 def _float_text(value: float) -> str:

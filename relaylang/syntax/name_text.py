@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from relaylang.syntax.literals import string_text
+from relaylang.syntax.literal_text import string_text
 
 #: A local name that reads back as it stands behind a `%`.
 _LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[./][A-Za-z0-9_]+|:[0-9][A-Za-z0-9_]*)*\Z")

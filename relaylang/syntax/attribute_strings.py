@@ -5,8 +5,8 @@ from __future__ import annotations
 from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.ops.domains import CHOICES as CHOICES
 from relaylang.ops.domains import TWO_LAYOUTS
-from relaylang.syntax.othernames import OTHER_DTYPES
-from relaylang.syntax.values import is_dtype
+from relaylang.syntax.literals import is_dtype
+from relaylang.syntax.synonyms import OTHER_DTYPES
 
 _SPATIAL = "DHW"
 _DTYPES = (

@@ -16,8 +16,8 @@ from relaylang.ir.expr import Call, Constant, Expr, Tuple, Var
 from relaylang.ir.module import IRModule
 from relaylang.ops.record import Op
 from relaylang.syntax.actions import ACTIONS, PARTS, Action, Build
-from relaylang.syntax.attributes import AttributeText
-from relaylang.syntax.literals import scalar_text
+from relaylang.syntax.attribute_text import AttributeText
+from relaylang.syntax.literal_text import scalar_text
 from relaylang.syntax.reader import CutAnew, run
 from relaylang.syntax.spellings import Spelling
 from relaylang.syntax.tables import Tables
