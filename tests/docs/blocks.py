@@ -5,6 +5,7 @@
     ```python                      is run, in the page's own namespace
     <!-- setup ... -->             Python that the page's blocks build on, and no reader sees
     ```console                     `$ command` lines, and what they print; `...` stands for anything
+    ```diff                        is applied to a copy of the tree by test_extending.py
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def run_page(path: Path, update: bool = False) -> list[str]:
                     wanted = printed
                 new.append(f"$ {command}\n{wanted}")
             changes.append((block.start, block.start + len(block.text), "".join(new)))
-        elif block.language not in ("text", "toml"):
+        elif block.language not in ("text", "toml", "diff"):
             wrong.append(f"{where}: nobody runs a block of `{block.language}`")
     if update and wrong:
         for start, end, text in reversed(changes):

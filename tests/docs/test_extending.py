@@ -1,0 +1,81 @@
+"""docs/extending.md: each diff applies to the tree, touches few files, and gives what the page shows below it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import blocks
+from tests.shared import ROOT
+
+PAGE = ROOT / "docs" / "extending.md"
+#: Each kind of addition that the page shows as a diff, and the files that it touches.
+FILES = {
+    "An operator": [
+        "interpreter/kernels/tensor.py",
+        "relaylang/backends/cpu/lower/tensor.py",
+        "relaylang/ops/tensor.py",
+    ],
+    "A pass": ["relaylang/passes/simplify/drop_repetitions.py"],
+    "A diagnostic code": ["relaylang/diagnostics/pages/syntax.py"],
+}
+
+#: Runs a section as a page of its own, with the tree that PYTHONPATH names.
+_RUN = """
+import sys
+from pathlib import Path
+import relaylang
+from tests.docs.blocks import run_page
+assert Path(relaylang.__file__).is_relative_to(sys.argv[1]), relaylang.__file__
+sys.exit("\\n".join(run_page(Path("section.md"))) or 0)
+"""
+
+
+def sections() -> dict[str, str]:
+    """The sections of the page that have a diff, by their headings."""
+    parts = re.split(r"^#{2,3} (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    return {heading: text for heading, text in zip(parts[1::2], parts[2::2]) if "```diff\n" in text}
+
+
+def shown(section: str) -> str:
+    """A section without its diff, with the calls and sessions of its `text` blocks to be run."""
+    section = re.sub(r"^```diff\n.*?^```\n", "", section, flags=re.M | re.S)
+    return section.replace("```text\n$ ", "```console\n$ ").replace("```text\n>>> ", "```python\n>>> ")
+
+
+def copy_of_the_tree(folder: Path) -> None:
+    for name in ("relaylang", "interpreter", "repl", "grammar"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def test_the_page_has_every_kind_of_addition() -> None:
+    assert set(sections()) == set(FILES)
+
+
+@pytest.mark.parametrize("heading", FILES)
+def test_the_diff_makes_the_addition(heading: str, tmp_path: Path) -> None:
+    section = sections()[heading]
+    (diff,) = [block.text for block in blocks(section) if block.language == "diff"]
+    assert sorted(re.findall(r"^\+\+\+ b/(\S+)$", diff, re.M)) == FILES[heading]
+    tool = shutil.which("git")
+    if tool is None:
+        pytest.skip("git is not on this machine")
+    tree, work = tmp_path / "tree", tmp_path / "work"
+    tree.mkdir()
+    work.mkdir()
+    copy_of_the_tree(tree)
+    applied = subprocess.run([tool, "apply", "-"], input=diff, cwd=tree, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    (work / "section.md").write_text(shown(section), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-c", _RUN, str(tree)], cwd=work, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "NO_COLOR": "1"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
