@@ -11,6 +11,9 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr
 from relaylang.ops import Trait, having
 
+#: The operator that the others take in.
+PAD = "nn.pad"
+
 
 @dataclass(frozen=True)
 class Rule:

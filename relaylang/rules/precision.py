@@ -24,6 +24,8 @@ class Precision(Enum):
     NAMED = auto()
 
 
+#: The operator that changes an element type.
+CAST = "cast"
 _OTHER_FORMS = (Trait.QUANTISED, Trait.BLOCKED)
 _PRODUCTS = (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)
 
@@ -45,7 +47,7 @@ RULES: Mapping[str, Precision] = {
         "dyn.tile", "take", "scatter_elements", "scatter_nd", "nn.pad", "nn.depth_to_space", "nn.space_to_depth",
         "image.resize2d",
     ), Precision.FOLLOW),
-    **dict.fromkeys(("cast", "cast_like", "zeros", "full", "dyn.full"), Precision.NAMED),
+    **dict.fromkeys((CAST, "cast_like", "zeros", "full", "dyn.full"), Precision.NAMED),
 }  # fmt: skip
 
 #: The operators whose result's element type is the attribute `dtype`. Others have `out_dtype`, or neither.

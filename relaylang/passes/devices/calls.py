@@ -12,23 +12,7 @@ from relaylang.ops import get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.passes.rewriting import is_primitive
-
-#: Operators whose operands do not all lie where their result does: a place for each operand, and the result's.
-#: "host": where the program runs. "result": where the result lies. "free": anywhere. "attr": what `virtual_device` says.
-PLACES: dict[str, tuple[tuple[str, ...], str]] = {
-    "memory.alloc_storage": (("host", "host", "host"), "attr"),
-    "memory.alloc_tensor": (("result", "host", "host"), "result"),
-    "vm.shape_of": (("free",), "host"),
-    "vm.reshape_tensor": (("result", "host"), "result"),
-    "vm.invoke_tvm_op": (("free", "result", "result"), "result"),
-}
-
-#: The attributes of operators that are devices.
-DEVICE_ATTRIBUTES = {
-    "on_device": ("virtual_device",),
-    "device_copy": ("src_virtual_device", "dst_virtual_device"),
-    "memory.alloc_storage": ("virtual_device",),
-}
+from relaylang.rules.placement import DEVICE_COPY, ON_DEVICE, RULES
 
 
 @dataclass(frozen=True)
@@ -48,7 +32,7 @@ class OnDevice:
 
 def on_device_of(node: Expr) -> OnDevice | None:
     """What an `on_device` call says. Raises `RelayError` (R0529)."""
-    if not (type(node) is Call and type(node.op) is Op and node.op.name == "on_device" and node.args):
+    if not (type(node) is Call and type(node.op) is Op and node.op.name == ON_DEVICE and node.args):
         return None
     attrs: Any = node.attrs
     return OnDevice(node.args[0], VirtualDevice.of(attrs.virtual_device), bool(attrs.constrain_body), bool(attrs.constrain_result))
@@ -56,7 +40,7 @@ def on_device_of(node: Expr) -> OnDevice | None:
 
 def copy_of(node: Expr) -> tuple[Expr, VirtualDevice, VirtualDevice] | None:
     """What a `device_copy` call copies, from where, and where to. Raises `RelayError` (R0529)."""
-    if not (type(node) is Call and type(node.op) is Op and node.op.name == "device_copy" and node.args):
+    if not (type(node) is Call and type(node.op) is Op and node.op.name == DEVICE_COPY and node.args):
         return None
     attrs: Any = node.attrs
     return node.args[0], VirtualDevice.of(attrs.src_virtual_device), VirtualDevice.of(attrs.dst_virtual_device)
@@ -65,7 +49,7 @@ def copy_of(node: Expr) -> tuple[Expr, VirtualDevice, VirtualDevice] | None:
 def placed(body: Expr, device: VirtualDevice, fixed: bool = True) -> Expr:
     """The value, said to lie on a device; with `fixed` whoever uses it finds it there."""
     inner = on_device_of(body)
-    made = _call("on_device", inner.body if inner is not None and fixed else body,
+    made = _call(ON_DEVICE, inner.body if inner is not None and fixed else body,
                  virtual_device=device, constrain_result=fixed, constrain_body=True)  # fmt: skip
     return retype(made, body)
 
@@ -77,7 +61,7 @@ def fixed(body: Expr, device: VirtualDevice) -> Expr:
 
 def copied(body: Expr, source: VirtualDevice, target: VirtualDevice) -> Expr:
     """The value on another device."""
-    return retype(_call("device_copy", body, src_virtual_device=source, dst_virtual_device=target), body)
+    return retype(_call(DEVICE_COPY, body, src_virtual_device=source, dst_virtual_device=target), body)
 
 
 def _call(name: str, body: Expr, **values: Any) -> Call:
@@ -94,8 +78,9 @@ def stripped(node: Expr) -> Expr:
 
 
 def callee_and_operands(call: Call) -> tuple[Expr, tuple[Expr, ...]]:
-    """What is called, and with what; `call_lowered` calls its first operand with the fields of its second."""
-    if type(call.op) is Op and call.op.name == "call_lowered" and len(call.args) == 2 and isinstance(call.args[1], Tuple):
+    """The function of a call and its operands; `call_lowered` calls its first operand with the fields of its second."""
+    rule = RULES.get(call.op.name) if type(call.op) is Op else None
+    if rule is not None and rule.calls_operand and len(call.args) == 2 and isinstance(call.args[1], Tuple):
         return call.args[0], call.args[1].fields
     return call.op, call.args
 
@@ -135,6 +120,6 @@ def upwards(root: Expr, from_right: bool = False) -> Iterator[Expr]:
 
 
 __all__ = [
-    "DEVICE_ATTRIBUTES", "PLACES", "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside",
+    "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside",
     "on_device_of", "placed", "stripped", "upwards",
 ]  # fmt: skip

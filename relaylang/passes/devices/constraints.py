@@ -25,7 +25,6 @@ from relaylang.ir import (
 )
 from relaylang.ops.record import Op
 from relaylang.passes.devices.calls import (
-    PLACES,
     callee_and_operands,
     copy_of,
     downwards,
@@ -35,6 +34,7 @@ from relaylang.passes.devices.calls import (
 from relaylang.passes.devices.domains import Domains
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice
 from relaylang.passes.rewriting import is_primitive
+from relaylang.rules.placement import RULES, Place
 
 
 class Constraints:
@@ -106,16 +106,16 @@ class Constraints:
 
     def _operator(self, op: Op, call: Call) -> tuple[int, ...]:
         result = self.domains.new()
-        if op.name not in PLACES:
+        rule = RULES.get(op.name)
+        if rule is None or not rule.operands:
             return (result,) * (len(call.args) + 1)
-        operands, where = PLACES[op.name]
-        if where == "host":
+        if rule.result is Place.HOST:
             result = self._host
-        elif where == "attr":
+        elif rule.result is Place.ATTRIBUTE:
             device = VirtualDevice.of(getattr(call.attrs, "virtual_device", None))
             result = self.domains.new(self.config.canonical(device))
-        made = [self._host if p == "host" else result if p == "result" else self.domains.of_type(a.checked_type)
-                for p, a in zip(operands, call.args, strict=False)]  # fmt: skip
+        made = [self._host if p is Place.HOST else result if p is Place.RESULT else self.domains.of_type(a.checked_type)
+                for p, a in zip(rule.operands, call.args, strict=False)]  # fmt: skip
         return (*made, result)
 
     # -- constraints

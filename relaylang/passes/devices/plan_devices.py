@@ -44,8 +44,6 @@ from relaylang.ir.typed import retype, typed
 from relaylang.ops.record import Op
 from relaylang.passes.context import PassContext
 from relaylang.passes.devices.calls import (
-    DEVICE_ATTRIBUTES,
-    PLACES,
     callee_and_operands,
     copied,
     copy_of,
@@ -59,6 +57,7 @@ from relaylang.passes.devices.constraints import Constraints
 from relaylang.passes.devices.virtual_device import UNKNOWN, CompilationConfig, VirtualDevice, make_compilation_config
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_opaque, is_primitive
+from relaylang.rules.placement import RULES
 
 #: How many errors are told at once: behind the first, most follow from it.
 _MOST = 20
@@ -89,8 +88,8 @@ def _wrong_devices(func: Function, config: CompilationConfig) -> list[Diagnostic
         named: list[Any] = []
         if isinstance(node, Function):
             named = [node.attrs.get("virtual_device"), *[p.virtual_device for p in node.params]]
-        elif isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in DEVICE_ATTRIBUTES:
-            named = [getattr(node.attrs, name) for name in DEVICE_ATTRIBUTES[node.op.name]]
+        elif isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in RULES:
+            named = [getattr(node.attrs, name) for name in RULES[node.op.name].devices]
         for value in named:
             try:
                 config.canonical(VirtualDevice.of(value))
@@ -176,7 +175,7 @@ def _wanted(call: Call, here: VirtualDevice) -> VirtualDevice:
         return said.device if said.constrains_body else UNKNOWN
     if copy is not None:
         return copy[1]
-    if isinstance(call.op, Constructor) or (isinstance(call.op, Op) and call.op.name not in (*PLACES, "call_lowered")):
+    if isinstance(call.op, Constructor) or (isinstance(call.op, Op) and call.op.name not in RULES):
         return here
     return UNKNOWN  # a function's parameters have devices of their own
 

@@ -34,13 +34,14 @@ from relaylang.ir import (
     rebuild,
 )
 from relaylang.ir.typed import retype, typed, typed_tuple
-from relaylang.ops.build import op_call
+from relaylang.ops.build import with_axes_before
 from relaylang.ops.layouts import expanded, has_blocks, is_layout, rank, turned_shape, whole
 from relaylang.ops.record import Op, RelationError
 from relaylang.passes.layout.registry import INFER
 from relaylang.passes.manager import raised_in
-from relaylang.rules.layout.nn import RULES
-from relaylang.rules.layout.rule import KEEP, PLAIN, InferCorrectLayoutOutput, Rule, named
+from relaylang.rules.canonicalize import RULES as PLAIN_CALLS
+from relaylang.rules.layout import RULES
+from relaylang.rules.layout.rule import KEEP, PLAIN, TRANSFORM, InferCorrectLayoutOutput, Rule, named, transformed
 from relaylang.typing import infer
 from relaylang.typing.operators import Context
 from relaylang.typing.solver import Solver
@@ -125,15 +126,14 @@ class Rewriter:
             if all(extent == 1 for extent in shape):
                 return expr  # it is spread over the others as it is
             begin = expanded(source, target)
-            dtype = expr.checked_type.dtype  # type: ignore[union-attr]
             shape = (*[1] * missing, *shape)
-            made = op_call("expand_dims", [expr], TensorType(shape, dtype), axis=0, num_newaxis=missing)
+            made = with_axes_before(expr, expr.checked_type, missing)  # type: ignore[arg-type]
         if begin != target:
             after = turned_shape(shape, begin, target)
             if after is None:
                 raise Misfit(f"a tensor of {list(shape)} cannot be brought from {begin} into {target}")
             ty = TensorType(after, expr.checked_type.dtype)  # type: ignore[union-attr]
-            made = op_call("layout_transform", [made], ty, src_layout=begin, dst_layout=target)
+            made = transformed(made, begin, target, ty)
         self.turns[id(expr), source, target] = made
         self.kept.append(expr)
         return made
@@ -273,7 +273,7 @@ class Rewriter:
         rule = INFER.get(name)
         changes = self.changes(name)
         if rule is None and not changes:
-            if not (self.through and name == "layout_transform" and self.postponed(node)):
+            if not (self.through and name == TRANSFORM and self.postponed(node)):
                 self.again(node)
             return
         if rule is None:
@@ -284,7 +284,7 @@ class Rewriter:
                 self.accept(node, new)
             return
         looked_at = node
-        if name == "nn.bias_add":
+        if name in PLAIN_CALLS:
             looked_at = self.as_sum(node)
             rule = INFER[named(looked_at)]
         for altering in (True, False) if changes else (False,):
@@ -310,24 +310,19 @@ class Rewriter:
         return True
 
     def as_sum(self, node: Call) -> Call:
-        """A bias of what has another layout now, as the addition that it is; others stay."""
+        """A bias on data that has another layout now, as a sum; other calls stay."""
         data, bias = self.state(node.args[0]), node.args[1]
         ty = node.checked_type
         if not isinstance(data, Value) or not data.altered or data.old is None or data.new is None:
             return node
         if not isinstance(ty, TensorType) or has_blocks(data.old) or rank(data.old) != len(ty.shape):
             return node
-        axis = node.attrs.axis % len(ty.shape)
         if data.new == data.old:
             return node
-        behind = len(ty.shape) - axis - 1
-        wide = self.plain(bias)
-        if behind:
-            shape = (*tensor_shape(bias), *[1] * behind)
-            wide = op_call("expand_dims", [wide], TensorType(shape, ty.dtype), axis=1, num_newaxis=behind)
-        self.done[id(wide)] = wide
-        made = op_call("add", [node.args[0], wide], ty)
+        made = PLAIN_CALLS[named(node)](node, node.args[0], self.plain(bias), TensorType(tensor_shape(bias), ty.dtype), ty)
         made.span = node.span
+        wide = made.args[1]
+        self.done[id(wide)] = wide
         self.kept += [wide, made]
         return made
 

@@ -38,7 +38,7 @@ from relaylang.passes.analysis import call_graph
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
-from relaylang.rules.precision import OF_DTYPE, RULES, Precision
+from relaylang.rules.precision import CAST, OF_DTYPE, RULES, Precision
 from relaylang.typing import infer
 
 #: The largest numbers that a limit of a clip may be.
@@ -85,11 +85,11 @@ class _Mixed:
             return expr
         key = (id(expr), dtype)
         if key not in self.casts:
-            if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "cast" and expr in self.made:
+            if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == CAST and expr in self.made:
                 inner = expr.args[0]
                 if isinstance(inner.checked_type, TensorType) and inner.checked_type.dtype == dtype:
                     return inner
-            self.casts[key] = op_call("cast", [expr], TensorType(ty.shape, dtype), dtype=dtype)
+            self.casts[key] = op_call(CAST, [expr], TensorType(ty.shape, dtype), dtype=dtype)
             self.made.add(self.casts[key])
             self.kept.append(expr)
         return self.casts[key]

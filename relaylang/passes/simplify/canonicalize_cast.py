@@ -10,6 +10,7 @@ from relaylang.ir.typed import retype
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_call, per_function
+from relaylang.rules.precision import CAST
 
 
 def _bits(dtype: str) -> int:
@@ -28,7 +29,7 @@ def canonicalize_cast(mod: IRModule) -> IRModule:
             if isinstance(node, Call) and isinstance(node.op, Op) and node.op.pattern <= OpPattern.BROADCAST:
                 for i, arg in enumerate(node.args):
                     source = tensor_type(arg.args[0]) if isinstance(arg, Call) and arg.args else None
-                    if not is_call(arg, "cast") or source is None or not isinstance(arg, Call):
+                    if not is_call(arg, CAST) or source is None or not isinstance(arg, Call):
                         continue
                     if _bits(source.dtype) >= _bits(arg.attrs.dtype):
                         continue

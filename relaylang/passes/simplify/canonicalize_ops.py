@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.ir import Call, Expr, IRModule, TensorType
+from relaylang.ir import Call, Expr, IRModule
 from relaylang.ir.tensors import tensor_type
-from relaylang.ops.build import op_call
+from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import is_call, per_function, rewrite_typed
+from relaylang.passes.rewriting import per_function, rewrite_typed
+from relaylang.rules.canonicalize import RULES
 
 
 def canonicalize_ops(mod: IRModule) -> IRModule:
     """nn.bias_add as add, with the bias's trailing axes made where they are needed."""
 
     def put(old: Expr, new: Expr) -> Expr:
-        if not is_call(new, "nn.bias_add") or not isinstance(new, Call) or not isinstance(old, Call):
+        if not isinstance(new, Call) or not isinstance(new.op, Op) or not isinstance(old, Call) or new.op.name not in RULES:
             return new
-        ty, bias_type = tensor_type(old.args[0]), tensor_type(old.args[1])
-        if ty is None or bias_type is None:
+        ty, second = tensor_type(old), tensor_type(old.args[1])
+        if ty is None or second is None:
             return new
-        axis = new.attrs.axis % len(ty.shape)
-        behind = len(ty.shape) - axis - 1
-        bias = new.args[1]
-        if behind:
-            wide = TensorType((*bias_type.shape, *[1] * behind), bias_type.dtype)
-            bias = op_call("expand_dims", [bias], wide, axis=1, num_newaxis=behind)
-        return op_call("add", [new.args[0], bias], old.checked_type)
+        return RULES[new.op.name](new, new.args[0], new.args[1], second, ty)
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 

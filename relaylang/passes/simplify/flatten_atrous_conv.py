@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from relaylang.ir import Call, Expr, IRModule
 from relaylang.ir.tensors import static_shape
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, scalar_value, with_attrs
+from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, with_attrs
+from relaylang.rules.atrous import JOIN, RULES, SPLIT
 
 
 def flatten_atrous_conv(mod: IRModule) -> IRModule:
     """A typed module in which space_to_batch_nd, (qnn.)conv2d, batch_to_space_nd is one dilated convolution."""
 
     def put(old: Expr, new: Expr) -> Expr:
-        if not is_call(new, "nn.batch_to_space_nd") or not isinstance(new, Call):
+        if not is_call(new, JOIN) or not isinstance(new, Call):
             return new
         conv = new.args[0]
-        if not is_call(conv, "nn.conv2d", "qnn.conv2d") or not isinstance(conv, Call):
+        if not is_call(conv, *RULES) or not isinstance(conv, Call):
             return new
         split = conv.args[0]
-        if not is_call(split, "nn.space_to_batch_nd") or not isinstance(split, Call):
+        if not is_call(split, SPLIT) or not isinstance(split, Call):
             return new
         block = tuple(new.attrs.block_shape)
         attrs = conv.attrs
@@ -28,7 +29,7 @@ def flatten_atrous_conv(mod: IRModule) -> IRModule:
             return new
         if tuple(attrs.strides) != (1, 1) or tuple(attrs.dilation) != (1, 1) or any(attrs.padding):
             return new
-        fill = scalar_value(conv.args[2]) if is_call(conv, "qnn.conv2d") else 0.0
+        fill = RULES[conv.op.name](conv)  # type: ignore[attr-defined]
         shape, out = static_shape(split.args[0].checked_type), static_shape(old.checked_type)
         if fill is None or float(split.attrs.pad_value) != fill or shape is None or out is None:
             return new

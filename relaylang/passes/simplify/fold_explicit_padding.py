@@ -9,7 +9,7 @@ from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, scalar_value, with_attrs
-from relaylang.rules.padding import RULES, Rule
+from relaylang.rules.padding import PAD, RULES, Rule
 
 
 def _padding(call: Call, rank: int) -> list[int]:
@@ -26,7 +26,7 @@ def fold_explicit_padding(mod: IRModule) -> IRModule:
     """A typed module in which nn.pad is part of the convolution or pool behind it, where that computes the same."""
 
     def put(old: Expr, new: Expr) -> Expr:
-        if not isinstance(new, Call) or not isinstance(new.op, Op) or not new.args or not is_call(new.args[0], "nn.pad"):
+        if not isinstance(new, Call) or not isinstance(new.op, Op) or not new.args or not is_call(new.args[0], PAD):
             return new
         name, pad = new.op.name, new.args[0]
         assert isinstance(pad, Call)

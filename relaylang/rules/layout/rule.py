@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from relaylang.ir.expr import Call
+from relaylang.ir.expr import Call, Expr
 from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, make_attrs
 
 Layouts = Sequence["str | None"]
@@ -66,3 +67,12 @@ def field_types(types: Sequence[Type | None], arg: int) -> list[Type]:
 
 def is_scalar(ty: Type | None) -> bool:
     return isinstance(ty, TensorType) and not ty.shape
+
+
+#: The operator that changes a layout.
+TRANSFORM: Final = "layout_transform"
+
+
+def transformed(x: Expr, source: str, target: str, ty: TensorType) -> Call:
+    """A tensor in another layout; `ty` is its type there."""
+    return op_call(TRANSFORM, [x], ty, src_layout=source, dst_layout=target)
