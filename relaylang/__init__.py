@@ -18,7 +18,7 @@ import os
 import sys
 import typing as _typing  # `Any` is the unknown dimension here
 
-from relaylang._names import ALIASES, FOLDERS, NAMES, PACKAGES, SERVICES
+from relaylang._names import ALIASES, FOLDERS, NAMES, OPERATORS, PACKAGES, SERVICES, is_module, operators
 from relaylang.aliases import Aliases
 from relaylang.services import provide
 
@@ -42,6 +42,8 @@ def __getattr__(name: str) -> _typing.Any:
         value = getattr(importlib.import_module(NAMES[name]), name)
     elif name in PACKAGES:
         value = importlib.import_module(PACKAGES[name])
+    elif not name.startswith("_") and not is_module(name, __path__) and name in operators():
+        value = getattr(importlib.import_module(OPERATORS), name)
     else:
         raise AttributeError(f"module 'relaylang' has no attribute {name!r}")
     globals()[name] = value
@@ -49,4 +51,4 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES, *PACKAGES, "__version__"})
+    return sorted({*globals(), *NAMES, *PACKAGES, *operators(), "__version__"})

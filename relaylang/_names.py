@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import Iterable
+
 #: Service of `relaylang.services` -> its provider. Nothing else registers one.
 SERVICES: dict[str, str] = {
     "text": "relaylang.syntax.printer:astext",
@@ -22,26 +26,12 @@ _IR = (
     "ScopeBuilder TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData TypeVar Var const scalar_type var"
 )
 
-#: The functions of `relaylang.tvm.op` that stand at the top too (tests/tvm/op holds the list against the module).
-_OPERATORS = (
-    "abs acos acosh add adv_index all any arange argmax argmin argsort argwhere asin asinh atan atanh bitwise_and "
-    "bitwise_not bitwise_or bitwise_xor broadcast_to broadcast_to_like cast cast_like ceil clip collapse_sum_like "
-    "collapse_sum_to concatenate copy cos cosh cumprod cumsum device_copy dft divide einsum equal erf exp expand_dims "
-    "fixed_point_multiply floor floor_divide floor_mod full full_like gather gather_nd greater greater_equal "
-    "invert_permutation isfinite isinf isnan layout_transform left_shift less less_equal log log10 log2 logical_and "
-    "logical_not logical_or logical_xor logsumexp matrix_set_diag max maximum mean mean_std mean_variance meshgrid "
-    "min minimum mod multiply ndarray_size negative not_equal one_hot ones ones_like power prod reinterpret repeat "
-    "reshape reshape_like reverse reverse_reshape reverse_sequence right_shift round rsqrt scatter_elements "
-    "scatter_nd searchsorted sequence_mask shape_of sigmoid sign sin sinh slice_like sliding_window sort "
-    "sparse_fill_empty_rows sparse_reshape sparse_to_dense split sqrt squeeze stack std stft strided_set "
-    "strided_slice subtract sum take tan tanh tile topk transpose trilu trunc trunc_divide trunc_mod unique "
-    "unravel_index variance where zeros zeros_like"
-)
+#: Where the functions of operators are, `relaylang.add` and the others: their names come from the operators' records.
+OPERATORS = "relaylang.tvm.op"
 
 #: Public name -> the module that defines it.
 NAMES: dict[str, str] = {
     **dict.fromkeys(_IR.split(), "relaylang.ir"),
-    **dict.fromkeys(_OPERATORS.split(), "relaylang.tvm.op"),
     "TupleWrapper": "relaylang.tvm.op",
     "Diagnostic": "relaylang.diagnostics",
     "RelayError": "relaylang.diagnostics",
@@ -83,3 +73,14 @@ PACKAGES: dict[str, str] = {
                      "stdlib", "syntax", "testing", "tvm", "typing", "viz")
     },
 }  # fmt: skip
+
+
+def operators() -> list[str]:
+    """The functions of operators that stand at the top, too."""
+    names: list[str] = importlib.import_module(f"{OPERATORS}.namespace").names("")
+    return names
+
+
+def is_module(name: str, folders: Iterable[str]) -> bool:
+    """Whether a file or folder has the name, so that `from relaylang import NAME` imports it."""
+    return any(os.path.exists(os.path.join(folder, name + end)) for folder in folders for end in ("", ".py"))

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from relaylang._names import ALIASES, NAMES, PACKAGES
+from relaylang._names import ALIASES, NAMES, OPERATORS, PACKAGES
 from relaylang.tvm import transform
 from relaylang.tvm.op import _ABOVE
 from relaylang.tvm.op.build import SPATIAL, dynamic, functions
@@ -126,7 +126,8 @@ def top() -> str:
     for package, where in sorted(PACKAGES.items(), key=lambda item: item[1]):
         parent, own = where.rsplit(".", 1)
         lines.append(f"from {parent} import {own} as {package}")
-    for name, where in sorted(NAMES.items(), key=lambda item: (item[1], item[0])):
+    own = NAMES | dict.fromkeys(names(""), OPERATORS)
+    for name, where in sorted(own.items(), key=lambda item: (item[1], item[0])):
         lines.append(f"from {where} import {name} as {name}")
     return HEAD + "\n".join(lines) + "\n\n__version__: str\n"
 
