@@ -12,9 +12,8 @@ from relaylang.interpreter import Evaluator, Intermediates, NanWatch, Profile, T
 from relaylang.interpreter.memory import size_text, type_bytes
 from relaylang.interpreter.watch import clock, not_finite, summary
 from relaylang.ir import TensorType, TupleType
+from relaylang.testing.generators.graphs import Effects, Graphs
 from tests.interpreter.test_evaluate import LISTS, NUMBERS, module
-from tests.passes.test_anf import Generator
-from tests.passes.test_normal_forms import Effects
 
 
 class Keeping(Watch):
@@ -45,7 +44,7 @@ def everything() -> tuple[list[str], Watches]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_looking_on_changes_nothing(seed: int) -> None:
-    for function, args in ((Effects(seed).function(), (7,)), (Generator(seed).function(), (3, -2))):
+    for function, args in ((Effects(seed).function(), (7,)), (Graphs(seed).function(), (3, -2))):
         wanted = evaluate(function, *args)
         lines, watch = everything()
         assert str(evaluate(function, *args, watch=watch, memory_limit=10**8)) == str(wanted)

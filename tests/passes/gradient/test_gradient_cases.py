@@ -16,7 +16,7 @@ from relaylang.ops.build import op_call
 from relaylang.passes.gradient import first_order_gradient, higher_order_gradient
 from relaylang.rules.gradient import RULES
 from relaylang.transform import InferType
-from tests.passes.gradient_cases import BEYOND, Case, cases
+from tests.passes.gradient.gradient_cases import BEYOND, Case, cases
 
 MODES: dict[str, Callable[[Function, IRModule], Function]] = {
     "first_order": first_order_gradient.gradient,

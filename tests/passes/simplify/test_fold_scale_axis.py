@@ -1,4 +1,4 @@
-"""Passes over layers: factors of channels, parallel products, and rules that replace operators."""
+"""FoldScaleAxis: factors of channels move into weights."""
 
 from __future__ import annotations
 
@@ -7,36 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import relaylang as relay
-from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, const, post_order
+from relaylang.ir import Function, IRModule, TensorType, Var, const
 from relaylang.ops.build import op_call
 from relaylang.ops.layouts import parts
-from relaylang.transform import InferType, PassContext, Sequential, parse_passes
-from tests.passes.meaning import keeps_meaning
-
-X = TensorType((1, 4, 5, 5))
-
-
-def after(names: str, mod: IRModule) -> IRModule:
-    with PassContext(opt_level=4):
-        return keeps_meaning(Sequential(parse_passes(names)), InferType()(mod))
-
-
-def ops(mod: IRModule) -> list[str]:
-    return [n.op.name for n in post_order(mod["main"]) if isinstance(n, Call) and hasattr(n.op, "name")]
-
-
-def numbers(*shape: int, low: float = -1.0, seed: int = 0) -> Any:
-    return const(np.random.default_rng(seed).uniform(low, 1.0, shape).astype("float32"))
-
-
-def conv(x: Expr, out: int, inputs: int, seed: int = 0) -> Expr:
-    return op_call("nn.conv2d", [x, numbers(out, inputs, 3, 3, seed=seed)], kernel_size=[3, 3], channels=out, padding=[1])
-
-
-# ---- FoldScaleAxis
+from relaylang.transform import InferType
+from tests.passes.layers import X, after, conv, numbers, ops
 
 
 def test_factors_behind_a_convolution_go_into_its_weight() -> None:
@@ -85,71 +61,6 @@ def test_factors_of_dense_layers_and_chains_move() -> None:
         node = op_call("nn.dense", [node, numbers(5, 5, seed=i + 5)], units=5)
     mod = after("FoldScaleAxis,FoldConstant", IRModule.from_expr(Function([x], node)))
     assert "multiply" not in ops(mod)
-
-
-# ---- CombineParallel
-
-
-def test_parallel_convolutions_are_combined() -> None:
-    x = Var("x", X)
-    branches = [op_call("nn.relu", [conv(x, n, 4, seed=n)]) for n in (2, 3, 4)] + [conv(op_call("exp", [x]), 2, 4)]
-    mod = after("CombineParallelConv2D,FoldConstant", IRModule.from_expr(Function([x], Tuple(branches))))
-    assert ops(mod).count("nn.conv2d") == 2 and ops(mod).count("strided_slice") == 3
-    few = after("CombineParallelConv2D(min_num_branches=4)", IRModule.from_expr(Function([x], Tuple(branches))))
-    assert ops(few).count("nn.conv2d") == 4
-
-
-@pytest.mark.parametrize("to_batch", [True, False])
-def test_parallel_dense_layers_are_combined(to_batch: bool) -> None:
-    x = Var("x", TensorType((2, 3)))
-    units = [4, 4, 4] if to_batch else [4, 2, 3]
-    branches = [op_call("nn.dense", [x, numbers(u, 3, seed=i)], units=u) for i, u in enumerate(units)]
-    mod = IRModule.from_expr(Function([x], Tuple(branches)))
-    new = after(f"CombineParallelDense(to_batch={to_batch}),FoldConstant", mod)
-    assert ops(new).count("nn.batch_matmul") + ops(new).count("nn.dense") == 1
-
-
-def test_parallel_batch_products_are_combined() -> None:
-    x = Var("x", TensorType((2, 3, 4)))
-    branches = [op_call("nn.batch_matmul", [x, numbers(2, n, 4, seed=n)], transpose_b=True) for n in (1, 2, 3)]
-    mod = after("CombineParallelBatchMatmul,FoldConstant", IRModule.from_expr(Function([x], Tuple(branches))))
-    assert ops(mod).count("nn.batch_matmul") == 1
-
-
-def test_a_branch_that_needs_another_is_not_combined() -> None:
-    x = Var("x", TensorType((3, 3)))
-    first = op_call("nn.dense", [x, numbers(3, 3)], units=3)
-    second = op_call("nn.dense", [x, first], units=3)
-    third = op_call("nn.dense", [x, second], units=3)
-    mod = after("CombineParallelDense(min_num_branches=2)", IRModule.from_expr(Function([x], third)))
-    assert ops(mod).count("nn.dense") == 3
-
-
-# ---- Legalize
-
-
-def test_rules_replace_operators() -> None:
-    from_rule = relay.transform.register_legalize
-
-    @from_rule("nn.relu", attr_name="toy")
-    def maximum(attrs: Any, inputs: Any, types: Any) -> Expr | None:
-        return op_call("maximum", [inputs[0], const(0.0)]) if types[0].shape == (2, 3) else None
-
-    x, y = Var("x", TensorType((2, 3))), Var("y", TensorType((3,)))
-    body = op_call("add", [op_call("nn.relu", [x]), op_call("nn.relu", [y])])
-    mod = after("Legalize('toy')", IRModule.from_expr(Function([x, y], body)))
-    assert ops(mod) == ["maximum", "nn.relu", "add"]
-    assert ops(after("Legalize", mod)) == ops(mod)
-
-
-@pytest.mark.parametrize("rule", [lambda *_: 3, lambda *_: const(1.0), lambda *_: 1 // 0])
-def test_wrong_rules_are_told(rule: Any) -> None:
-    relay.transform.register_legalize("exp", rule, "toy wrong")
-    x = Var("x", TensorType((2, 3)))
-    mod = InferType()(IRModule.from_expr(Function([x], op_call("exp", [x]))))
-    with pytest.raises(RelayError) as wrong:
-        relay.transform.Legalize("toy wrong")(mod)
-    assert wrong.value.diagnostics[0].code in ("R0502", "R0503", "R0504")
 
 
 @pytest.mark.parametrize("backward", [True, False])

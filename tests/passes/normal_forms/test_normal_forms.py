@@ -43,7 +43,7 @@ from relaylang.testing.generators.graphs import Effects, Graphs
 from relaylang.typing import infer
 from tests.cli.command import relay_process
 from tests.growth import assert_linear
-from tests.passes.test_anf import check_scopes
+from tests.passes.normal_forms.test_to_a_normal_form import check_scopes
 from tests.shared import few, golden, needs_shared, networks
 
 INT = TensorType((), "int32")

@@ -13,8 +13,8 @@ from relaylang.interpreter.kernels import KERNELS
 from relaylang.ir import IRModule, types_equal
 from relaylang.testing.generators.programs import Programs
 from relaylang.transform import InferType, LazyGradientInit
+from tests.passes.gradient.test_higher_order_gradient import PROGRAMS, against_differences, differentiated
 from tests.passes.meaning import keeps_meaning
-from tests.passes.test_higher_order_gradient import PROGRAMS, against_differences, differentiated
 
 
 def run(mod: IRModule) -> IRModule:

@@ -46,8 +46,8 @@ from relaylang.transform import (
     register_infer_correct_layout,
 )
 from tests.growth import assert_linear
+from tests.passes.layout.test_layout import chain, changes, conv, lets, numbers, ops
 from tests.passes.meaning import keeps_meaning
-from tests.passes.test_layout import chain, changes, conv, lets, numbers, ops
 
 X = Var("x", TensorType((1, 8, 6, 6)))
 MIXED = conv(X, 16, 8)
