@@ -23,6 +23,7 @@ FILES = {
         "relaylang/ops/tensor.py",
     ],
     "A pass": ["relaylang/passes/simplify/drop_repetitions.py"],
+    "An accelerator": ["relaylang/partition/targets/tiny_npu.py"],
     "A diagnostic code": ["relaylang/diagnostics/pages/syntax.py"],
 }
 
