@@ -17,7 +17,7 @@ import linecache
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, overload
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
@@ -301,7 +301,7 @@ def _decorator(
     kind: type, pass_func: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None
 ) -> Any:
     if opt_level is None:
-        raise ValueError("Please provide opt_level for the pass.")
+        raise ValueError("module_pass and function_pass need an opt_level")
     method = "transform_module" if kind is ModulePass else "transform_function"
 
     def create(arg: Any) -> Any:
@@ -328,6 +328,49 @@ def _decorator(
     return create(pass_func) if pass_func is not None else create
 
 
+#: The functions that `module_pass` and `function_pass` take.
+ModuleFunction = Callable[[IRModule, PassContext], IRModule]
+FunctionFunction = Callable[[Function, IRModule, PassContext], Function]
+
+
+class _ModuleDecorator(Protocol):
+    @overload
+    def __call__(self, pass_func: ModuleFunction) -> ModulePass: ...
+    @overload
+    def __call__(self, pass_func: type) -> Callable[..., ModulePass]: ...
+
+
+class _FunctionDecorator(Protocol):
+    @overload
+    def __call__(self, pass_func: FunctionFunction) -> FunctionPass: ...
+    @overload
+    def __call__(self, pass_func: type) -> Callable[..., FunctionPass]: ...
+
+
+@overload
+def module_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> _ModuleDecorator: ...
+@overload
+def module_pass(
+    pass_func: ModuleFunction,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> ModulePass: ...
+@overload
+def module_pass(
+    pass_func: type,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Callable[..., ModulePass]: ...
 def module_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
@@ -335,10 +378,37 @@ def module_pass(
     required: Sequence[str] | None = None,
     traceable: bool = False,
 ) -> Any:
-    """Make a pass of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module(self, mod, ctx)`."""
+    """Make a pass of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module(self, mod, ctx)`.
+
+    Raises ValueError without `opt_level`.
+    """
     return _decorator(ModulePass, pass_func, opt_level, name, required)
 
 
+@overload
+def function_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> _FunctionDecorator: ...
+@overload
+def function_pass(
+    pass_func: FunctionFunction,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> FunctionPass: ...
+@overload
+def function_pass(
+    pass_func: type,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Callable[..., FunctionPass]: ...
 def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
@@ -347,6 +417,8 @@ def function_pass(
     traceable: bool = False,
 ) -> Any:
     """Make a pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function(self, func, mod, ctx)`.
+
+    Raises ValueError without `opt_level`.
     """
     return _decorator(FunctionPass, pass_func, opt_level, name, required)
 

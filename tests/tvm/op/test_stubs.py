@@ -51,6 +51,7 @@ TYPES = {
     'is_op("nn.relu")(wildcard())': "relaylang.patterns.language.CallPattern",
     "free_vars(x)": "list[relaylang.ir.expr.Var]",
     "FuseOps()(mod)": "relaylang.ir.module.IRModule",
+    "function_pass(lambda func, mod, ctx: func, opt_level=1)": "relaylang.passes.manager.FunctionPass",
     'relay.op.get("add")': "relaylang.ops.record.Op",
     "bind_params_by_name(mod['main'], {})": "relaylang.ir.expr.Function",
 }
@@ -67,7 +68,7 @@ from relaylang.op.nn import relu
 from relaylang.qnn.op import requantize
 from relaylang.qnn.transform import CanonicalizeOps
 from relaylang.runtime.artifact import load
-from relaylang.transform import FuseOps
+from relaylang.transform import FuseOps, function_pass
 
 x = relay.var("x", shape=(1, 4))
 mod = relay.parse("1")
