@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
 
-from relaylang.ir import Call
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops import Trait, having
+from relaylang.ops.build import op_call
 from relaylang.ops.layouts import parts, places
 
 #: The axes of a product's data or result along which factors may lie, and those of its weight.
@@ -40,6 +43,77 @@ class Product:
 
 
 Rule = Step | Product
+
+
+@dataclass(frozen=True)
+class Factors:
+    """One factor for each index of an axis, or of an axis and its blocks: the expression as written, and as a vector."""
+
+    full: Expr
+    vector: Expr
+    axes: tuple[int, ...]
+    extent: int
+    positive: bool
+
+
+def _flat(expr: Expr, axes: int, extent: int) -> Expr:
+    ty = tensor_type(expr)
+    assert ty is not None
+    if ty.shape == (extent,):
+        return expr
+    if axes > 1:
+        return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
+    others = [i for i, d in enumerate(ty.shape) if d != extent]
+    return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
+
+
+def factors_of(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> Factors | None:
+    """`factor` as factors of an axis of a tensor and its blocks: ones everywhere but along them."""
+    own = static_shape(factor.checked_type)
+    if own is None or len(own) > len(shape):
+        return None
+    padded = (1,) * (len(shape) - len(own)) + own
+    extent = int(np.prod([shape[a] for a in axes]))
+    if extent == 1 or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(padded)):
+        return None
+    positive = isinstance(factor, Constant) and bool(np.all(factor.data > 0))
+    return Factors(factor, _flat(factor, len(axes), extent), axes, extent, positive)
+
+
+def weight_times(weight: Expr, factors: Factors, axes: tuple[int, ...]) -> Expr:
+    ty = tensor_type(weight)
+    assert ty is not None
+    factor = factors.vector
+    wide = [d if i in axes else 1 for i, d in enumerate(ty.shape)][axes[0] :]
+    if len(axes) > 1:
+        factor = op_call("reshape", [factor], TensorType(wide, ty.dtype), newshape=wide)
+    elif len(wide) > 1:
+        factor = op_call("expand_dims", [factor], TensorType(wide, ty.dtype), axis=1, num_newaxis=len(wide) - 1)
+    return op_call("multiply", [weight, factor], ty)
+
+
+def scaled_operand(operand: Expr, factors: Factors, rank: int, divide: bool) -> Expr | None:
+    """A summand of channels times (or through) the factors."""
+    own = static_shape(operand.checked_type)
+    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
+        return None
+    factor_shape = static_shape(factors.full.checked_type)
+    assert factor_shape is not None
+    ty = tensor_type(operand)
+    assert ty is not None
+    shape = np.broadcast_shapes(own, factor_shape)
+    return _times(operand, factors.full, TensorType(shape, ty.dtype), divide)
+
+
+def scaled_vector(vector: Expr, factors: Factors, divide: bool) -> Expr:
+    """A vector along the factors' axis times (or through) them."""
+    ty = tensor_type(vector)
+    assert ty is not None
+    return _times(vector, factors.vector, ty, divide)
+
+
+def _times(x: Expr, y: Expr, ty: TensorType, divide: bool) -> Call:
+    return op_call("divide" if divide else "multiply", [x, y], ty)
 
 
 def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:

@@ -13,15 +13,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, children, post_order, rebuild
+from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuild
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ir.typed import retype
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import evaluator, fold_constant
-from relaylang.rules.scale_folding import RULES, Axes, Product, Rule, Step
+from relaylang.rules.scale_folding import (
+    RULES,
+    Axes,
+    Factors,
+    Product,
+    Rule,
+    Step,
+    factors_of,
+    scaled_operand,
+    scaled_vector,
+    weight_times,
+)
 
 
 def _rule(expr: Expr) -> Rule | None:
@@ -37,41 +47,6 @@ def _is_factors(rule: Rule | None) -> bool:
     return rule is Step.FACTORS
 
 
-@dataclass(frozen=True)
-class _Factors:
-    """One factor for each index of an axis, or of an axis and its blocks: the expression as written, and as a vector."""
-
-    full: Expr
-    vector: Expr
-    axes: tuple[int, ...]
-    extent: int
-    positive: bool
-
-
-def _flat(expr: Expr, axes: int, extent: int) -> Expr:
-    ty = tensor_type(expr)
-    assert ty is not None
-    if ty.shape == (extent,):
-        return expr
-    if axes > 1:
-        return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
-    others = [i for i, d in enumerate(ty.shape) if d != extent]
-    return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
-
-
-def _factors(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> _Factors | None:
-    """`factor` as factors of an axis of a tensor and its blocks: ones everywhere but along them."""
-    own = static_shape(factor.checked_type)
-    if own is None or len(own) > len(shape):
-        return None
-    padded = (1,) * (len(shape) - len(own)) + own
-    extent = int(np.prod([shape[a] for a in axes]))
-    if extent == 1 or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(padded)):
-        return None
-    positive = isinstance(factor, Constant) and bool(np.all(factor.data > 0))
-    return _Factors(factor, _flat(factor, len(axes), extent), axes, extent, positive)
-
-
 def _split(call: Call) -> tuple[Expr, Expr] | None:
     """A product's tensor and its factors, told by their shapes."""
     x, s = call.args
@@ -82,18 +57,6 @@ def _split(call: Call) -> tuple[Expr, Expr] | None:
     if xs == out and np.prod(ss) < np.prod(xs):
         return x, s
     return (s, x) if ss == out and np.prod(xs) < np.prod(ss) else None
-
-
-def _weight_times(weight: Expr, factors: _Factors, axes: tuple[int, ...]) -> Expr:
-    ty = tensor_type(weight)
-    assert ty is not None
-    factor = factors.vector
-    wide = [d if i in axes else 1 for i, d in enumerate(ty.shape)][axes[0] :]
-    if len(axes) > 1:
-        factor = op_call("reshape", [factor], TensorType(wide, ty.dtype), newshape=wide)
-    elif len(wide) > 1:
-        factor = op_call("expand_dims", [factor], TensorType(wide, ty.dtype), axis=1, num_newaxis=len(wide) - 1)
-    return op_call("multiply", [weight, factor], ty)
 
 
 def _axes(call: Call, which: str) -> Axes | None:
@@ -144,20 +107,7 @@ def _chain(top: Expr, users: dict[int, int], stop: Callable[[Rule | None], bool]
     return None
 
 
-def _scaled_operand(operand: Expr, factors: _Factors, rank: int, divide: bool) -> Expr | None:
-    """A summand of channels times (or through) the factors."""
-    own = static_shape(operand.checked_type)
-    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
-        return None
-    factor_shape = static_shape(factors.full.checked_type)
-    assert factor_shape is not None
-    ty = tensor_type(operand)
-    assert ty is not None
-    shape = np.broadcast_shapes(own, factor_shape)
-    return op_call("divide" if divide else "multiply", [operand, factors.full], TensorType(shape, ty.dtype))
-
-
-def _move(chain: list[tuple[Call, int]], factors: _Factors, rank: int, start: Expr, divide: bool) -> Expr | None:
+def _move(chain: list[tuple[Call, int]], factors: Factors, rank: int, start: Expr, divide: bool) -> Expr | None:
     """The chain's calls again on another start, their summands scaled; innermost call last in the chain."""
     made = start
     for call, way in reversed(chain):
@@ -172,11 +122,9 @@ def _move(chain: list[tuple[Call, int]], factors: _Factors, rank: int, start: Ex
             axis = call.attrs.axis % rank
             if (axis,) != factors.axes:
                 return None
-            ty = tensor_type(other)
-            assert ty is not None
-            scaled: Expr | None = op_call("divide" if divide else "multiply", [other, factors.vector], ty)
+            scaled: Expr | None = scaled_vector(other, factors, divide)
         else:
-            scaled = _scaled_operand(other, factors, rank, divide)
+            scaled = scaled_operand(other, factors, rank, divide)
         if scaled is None:
             return None
         made = _rebuilt(call, [made, scaled] if way == 0 else [scaled, made])
@@ -195,10 +143,10 @@ def _backward(call: Call, users: dict[int, int]) -> Expr | None:
     axes, shape = _axes(product, "O"), static_shape(call.checked_type)
     if axes is None or shape is None:
         return None
-    factors = _factors(s, shape, axes[0])
+    factors = factors_of(s, shape, axes[0])
     if factors is None:
         return None
-    weight = _weight_times(product.args[1], factors, axes[1])
+    weight = weight_times(product.args[1], factors, axes[1])
     start = _rebuilt(product, [product.args[0], weight])
     return _move(chain[:-1], factors, len(shape), start, divide=False)
 
@@ -213,13 +161,13 @@ def _forward(product: Call, users: dict[int, int]) -> Expr | None:
     if parts is None or axes is None or shape is None:
         return None
     x, s = parts
-    factors = _factors(s, shape, axes[0])
+    factors = factors_of(s, shape, axes[0])
     if factors is None or (len(chain) > 1 and any(_rule(c) is not Step.POSITIVE for c, _ in chain[:-1]) and not factors.positive):
         return None
     data = _move(chain[:-1], factors, len(shape), x, divide=True)
     if data is None:
         return None
-    return _rebuilt(product, [data, _weight_times(product.args[1], factors, axes[1])])
+    return _rebuilt(product, [data, weight_times(product.args[1], factors, axes[1])])
 
 
 def _fold(func: Function, backward: bool) -> Expr:
