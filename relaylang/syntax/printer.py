@@ -1,63 +1,30 @@
-"""IR to Relay text.
+"""IR to Relay text: modules, definitions, types, and the metadata section behind them.
 
-What is printed where: variables, globals, constants, operators and constructors stand in line; every other node gets
-a graph name, `%n = ...;`, in the scope that meets it first, but for a scope's last expression and a let's value where
-they are used once. Function bodies, branches, match arms and what follows a let are scopes. Graph names are counted
-through the whole printout.
-
-No recursion on the program's depth: data flow is walked with an explicit stack, and what opens a scope is a generator
-that a small loop (`_run`) drives. A scope's text is a nested list of strings, put together once at the end.
+`expression_text` makes the text of expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any as AnyValue
 
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import (
-    Call,
-    Constant,
-    Constructor,
     Expr,
     Function,
     GlobalVar,
-    If,
-    Let,
-    Match,
     MetaRef,
     Pattern,
-    PatternConstructor,
-    PatternTuple,
-    PatternVar,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
     TypeData,
-    Var,
 )
 from relaylang.ir.module import IRModule
-from relaylang.ir.types import FuncType, TensorType, Type
-from relaylang.ir.visit import free_vars
-from relaylang.ops.record import Op
-from relaylang.syntax.attribute_text import AttributeText
-from relaylang.syntax.literal_text import scalar_text
+from relaylang.ir.types import Type
+from relaylang.syntax.expression_text import MAX_LEVEL, Crossing, ExpressionText
 from relaylang.syntax.metadata import MODULE_KEY, MetaNode
 from relaylang.syntax.metadata_writer import save_metadata
-from relaylang.syntax.name_text import Names, global_text
-from relaylang.syntax.placement import LEAVES, ScopeKey, missing_values, place, shared_nodes
-from relaylang.syntax.rope import Moved, Text, flatten
-from relaylang.syntax.type_text import TypeText
+from relaylang.syntax.name_text import global_text
+from relaylang.syntax.rope import Text, flatten
 
 HEADER = '#[version = "0.0.5"]\n'
-
-#: How deep the text is indented at most. Beyond it the levels stand below each other, so that a deep nest's text
-#: grows with its size and not with the square of it.
-MAX_LEVEL = {"lossless": 40, "tvm": 400}
-
-Steps = Generator[AnyValue, None, Text]
 
 _OMITTED = {
     "lossless": "/* metadata omitted */",
@@ -70,487 +37,57 @@ _OMITTED = {
 }
 
 
-class _Crossing(Exception):
-    """A graph name would stand outside the scope that defines it: the nodes' places must be worked out beforehand."""
+def _definition(printer: ExpressionText, var: GlobalVar, function: Function) -> Text:
+    """`def @f(...) { ... }`"""
+    printer.start(function)
+    name = "@" + var.name_hint if printer.tvm else global_text(var.name_hint)
+    if function.body is None:
+        return _external(printer, name, function)
+    return printer.run(printer.function(function, 0, f"def {name}"))
 
 
-class _Printer:
-    """One printout. `careful` works out beforehand where shared nodes belong."""
-
-    def __init__(
-        self, root: AnyValue, style: str, show_types: bool, section: bool, show_spans: bool, careful: bool = False
-    ) -> None:
-        self.root = root
-        self.show_spans = show_spans
-        self.missing: set[tuple[str, int]] | None = None  # places in the metadata section that must stay empty
-        self.style = style
-        self.tvm = style == "tvm"
-        self.careful = careful
-        self.show_types = show_types
-        self.meta: dict[str, list[AnyValue]] = {}
-        self.meta_texts: dict[int, str] = {}
-        self.types = TypeText(style, self.meta_text)
-        self.attributes = AttributeText(style, self.meta_text, section)
-        self.names = Names(style)
-        self.counter = 0
-        self.deepest = MAX_LEVEL[style]
-        self.lines = ["\n"]  # line ends, by the level of what follows
-        self.texts: dict[int, Text] = {}  # a visited node's own text
-        self.refs: dict[int, str] = {}  # how a node is referred to
-        self.levels: dict[int, int] = {}  # the level at which a node's nested text was made
-        self.free: dict[int, str] = {}  # the declarations of free variables that are visited, but not yet used
-        self.kept: list[AnyValue] = []  # what is remembered by its identity must stay alive
-        self.start(None)
-
-    def start(self, root: Expr | None) -> None:
-        """Make ready for one definition. TVM went on with what it had said about earlier ones."""
-        if not self.tvm:
-            self.texts, self.refs, self.free = {}, {}, {}
-        self.shared = set() if root is None else shared_nodes(root)
-        self.places = place(root) if self.careful and root is not None else None
-        self.scopes: dict[ScopeKey, tuple[list[AnyValue], int, list[int]]] = {}
-        self.lost: set[int] = set()  # nodes whose graph names went out of scope
-        self.doc: list[AnyValue] = []
-        self.level = 0
-        self.hoisted: list[int] = []
-        self.scopes[()] = (self.doc, self.level, self.hoisted)
-
-    def run(self, steps: Steps) -> Text:
-        """Drive generators that yield generators, without recursion. Returns what the outermost returns."""
-        stack = [steps]
-        value: AnyValue = None
-        while stack:
-            try:
-                inner = stack[-1].send(value)
-            except StopIteration as end:
-                stack.pop()
-                value = end.value
-            else:
-                stack.append(inner)
-                value = None
-        return value
-
-    # -- leaves
-
-    def line(self, level: int) -> str:
-        """A line end and the indentation behind it."""
-        if level > self.deepest:
-            level = self.deepest
-        lines = self.lines
-        while level >= len(lines):
-            lines.append(lines[-1] + "  ")
-        return lines[level]
-
-    def meta_text(self, type_key: str, value: AnyValue) -> str:
-        """`meta[key][n]` for a value that stands in the metadata section."""
-        text = self.meta_texts.get(id(value))
-        if text is None:
-            if self.missing is None:
-                self.missing = missing_values(self.root)
-            values = self.meta.setdefault(type_key, [])
-            while (type_key, len(values)) in self.missing:
-                values.append(None)
-            text = f"meta[{type_key}][{len(values)}]"
-            values.append(value)
-            self.meta_texts[id(value)] = text
-        return text
-
-    def info(self, node: Expr) -> str:
-        """` /* ty=... */` where the type is known, with ` span=...` if the places are wanted."""
-        ty = node.checked_type
-        said = "" if ty is None or not self.show_types else self.types.comment(ty)
-        if self.show_spans and node.span is not None:
-            place = str(node.span).replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
-            said = f"{said[:-3]} span={place} */" if said else f" /* span={place} */"
-        return said
-
-    def bind(self, var: Var) -> str:
-        """A name for a variable where it is bound, and what stands there: the name with the variable's type."""
-        key = id(var)
-        if self.tvm and key in self.refs:
-            return self.refs[key] + "-malformed-ir"
-        name = self.names.local(var.name_hint)
-        self.refs[key] = self.texts[key] = name
-        annotation = var.type_annotation
-        ty = var.checked_type if self.show_types else None
-        if annotation is None and self.tvm:
-            annotation = ty
-        if var.virtual_device is not None:
-            name = f"{name} {{virtual_device={self.attributes.value(var.virtual_device)}}}"
-        if annotation is not None:
-            name = f"{name}: {self.types.text(annotation)}"
-        return name if ty is None and not self.show_spans else name + self.info(var)
-
-    def leaf(self, node: Expr) -> None:
-        """Make the text of a node that always stands in line."""
-        key = id(node)
-        match node:
-            case Var():
-                self.free[key] = self.bind(node)
-                del self.refs[key]
-                return
-            case Constant():
-                literal = scalar_text(node.data, node.dtype, self.style)
-                text = (self.meta_text("relay.Constant", node) if literal is None else literal) + self.info(node)
-            case GlobalVar():
-                text = "@" + node.name_hint if self.tvm else global_text(node.name_hint)
-            case MetaRef():
-                ty = node.type_annotation if node.checked_type is None else node.checked_type
-                text = node.name_hint + ("" if ty is None or not self.show_types else self.types.comment(ty))
-            case Constructor():
-                text = node.name_hint
-            case _:
-                text = node.name  # type: ignore[attr-defined]
-        self.texts[key] = self.refs[key] = text
-
-    # -- references
-
-    def ref(self, node: Expr) -> str:
-        """How a visited node is referred to from inside another: in line, or by a graph name that it gets now."""
-        text = self.refs.get(id(node))
-        if text is not None:
-            return text
-        return self.declare(node) if type(node) is Var else self.hoist(node)
-
-    def declare(self, var: Var) -> str:
-        """Declare a variable that nothing binds, where it is first used."""
-        key = id(var)
-        name = self.refs[key] = str(self.texts[key])
-        self.doc.append(f"free_var {self.free[key]};{self.line(self.level)}")
-        return name
-
-    def hoist(self, node: Expr) -> str:
-        """`%n = ...;` for a visited node, in the current scope or where it belongs. Returns `%n`."""
-        key = id(node)
-        name = f"%{self.counter}"
-        doc, level, hoisted = self.doc, self.level, self.hoisted
-        if not self.tvm:
-            if key in self.lost:
-                raise _Crossing
-            if self.places is not None:
-                doc, level, hoisted = self.scopes[self.places[key]]
-            hoisted.append(key)
-        self.counter += 1
-        self.refs[key] = name
-        text = self.texts[key]
-        info = self.info(node) if type(node) in ANNOTATED else ""
-        line = self.line(level)
-        if type(text) is str:
-            doc.append(f"{name} = {text}{info};{line}")
-            return name
-        made = self.levels[key]
-        if made != level:
-            text = [Moved(text, level - made)]
-        if type(node) is Let:
-            text = ["(", self.line(level + 1), text, line, ")"]
-        doc += [f"{name} = ", text, f"{info};{line}"]
-        return name
-
-    def finish(self, node: Expr) -> Text:
-        """The text of a visited node that stands last in its scope, or as a let's value: in line if it is used once."""
-        key = id(node)
-        if key in self.refs or key in self.shared or type(node) is Var:
-            return self.ref(node)
-        text = self.texts[key]
-        info = self.info(node) if type(node) in ANNOTATED else ""
-        if type(text) is str:
-            return text + info
-        return [text, info] if info else text
-
-    # -- data flow
-
-    def expand(self, root: Expr, wrap: bool = True, at: int | None = None) -> Steps:
-        """Make the text of a node and of everything that it is computed from, operators and arguments first.
-
-        Children get graph names when their parent's text is made, not when their own is. `wrap`: if the root
-        is a let, it will stand in parentheses. `at`: the level at which the root stands, if not at the scope's.
-        """
-        texts, refs = self.texts, self.refs
-        stack: list[Expr] = [root]
-        push = stack.append
-        while stack:
-            node = stack[-1]
-            key = id(node)
-            if key in texts:
-                stack.pop()
-                continue
-            kind = type(node)
-            height = len(stack)
-            if kind is Call:
-                for arg in reversed(node.args):  # type: ignore[attr-defined]
-                    if id(arg) not in texts:
-                        push(arg)
-                op = node.op  # type: ignore[attr-defined]
-                if id(op) not in texts:
-                    push(op)
-                if len(stack) > height:
-                    continue
-                texts[key] = self.call(node)  # type: ignore[arg-type]
-            elif kind is Tuple:
-                for arg in reversed(node.fields):  # type: ignore[attr-defined]
-                    if id(arg) not in texts:
-                        push(arg)
-                if len(stack) > height:
-                    continue
-                parts = [refs.get(id(arg)) or self.ref(arg) for arg in node.fields]  # type: ignore[attr-defined]
-                texts[key] = f"({', '.join(parts)},)" if len(parts) == 1 else f"({', '.join(parts)})"
-            elif kind is TupleGetItem:
-                value = node.tuple_value  # type: ignore[attr-defined]
-                if id(value) not in texts:
-                    push(value)
-                    continue
-                texts[key] = self.projection(node)  # type: ignore[arg-type]
-            elif kind is RefCreate or kind is RefRead:
-                value = node.value if kind is RefCreate else node.ref  # type: ignore[attr-defined]
-                if id(value) not in texts:
-                    push(value)
-                    continue
-                texts[key] = f"{'ref' if kind is RefCreate else 'ref_read'}({self.ref(value)})"
-            elif kind in LEAVES:
-                self.leaf(node)
-            else:
-                level = self.level
-                if self.places is not None:
-                    level = self.scopes[self.places[key]][1]
-                if node is root and at is not None:
-                    level = at
-                self.levels[key] = level
-                if kind is Let:
-                    texts[key] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[arg-type, assignment]
-                else:
-                    texts[key] = yield _NESTED[kind](self, node, level)  # type: ignore[assignment]
-            stack.pop()
-        return ""
-
-    def call(self, node: Call) -> str:
-        """A call whose arguments and operator have been visited."""
-        refs = self.refs
-        args = [refs.get(id(arg)) or self.ref(arg) for arg in node.args]
-        op = node.op
-        if node.attrs is not None:
-            args += self.attributes.call(node.attrs, type(op) is Op)
-        if node.type_args and not self.tvm and all(type(t) is TensorType for t in node.type_args):
-            args += [self.types.tensor(t) for t in node.type_args]  # type: ignore[arg-type]
-        if not args and type(op) is Constructor and not op.inputs:
-            return op.name_hint
-        callee = refs.get(id(op)) or self.ref(op)
-        if type(op) is Constant and not self.tvm:
-            callee = f"({callee})"
-        return f"{callee}({', '.join(args)})"
-
-    def projection(self, node: TupleGetItem) -> str:
-        """`t.1`, with parentheses where the bare text would be a number's or a name's."""
-        text = self.ref(node.tuple_value)
-        if self.tvm:
-            return f"{text}.{node.index}"
-        kind = type(node.tuple_value)
-        if (kind in LEAVES and kind is not Var) or f"{text[1:]}.{node.index}" in self.names:
-            return f"({text}).{node.index}"
-        return f"{text}.{node.index}"
-
-    # -- what opens scopes
-
-    def scope(self, body: Expr, key: ScopeKey, level: int) -> Steps:
-        """A body with everything that is hoisted in it."""
-        doc, old, hoisted = self.doc, self.level, self.hoisted
-        mine: tuple[list[AnyValue], int, list[int]] = ([], level, [])
-        self.doc, self.level, self.hoisted = mine
-        self.scopes[key] = mine
-        if id(body) not in self.texts:
-            yield self.expand(body, id(body) in self.shared)
-        self.doc.append(self.finish(body))
-        self.close()
-        self.doc, self.level, self.hoisted = doc, old, hoisted
-        return mine[0]
-
-    def close(self) -> None:
-        """The current scope ends: its graph names stand for nothing any more."""
-        for key in self.hoisted:
-            del self.refs[key]
-        self.lost.update(self.hoisted)
-
-    def let(self, node: Let, level: int) -> Steps:
-        """A chain of lets. What a value needs stands between the let before it and its own."""
-        doc, old, hoisted = self.doc, self.level, self.hoisted
-        line = self.line(level)
-        mine: list[AnyValue] = []
-        opened: list[list[int]] = []
-        rest: Expr = node
-        while type(rest) is Let:
-            if rest is not node and not self.tvm and id(rest) in self.shared:
-                break
-            name = self.bind(rest.variable)
-            value = rest.value
-            parens = type(value) is Let and not self.tvm
-            if id(value) not in self.texts:
-                shared = id(value) in self.shared
-                yield self.expand(value, parens or shared, None if shared else level)
-            text = self.finish(value)
-            if parens and type(text) is not str:
-                text = ["(", self.line(level + 1), text, line, ")"]
-            if type(text) is str:
-                mine.append(f"let {name} = {text};{line}")
-            else:
-                mine += [f"let {name} = ", text, f";{line}"]
-            self.doc, self.level, self.hoisted = mine, level, []
-            opened.append(self.hoisted)
-            self.scopes[(id(rest), 0)] = (mine, level, self.hoisted)
-            rest = rest.body
-        if id(rest) not in self.texts:
-            yield self.expand(rest, id(rest) in self.shared)
-        mine.append(self.finish(rest))
-        for self.hoisted in opened:
-            self.close()
-        self.doc, self.level, self.hoisted = doc, old, hoisted
-        return mine
-
-    def conditional(self, node: If, level: int) -> Steps:
-        """`if (c) { a } else { b }`"""
-        if id(node.cond) not in self.texts:
-            yield self.expand(node.cond)
-        head = f"if ({self.ref(node.cond)}) {{{self.line(level + 1)}"
-        line = self.line(level)
-        then = yield self.scope(node.true_branch, (id(node), 0), level + 1)
-        other = yield self.scope(node.false_branch, (id(node), 1), level + 1)
-        return [head, then, f"{line}}} else {{{self.line(level + 1)}", other, f"{line}}}"]
-
-    def function(self, node: Function, level: int, prefix: str = "fn ") -> Steps:
-        """`fn [A](%x: T, key=value) -> T { body }`, or a definition with `prefix` in place of the `fn`."""
-        type_params = self.types.enter(node.type_params)
-        generics = f"[{', '.join(type_params)}]" if type_params else ""
-        params = [self.bind(p) for p in node.params]
-        if node.attrs:
-            params += self.attributes.dictionary(node.attrs)
-        ty = node.ret_type
-        if ty is None and self.tvm and self.show_types and isinstance(node.checked_type, FuncType):
-            ty = node.checked_type.ret_type
-        arrow = "" if ty is None else f"-> {self.types.text(ty)} "
-        head = f"{prefix}{generics}({', '.join(params)}) {arrow}{{{self.line(level + 1)}"
-        body = yield self.scope(node.body, (id(node), 0), level + 1)
-        self.types.leave(node.type_params, type_params)
-        return [head, body, f"{self.line(level)}}}"]
-
-    def match(self, node: Match, level: int) -> Steps:
-        """`match (e) { pattern => { body }, ... }`"""
-        if id(node.data) not in self.texts:
-            yield self.expand(node.data)
-        out: list[AnyValue] = [f"match{'' if node.complete else '?'} ({self.ref(node.data)}) {{"]
-        outer, inner = self.line(level + 1), self.line(level + 2)
-        for i, clause in enumerate(node.clauses):
-            out.append(f"{outer}{self.pattern(clause.lhs)} => {{{inner}")
-            out.append((yield self.scope(clause.rhs, (id(node), i), level + 2)))
-            out.append(f"{outer}}},")
-        if not node.clauses:
-            out.append(outer)
-        out.append(f"{self.line(level)}}}")
-        return out
-
-    def write(self, node: RefWrite, level: int) -> Steps:
-        """`ref_write(r, v)`"""
-        if id(node.ref) not in self.texts:
-            yield self.expand(node.ref)
-        ref = self.ref(node.ref)
-        if id(node.value) not in self.texts:
-            yield self.expand(node.value)
-        return f"ref_write({ref}, {self.ref(node.value)})"
-
-    def pattern(self, pattern: Pattern) -> str:
-        """A match pattern; binds its variables."""
-        out: list[str] = []
-        stack: list[Pattern | str] = [pattern]
-        while stack:
-            p = stack.pop()
-            if isinstance(p, str):
-                out.append(p)
-            elif isinstance(p, PatternVar):
-                out.append(self.bind(p.var))
-            elif isinstance(p, (PatternConstructor, PatternTuple)):
-                is_tuple = isinstance(p, PatternTuple)
-                if isinstance(p, PatternConstructor):
-                    out.append(p.constructor.name_hint)
-                    if not p.patterns:
-                        continue
-                stack.append(",)" if is_tuple and len(p.patterns) == 1 and not self.tvm else ")")
-                for i in range(len(p.patterns) - 1, -1, -1):
-                    stack.append(p.patterns[i])
-                    if i:
-                        stack.append(", ")
-                stack.append("(")
-            else:
-                out.append("_")
-        return "".join(out)
-
-    # -- definitions
-
-    def definition(self, var: GlobalVar, function: Function) -> Text:
-        """`def @f(...) { ... }`"""
-        self.start(function)
-        name = "@" + var.name_hint if self.tvm else global_text(var.name_hint)
-        if function.body is None:
-            return self.external(name, function)
-        return self.run(self.function(function, 0, f"def {name}"))
-
-    def external(self, name: str, function: Function) -> str:
-        """A function that another module defines."""
-        value = function.attrs.get("external")
-        if not isinstance(value, (MetaNode, MetaRef)):
-            value = MetaNode("relay.ExternalFunction")
-        self.kept.append(value)
-        return f"def {name} = {self.attributes.value(value)}"
-
-    def type_data(self, data: TypeData) -> str:
-        """`type List[A] { ... }`"""
-        name = self.types.text(data.header)
-        if data.extern and not self.tvm:
-            return f"extern type {name}"
-        names = self.types.enter(data.type_vars)
-        generics = f"[{', '.join(names)}]" if names else ""
-        lines = []
-        for c in data.constructors:
-            inputs = f"({', '.join(map(self.types.text, c.inputs))})" if c.inputs else ""
-            lines.append(f"  {c.name_hint}{inputs},\n")
-        self.types.leave(data.type_vars, names)
-        return f"type {name}{generics} {{\n{''.join(lines) or '  ' + chr(10)}}}"
-
-    def module(self, mod: IRModule) -> Text:
-        """Type definitions, then functions, each in alphabetical order."""
-        out: list[AnyValue] = []
-        if mod.attrs and not self.tvm:
-            self.meta[MODULE_KEY] = [mod.attrs]
-        for header in sorted(mod.type_definitions, key=lambda t: t.name_hint):
-            out += ["\n", self.type_data(mod.type_definitions[header]), "\n"]
-        for var in sorted(mod.functions, key=lambda v: v.name_hint):
-            out += ["\n", self.definition(var, mod.functions[var]), "\n"]
-        return out[1:]
-
-    def expression(self, expr: Expr) -> Text:
-        """One expression, its free variables declared."""
-        self.start(expr)
-        if not self.tvm:
-            for var in free_vars(expr):
-                self.leaf(var)
-                self.declare(var)
-        declared = self.doc
-        return [declared, self.run(self.scope(expr, (), 0))]
+def _external(printer: ExpressionText, name: str, function: Function) -> str:
+    """A function that another module defines."""
+    value = function.attrs.get("external")
+    if not isinstance(value, (MetaNode, MetaRef)):
+        value = MetaNode("relay.ExternalFunction")
+    printer.kept.append(value)
+    return f"def {name} = {printer.attributes.value(value)}"
 
 
-#: The nodes whose type is shown behind them.
-ANNOTATED = frozenset({Constant, Call, Var, Function, Tuple, TupleGetItem})
+def _type_data(printer: ExpressionText, data: TypeData) -> str:
+    """`type List[A] { ... }`"""
+    name = printer.types.text(data.header)
+    if data.extern and not printer.tvm:
+        return f"extern type {name}"
+    names = printer.types.enter(data.type_vars)
+    generics = f"[{', '.join(names)}]" if names else ""
+    lines = []
+    for c in data.constructors:
+        inputs = f"({', '.join(map(printer.types.text, c.inputs))})" if c.inputs else ""
+        lines.append(f"  {c.name_hint}{inputs},\n")
+    printer.types.leave(data.type_vars, names)
+    return f"type {name}{generics} {{\n{''.join(lines) or '  ' + chr(10)}}}"
 
-_NESTED: dict[type, AnyValue] = {
-    If: _Printer.conditional,
-    Function: _Printer.function,
-    Match: _Printer.match,
-    RefWrite: _Printer.write,
-}
+
+def _module(printer: ExpressionText, mod: IRModule) -> Text:
+    """Type definitions, then functions, each in alphabetical order."""
+    out: list[AnyValue] = []
+    if mod.attrs and not printer.tvm:
+        printer.meta[MODULE_KEY] = [mod.attrs]
+    for header in sorted(mod.type_definitions, key=lambda t: t.name_hint):
+        out += ["\n", _type_data(printer, mod.type_definitions[header]), "\n"]
+    for var in sorted(mod.functions, key=lambda v: v.name_hint):
+        out += ["\n", _definition(printer, var, mod.functions[var]), "\n"]
+    return out[1:]
 
 
-def _print(printer: _Printer, node: AnyValue) -> str:
+def _print(printer: ExpressionText, node: AnyValue) -> str:
     match node:
         case IRModule():
-            return flatten(printer.module(node))
+            return flatten(_module(printer, node))
         case TypeData():
-            return printer.type_data(node)
+            return _type_data(printer, node)
         case Type():
             return printer.types.text(node)
         case Pattern():
@@ -558,7 +95,7 @@ def _print(printer: _Printer, node: AnyValue) -> str:
     return flatten(printer.expression(node))
 
 
-def _metadata(printer: _Printer) -> str:
+def _metadata(printer: ExpressionText) -> str:
     return "#[metadata]\n" + save_metadata(printer.meta, typed=printer.tvm and printer.show_types)
 
 
@@ -585,12 +122,12 @@ def astext(
     if not isinstance(node, (IRModule, Expr, Type, TypeData, Pattern)):
         raise TypeError(f"what is printed is a module, an expression, a type or a pattern, not {type(node).__name__}")
     section = show_meta_data or meta is not None
-    printer = _Printer(node, style, show_types, section, show_spans)
+    printer = ExpressionText(node, style, show_types, section, show_spans)
     with gc_paused():
         try:
             text = _print(printer, node)
-        except _Crossing:
-            printer = _Printer(node, style, show_types, section, show_spans, careful=True)
+        except Crossing:
+            printer = ExpressionText(node, style, show_types, section, show_spans, careful=True)
             text = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
         text = HEADER + text
