@@ -58,7 +58,7 @@ LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles, and every verb imports the module",
-    ("syntax.reader", "relaylang.syntax.recover"): "only a wrong text is read a second time",
+    ("syntax.reader", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
     ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.runtime.files"): "every run of pytest loads the plugin, few use it",

@@ -254,7 +254,7 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
                 span = Span(source.plain, comment.at, comment.at + 2)
                 raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
         except SyntaxStop as stop:
-            from relaylang.syntax.recover import syntax_errors
+            from relaylang.syntax.recovery import syntax_errors
 
             def again(kept: list[str], left_out: Mapping[str, int]) -> list[Diagnostic]:
                 rest = start(kept)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+#: Brackets: what closes an opening one, what opens a closing one, the closing ones' terminals.
+CLOSES = {"(": ")", "[": "]", "{": "}"}
+OPENS = {v: k for k, v in CLOSES.items()}
+CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
+
 #: Signs and words by the names of their terminals, in the order in which they are told.
 SIGNS = {
     "SEMI": ";", "COMMA": ",", "RPAR": ")", "RSQ": "]", "RBRACE": "}", "LBRACE": "{", "ARROW": "->", "FAT": "=>",

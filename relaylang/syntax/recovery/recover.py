@@ -2,9 +2,9 @@
 
 A text that the reader's loop could not read goes through an automaton of the same tables, token by token. Where a token
 cannot follow, the known mistakes (`mistakes`) are asked first. Then small repairs are tried: a token put in, left out or
-changed; one that lets several of the next tokens follow is what was meant, and is suggested. Where none does, what could
-have stood here is told, tokens are skipped to the next `;`, `,`, closing bracket or definition, and the grammar's ERROR
-takes the place of what was begun.
+changed. One that lets several of the next tokens follow is suggested. Where none does, the diagnostic lists what could stand
+here, tokens are skipped to the next `;`, `,`, closing bracket or definition, and the grammar's ERROR takes the place of what
+was begun.
 """
 
 from __future__ import annotations
@@ -12,37 +12,24 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, and_more, error
+from relaylang.diagnostics import Diagnostic, Diagnostics, and_more, error
 from relaylang.diagnostics.source import Span
-from relaylang.diagnostics.suggest import did_you_mean
-from relaylang.syntax import mistakes
-from relaylang.syntax.automaton import END, Automaton, Trial
-from relaylang.syntax.expected import EXPRESSION, SIGNS, found_in_words, in_words, listed, quoted
-from relaylang.syntax.mistakes import Repair
+from relaylang.syntax.recovery import mistakes
+from relaylang.syntax.recovery.automaton import END, Automaton, Trial
+from relaylang.syntax.recovery.expected import CLOSERS, CLOSES, OPENS, SIGNS, quoted
+from relaylang.syntax.recovery.repairs import candidates, complaint
+from relaylang.syntax.recovery.rule import Repair
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tokens import TokenSource
 
-#: So many errors are told, so many are counted, and so many tokens must follow a repair.
+#: The most errors that are reported, the most that are counted, and the tokens that must follow a repair.
 _LIMIT, _COUNTED, _PROGRESS = 20, 1000, 8
-#: In rubbish no more places than this are looked at, told or not.
+#: The most places of a text at which recovery tries.
 _TRIED = 3000
 #: Reads tokens again: `(tokens, names of what is left out, each with its token) -> what is to be said`.
 Reading = Callable[[list[str], dict[str, int]], list[Diagnostic]]
-CLOSES = {"(": ")", "[": "]", "{": "}"}
-_OPENS = {v: k for k, v in CLOSES.items()}
-_CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
 _SYNC = {";", ",", ")", "]", "}"}
 _DEFINITIONS = {"def", "type", "data", "extern"}
-_STATEMENTS = {"LET", "GRAPHBIND", "FREE_VAR", "DEF", "TYPE", "EXTERN", "DATA"}
-_WORDS = {"def": "DEF", "let": "LET", "fn": "FN", "if": "IF", "else": "ELSE", "match": "MATCH", "type": "TYPE", "case": "CASE",
-          "extern": "EXTERN", "ref_read": "REF_READ", "ref_write": "REF_WRITE", "free_var": "FREE_VAR"}  # fmt: skip
-#: Signs that are written for one another.
-_CONFUSED = {
-    "ARROW": ("FAT", "COLON", "EQ"), "FAT": ("ARROW", "EQ"), "EQ": ("FAT", "COLON", "ARROW", "EQEQ"), "EQEQ": ("EQ",),
-    "COLON": ("EQ", "ARROW", "SEMI"), "SEMI": ("COMMA", "COLON"), "COMMA": ("SEMI",), "LPAR": ("LBRACE",),
-    "LBRACE": ("LPAR",), "LT": ("LSQ",), "RBRACE": ("RPAR", "RSQ"), "RPAR": ("RBRACE", "RSQ"),
-    "RSQ": ("RPAR", "RBRACE"),
-}  # fmt: skip
 
 
 class Recovery:
@@ -98,7 +85,7 @@ class Recovery:
                     opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), []))
                     if last == "(" and opened[-1][0] == "match":
                         heads[i] = True
-                elif token in _OPENS:
+                elif token in OPENS:
                     wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
                     while token == "}" and opened and opened[-1][0] not in wanted:
                         opened.pop()
@@ -179,7 +166,7 @@ class Recovery:
         last = token[-1:]
         if last in CLOSES and (len(token) == 1 or last == "("):
             self.open.append((last, i, height))
-        elif token in _OPENS and self.open:
+        elif token in OPENS and self.open:
             _, opened, _ = self.open.pop()
             if token == "}" and self.suspect is None and self.indent(i) < self.indent(opened, True):
                 self.suspect = opened
@@ -224,7 +211,7 @@ class Recovery:
             self.since = 3
             return repair.at
         if not noise:
-            self.say(self.complaint(i, kind))
+            self.say(complaint(self, i, kind))
         self.doubtful = line
         return self.resume(i)
 
@@ -235,7 +222,7 @@ class Recovery:
         for kind in repair.feed:
             if not self.machine.feed(kind):
                 return False
-            if kind in _CLOSERS.values() and self.open:
+            if kind in CLOSERS.values() and self.open:
                 self.open.pop()
             elif kind in ("LBRACE", "LPAR", "LSQ") and self.before is not None:
                 self.open.append((SIGNS[kind], self.before, len(self.machine.stack) - 1))
@@ -270,160 +257,13 @@ class Recovery:
     def repaired(self, i: int, kind: str) -> tuple[Diagnostic, Repair, int] | None:
         """What is to be said, the best of the small repairs, and how far it leads; None where none leads on."""
         best: tuple[Diagnostic, Repair, int] | None = None
-        for diagnostic, repair, wanted in self.candidates(i, kind):
+        for diagnostic, repair, wanted in candidates(self, i, kind):
             done = self.progress(repair.at, repair.feed, repair.dropped)
             if done >= wanted and (best is None or done > best[2]):
                 best = (diagnostic, repair, done)
                 if done == _PROGRESS:
                     break
         return best
-
-    def candidates(self, i: int, kind: str):  # type: ignore[no-untyped-def]
-        """Repairs in the order of their likelihood: what is said, the repair, how many tokens must follow it."""
-        token = self.tokens[i]
-        possible = self.machine.possible()
-        top = self.open[-1] if self.open else None
-        # a closing bracket of another kind, or too many of them
-        if token in _OPENS:
-            if top is None:
-                yield self.closes_nothing(i), Repair(self.next(i)), 1
-            elif CLOSES[top[0]] != token:
-                wanted = CLOSES[top[0]]
-                if not any(CLOSES[sign] == token for sign, _, _ in self.open):
-                    yield self.closes_nothing(i), Repair(self.next(i)), 3
-                    yield self.closes_wrong(i, top, wanted), Repair(self.next(i), (_CLOSERS[wanted],)), 1
-        # a word that is misspelt
-        yield from self.misspelt(i, kind, possible)
-        # a separator that is missing
-        if "SEMI" in possible and kind in _STATEMENTS:
-            yield self.missing(i, ";"), Repair(i, ("SEMI",)), 2
-        if "COMMA" in possible and (kind in EXPRESSION or kind in ("ATTRS", "NAMEEQ", "PARAM", "TENSOR", "TENSOR_WORD", "QUESTION")):
-            yield self.missing(i, ","), Repair(i, ("COMMA",)), 2
-        # brackets that are not closed
-        closers: tuple[str, ...] = ()
-        for depth, (sign, at, _) in enumerate(reversed(self.open[-6:])):
-            closers = (*closers, _CLOSERS[CLOSES[sign]])
-            yield self.unclosed(i, kind, at, sign, depth), Repair(i, closers), 2 if token else 1
-        # a sign in place of another
-        for other in _CONFUSED.get(kind, ()):
-            if other in possible:
-                yield self.confused(i, kind, other), Repair(self.next(i), (other,)), 3
-        # a sign that is missing
-        opens = kind in EXPRESSION or kind in ("PARAM", "TENSOR", "TENSOR_WORD", "QUESTION", "CASE")
-        for other in ("EQ", "COLON", "ARROW", "FAT", "LBRACE", "LPAR", "RPAR", "RSQ", "LSQ"):
-            if other in possible and (opens or not other.startswith("L")):
-                yield self.missing(i, SIGNS[other]), Repair(i, (other,)), 5
-        # twice the same, or one too many
-        if self.before is not None and token == self.tokens[self.before] and kind in SIGNS:
-            yield self.surplus(i, f"`{token}` stands here twice"), Repair(self.next(i)), 2
-        # something is missing
-        for other in ("LOCAL", "NAME", "NUMBER", "GLOBAL", "TENSOR"):
-            if other in possible and kind != "BAD":
-                yield self.complaint(i, kind, possible), Repair(i, (other,)), 3
-        if "SEMI" in possible and kind in EXPRESSION:
-            yield self.complaint(i, kind, possible), Repair(i, ("SEMI",)), 3
-        if token and kind != "BAD":
-            yield self.complaint(i, kind, possible), Repair(self.next(i)), 6
-
-    def misspelt(self, i: int, kind: str, possible: set[str]):  # type: ignore[no-untyped-def]
-        """A keyword with a slip in it, as token `i` or the one in front of it."""
-        places = [(i, kind, 0)]
-        if self.before is not None:
-            places.append((self.before, self.kind(self.before), 1))
-        for at, its, dropped in places:
-            if its not in ("NAME", "NAMEP", "NAMEEQ"):
-                continue
-            word = self.tokens[at].rstrip("(= ")
-            near = did_you_mean(word, _WORDS) if len(word) > 1 else None
-            if near is None and len(word) == 2:
-                near = {"fi": "if", "nf": "fn", "fm": "fn", "of": "if"}.get(word)
-            if near is None:
-                continue
-            feed = (_WORDS[near], *(("LPAR",) if its == "NAMEP" else ()))
-            start = self.source.start_of(at)
-            span = Span(self.source.plain, start, start + len(word))
-            said = error(
-                "R0101", f"`{word}` is not a keyword here", span, fix=Fix(span, near, f"did you mean `{near}`?")
-            )
-            yield said, Repair(self.next(i) if not dropped else i, feed, dropped), 3
-
-    # -- what is said
-
-    def missing(self, i: int, sign: str) -> Diagnostic:
-        """A sign that is missing behind the token that was read last."""
-        place = self.behind(self.before)
-        behind = found_in_words(self.kind(self.before), self.tokens[self.before]) if self.before is not None else ""
-        where = f" behind {behind}" if behind else ""
-        written = f" {sign}" if sign in ("{", "=", "->", "=>") else sign
-        return error("R0112", f"`{sign}` is missing{where}", place, fix=Fix(place, written, f"put `{sign}` here"))
-
-    def unclosed(self, i: int, kind: str, at: int, sign: str, depth: int) -> Diagnostic:
-        """A bracket that is open where token `i` ends what it stands in."""
-        closer = CLOSES[sign]
-        place = self.behind(self.before)
-        if not self.tokens[i] and not depth:
-            at = self.suspect if sign == "{" and self.suspect is not None else at
-            if not self.count:
-                self.first = at + 1
-        seen = "the text ends here" if not self.tokens[i] else f"`{closer}` is missing in front of this"
-        inner = [CLOSES[s] for s, _, _ in reversed(self.open[len(self.open) - 1 - depth :])]
-        notes = [f"{depth} more bracket{'s' * (depth > 1)} inside it {'are' if depth > 1 else 'is'} open, too"] if depth else []
-        return error(
-            "R0102", f"this `{sign}` is never closed", self.bracket(at), "opened here",
-            also=[(self.place(i), seen)], notes=notes, fix=Fix(place, "".join(inner), f"put `{''.join(inner)}` here"),
-        )  # fmt: skip
-
-    def closes_nothing(self, i: int) -> Diagnostic:
-        token = self.tokens[i]
-        return self.surplus(i, f"this `{token}` closes nothing", f"there is no open `{_OPENS[token]}`")
-
-    def closes_wrong(self, i: int, top: tuple[str, int, int], wanted: str) -> Diagnostic:
-        token, (sign, at, _) = self.tokens[i], top
-        place = self.place(i)
-        return error(
-            "R0101", f"`{token}` does not close `{sign}`", place, f"`{wanted}` is wanted here",
-            also=[(self.bracket(at), "opened here")], fix=Fix(place, wanted, f"write `{wanted}`"),
-        )  # fmt: skip
-
-    def confused(self, i: int, kind: str, other: str) -> Diagnostic:
-        sign = SIGNS.get(other, "==" if other == "EQEQ" else ".")
-        place = self.place(i)
-        return error(
-            "R0101", f"`{sign}` is wanted here, not {quoted(self.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`")
-        )
-
-    def surplus(self, i: int, title: str, label: str = "") -> Diagnostic:
-        place = self.place(i)
-        return error("R0101", title, place, label, fix=Fix(place, "", "leave it out"))
-
-    def complaint(self, i: int, kind: str, possible: set[str] | None = None) -> Diagnostic:
-        """What could have stood at token `i`."""
-        if possible is None:
-            possible = self.machine.possible()
-        token, place = self.tokens[i], self.place(i)
-        words = in_words(possible)
-        top = self.open[-1] if self.open else None
-        if not token and top is not None:
-            sign, at, _ = top
-            if sign == "{" and self.suspect is not None:
-                at = self.suspect
-            if not self.count:
-                self.first = at + 1
-            ends = f"the text ends here; expected {listed(words)}" if words else "the text ends here"
-            return error(
-                "R0102", f"this `{sign}` is never closed", self.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)]
-            )
-        found = found_in_words(kind, token)
-        title = f"expected {listed(words)}, found {found}" if words else f"nothing can follow here, but there is {found}"
-        label = "not possible here"
-        operand = self.before is not None and "an expression" in words
-        if self.before is not None and operand and self.tokens[self.before] in ("+", "-", "*", "/", "<", ">", "<=", ">=", "==", "!="):
-            label = f"an operand of `{self.tokens[self.before]}` is missing in front of this"
-        also = []
-        closer = CLOSES[top[0]] if top is not None else ""
-        if top is not None and f"`{closer}`" in words:
-            also.append((self.bracket(top[1]), f"this `{top[0]}` is still open"))
-        return error("R0101", title, place, label, also=also)
 
     # -- going on
 
@@ -455,7 +295,7 @@ class Recovery:
                         return at
             if token[-1] in CLOSES and (len(token) == 1 or token[-1] == "("):
                 depth += 1
-            elif token in _OPENS:
+            elif token in OPENS:
                 if depth:
                     depth -= 1
                 elif self.open:

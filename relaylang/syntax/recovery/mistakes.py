@@ -1,0 +1,49 @@
+"""Mistakes that people make in Relay text.
+
+Each rule looks at the token that cannot follow and at its neighbours. It answers with a diagnostic and the repair with which
+reading goes on, or with None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relaylang.syntax.recovery.block_mistakes import (
+    blocks,
+    branches,
+    definition,
+    misspelt_head,
+    no_percent,
+    words_of_others,
+)
+from relaylang.syntax.recovery.rule import Answer, Here
+from relaylang.syntax.recovery.token_mistakes import (
+    arrows,
+    header,
+    matmul,
+    no_token,
+    operator,
+    other_language,
+    string_over_lines,
+)
+from relaylang.syntax.recovery.type_mistakes import argument_behind_attributes, brackets_of_lists, index, tensor
+
+if TYPE_CHECKING:
+    from relaylang.syntax.recovery.recover import Recovery
+
+#: The rules, in the order in which they are asked.
+_RULES = (
+    matmul,
+    other_language, string_over_lines, tensor, no_token, header, operator, definition, arrows, no_percent, blocks,
+    misspelt_head, branches, words_of_others, index, brackets_of_lists, argument_behind_attributes,
+)  # fmt: skip
+
+
+def recognise(r: Recovery, i: int, kind: str) -> Answer:
+    """The mistake that makes token `i` one that cannot follow, if it is a known one."""
+    here = Here(r, i, kind)
+    for rule in _RULES:
+        answer = rule(here)
+        if answer is not None:
+            return answer
+    return None

@@ -1,0 +1,118 @@
+"""Mistakes in types, lists and attributes."""
+
+from __future__ import annotations
+
+import re
+
+from relaylang.diagnostics import Fix, error
+from relaylang.syntax.recovery.block_mistakes import behind_groups
+from relaylang.syntax.recovery.expected import EXPRESSION
+from relaylang.syntax.recovery.rule import Answer, Here, Repair
+
+_FORM = "a tensor's type is written `Tensor[(2, 3), float32]`, a scalar's `float32` or `Tensor[(), float32]`"
+
+
+def index(h: Here) -> Answer:
+    """`%t[0]` for a field of a tuple; `.5` for a number."""
+    if h.k == "PROJ" and h.can("NUMBER"):
+        fix = Fix(h.begin(h.i), "0", f"write `0{h.t}`")
+        return error("R0101", "a number begins with a digit", h.place(), fix=fix), Repair(h.after, ("NUMBER",))
+    if h.t != "[" or not h.can("PROJ") or h.at is None:
+        return None
+    close = h.r.next(h.after)
+    if h.nk == "NUMBER" and h.r.tokens[close] == "]" and h.n.isdigit():
+        span = h.r.place(h.i, close)
+        said = error("R0101", "a tuple's field is taken with `.`", span, fix=Fix(span, f".{h.n}", f"write `.{h.n}`"),
+                     notes=["an element of a tensor is taken with `take` or `strided_slice`"])  # fmt: skip
+        return said, Repair(h.r.next(close), ("PROJ",))
+    note = "`take`, `strided_slice` and `split` take parts of tensors"
+    return error("R0101", "Relay has no `[...]` behind a value", h.place(), notes=[note]), behind_groups(h)
+
+
+def tensor(h: Here) -> Answer:
+    """Tensor types of another form: the error lies inside `Tensor[...]`, or the word is another."""
+    if h.k in ("NAMEP", "NAME") and h.t.rstrip("(").lower() in ("tensor", "tensortype") and h.can("TENSOR"):
+        return _tensor_answer(h, h.i)
+    if h.pk == "TENSOR_WORD" and h.at is not None:
+        return _tensor_answer(h, h.at, 1)
+    for depth, (sign, at, height) in enumerate(reversed(h.r.open[-3:]), 1):
+        front = h.r.tokens[at - 1] if at else ""
+        if sign == "[" and front.lower() == "tensor" and len(h.r.machine.stack) > height:
+            dropped = len(h.r.machine.stack) - height + 1
+            return _tensor_answer(h, at - 1, dropped, depth)
+    return None
+
+
+_TENSOR = re.compile(
+    r"[Tt]ensor(?:Type)?\s*[\[(<]\s*[\[(]?([0-9?,\s]*?)[\])]?\s*[,;]?\s*\"?([a-z]+[0-9]+|bool)\"?\s*[\])>]{0,2}"
+)
+
+
+def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> Answer:
+    """Say what a tensor's type looks like, and go on behind this one."""
+    r = h.r
+    at = word
+    inside: list[str] = []
+    while r.tokens[at] and (at > word or r.tokens[at][-1] == "(" or r.tokens[r.next(at)] in ("[", "(", "<")):
+        token = r.tokens[at]
+        if token[-1] in "[(<":
+            inside.append({"[": "]", "(": ")", "<": ">"}[token[-1]])
+        elif token in ("]", ")", ">"):
+            if inside and inside[-1] != token and (len(inside) == 1 or token == ")"):
+                at = r.next(at - 1) - 1
+                break
+            if inside:
+                inside.pop()
+            if not inside:
+                break
+        elif token in ("{", "}", ";", "=", "->") or token[0] == "%":
+            at = r.next(at - 1) - 1
+            break
+        at += 1
+    end = max(word, at)
+    if not r.count:
+        r.first = min(r.first if r.first is not None else word, word) + 1
+    if brackets:
+        del r.open[len(r.open) - brackets :]
+    text = r.source.text[r.source.start_of(word) : r.source.end_of(end)]
+    fix = None
+    found = _TENSOR.fullmatch(text)
+    if found is not None:
+        dims = ", ".join(d.strip() for d in found[1].split(",") if d.strip())
+        written = f"Tensor[({dims}), {found[2]}]"
+        fix = Fix(r.place(word, end), written, f"write `{written}`")
+    span = r.place(word, end) if "\n" not in text else r.place(word)
+    title = "an extent cannot be negative" if re.search(r"[(\[,]\s*-[0-9]", text) else "not a tensor's type"
+    said = error("R0107", title, span, notes=[_FORM], fix=fix)
+    return said, Repair(max(r.next(end), h.i) if end > word or not dropped else h.i, ("TENSOR",), dropped)
+
+
+def argument_behind_attributes(h: Here) -> Answer:
+    """`conv2d(padding=[1, 1], %x)`."""
+    if h.p == "," and h.can("ATTRS") and not h.can("LOCAL") and h.k in EXPRESSION and h.r.open and h.r.open[-1][0] == "(":
+        said = error("R0101", "an argument stands behind the attributes", h.place(), "not possible here",
+                     notes=["attributes stand behind all arguments"])  # fmt: skip
+        return said, None
+    return None
+
+
+def brackets_of_lists(h: Here) -> Answer:
+    """`padding=(1, 1)`; `let (%a, %b) = ...`."""
+    if h.t != "(" or h.can("LPAR"):
+        return None
+    r = h.r
+    close = h.i
+    while r.tokens[close] not in (")", "", "{", "}", ";", "="):
+        close += 1
+    if h.pk in ("NAMEEQ", "EQ") and h.can("LSQ") and h.can("STRING"):
+        said = error("R0101", "a list is written with `[ ]`", r.place(h.i, close))
+        if r.tokens[close] == ")":
+            inner = r.source.text[r.source.end_of(h.i) : r.source.start_of(close)]
+            span = r.place(h.i, close)
+            said = error("R0101", "a list is written with `[ ]`", span, fix=Fix(span, f"[{inner}]", f"write `[{inner[:60]}]`"))
+            return said, Repair(close + 1, ("NUMBER",))
+        return said, None
+    if h.pk == "LET" and r.tokens[close] == ")":
+        note = "bind the tuple and take its fields: `let %t = e; add(%t.0, %t.1)`"
+        return error("R0101", "`let` binds one variable", r.place(h.i, close), notes=[note]), Repair(close + 1, ("LOCAL",))
+    return None
