@@ -258,8 +258,9 @@ def main() -> None:
             tables[1] += "\n" + line
     if given.write:
         text = ["# Compiled networks on one thread", machine(),
-                f"`RELAY_ORACLE=... python benchmarks/cpu.py --rounds {given.rounds} --write`; the head of that file says "
-                f"what is measured. TVM is 0.16, `relay.build` at level 3 for `{peer_target()}`, without tuned schedules.",
+                f"`RELAY_ORACLE=... python benchmarks/cpu.py --rounds {given.rounds} --write` repeats the measurement; the "
+                "head of that file describes it. "
+                f"TVM is 0.16, `relay.build` at level 3 for `{peer_target()}`, without tuned schedules.",
                 tables[0]]  # fmt: skip
         if len(tables) > 1:
             text += ["## `nn.dense` with bound weights beside numpy's BLAS", tables[1]]

@@ -73,7 +73,7 @@ def main() -> None:
             "# Hostile texts at full size",
             "",
             f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}; "
-            "`python benchmarks/hostile.py --write` measures it anew, and its head says what is done with each text.",
+            "`python benchmarks/hostile.py --write` repeats the measurement, and its head describes it.",
             "",
         ]
         RESULTS.write_text("\n".join([*head, *lines, ""]))

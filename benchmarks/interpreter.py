@@ -279,7 +279,7 @@ def main() -> None:
         where = f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} processors"
         text = (
             f"# Evaluation and A-normal form, milliseconds\n\n{where}; `benchmarks/interpreter.py --long --write`. "
-            "A ratio is our time by TVM's.\n\n"
+            "A ratio is relaylang's time by TVM's.\n\n"
         )
         RESULTS.write_text(text + "\n".join(lines) + "\n")
 

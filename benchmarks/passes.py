@@ -217,31 +217,31 @@ def report(limit: float) -> Iterator[str]:
     yield from f"""# The time of passes
 
 {platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} processors; `benchmarks/passes.py --write`.
-Each time is the least processor time of several runs of a pass on a module whose types are known, with the types of its
-result. A ratio is our time by TVM's. "Grows" is the time for a node at 100 000 nodes by that at 10 000: 1 is linear (caches
-of the processor are smaller than the larger program).
+Each time is the least processor time of several runs of a pass on a typed module. It includes the types of the result.
+A ratio is relaylang's time by TVM's. "Grows" is the time for a node at 100 000 nodes by that at 10 000: 1 is linear. The
+larger program exceeds the caches of the processor.
 
-How their results compare with TVM's: [tests/conformance/passes/table.md](../../tests/conformance/passes/table.md).
+[tests/conformance/passes/table.md](../../tests/conformance/passes/table.md) compares the results with TVM's.
 
-## Beside TVM
+## Compared with TVM
 
-Chain and lets: additions, each of the one before and the parameter. MergeComposite makes composites of every addition, every
-nn.relu behind an addition and every nn.relu behind a convolution. Our passes keep the types that a rewrite cannot change,
-TVM's find the types of what they made anew, which is most of the difference on networks. TVM had a process and an
-unlimited stack for every pass, and {limit:.0f} s; what would take longer even if it grew only linearly was not run at 100 000.
+In chain and lets, each addition uses the one before and the parameter. MergeComposite makes composites of every addition,
+every nn.relu after an addition, and every nn.relu after a convolution. relaylang keeps the types that a rewrite cannot
+change. TVM infers all types of the result again, which explains most of the difference on networks. TVM has a process and
+an unlimited stack for every pass, and {limit:.0f} s. The table omits TVM at 100 000 nodes where linear growth would exceed this.
 """.splitlines()
     yield ""
     yield from beside_tvm(limit)
     yield from """
 ## 100 000 nodes
 
-A chain of 100 000 calls (nn.relu, add, exp, and again), and as many lets. The last four are the steps of partitioning, each on
-what the one before made: MergeComposite makes a composite of every add.
+A chain of 100 000 calls (nn.relu, add, exp, and again), and as many lets. The last four rows are the steps of partitioning,
+each on the result of the previous one. MergeComposite makes a composite of every add.
 """.splitlines()
     yield ""
     yield from large()
     yield ""
-    yield f"The machine's load was {at_first} at first and {load()} at the end; this is 1 of it, the rest is other work."
+    yield f"The load of the machine was {at_first} at the start and {load()} at the end. The benchmark itself is 1 of it."
 
 
 def main() -> None:

@@ -290,9 +290,9 @@ def main() -> None:
             "# Reading, checking and printing Relay text",
             "",
             f"{processor()} ({platform.machine()}), {os.cpu_count()} processors, Python {platform.python_version()}; "
-            "the least of several rounds, both sides in turn in one run, one thread each.",
-            "`RELAY_ORACLE=/path/to/python/with/tvm make bench-text WRITE=1` measures it anew; "
-            "the head of `benchmarks/text.py` says what is timed.",
+            "one thread. Each time is the least of several rounds; relaylang and TVM take turns in one run.",
+            "`RELAY_ORACLE=/path/to/python/with/tvm make bench-text WRITE=1` repeats the measurement; "
+            "the head of `benchmarks/text.py` describes it.",
             "",
         ]
         RESULTS.parent.mkdir(exist_ok=True)

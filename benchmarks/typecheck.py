@@ -126,9 +126,9 @@ def main() -> None:
         rows.append(f"| {name}{f' {n:,}'.replace(',', ' ') if n else ''} | {shown(mine)} | {shown(peer)} | {times} |")
         print(rows[-1], flush=True)
     text = (
-        f"# Finding types\n\nMeasured by `benchmarks/typecheck.py` with Python {platform.python_version()} on "
-        f"{os.cpu_count()} cores of {platform.machine()}: the whole module again, least of {args.rounds} rounds (3 from "
-        "100 000 nodes on, 1 for TVM's tuples). `chain` is n additions, `lets` n lets, `wide` one tuple of n calls, joined. "
+        f"# Type inference\n\n`benchmarks/typecheck.py --write` measured these times with Python {platform.python_version()} on "
+        f"{os.cpu_count()} cores of {platform.machine()}. Each is the least of {args.rounds} inferences of the whole module (3 from "
+        "100 000 nodes, 1 for TVM's tuples). `chain` is n additions, `lets` n lets, `wide` one tuple of n calls, joined. "
         f"TVM has {LIMIT_SECONDS} s and {LIMIT_GIGABYTES} GB for a program.\n\n" + "\n".join(rows) + f"\n\n{incremental()}\n"
     )
     if args.write:
