@@ -15,10 +15,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from relaylang.ir.binding import bind_params as bind_params
     from relaylang.partition.api import partition as partition
     from relaylang.partition.api import prepare as prepare
     from relaylang.partition.entries import Entry as Entry
-    from relaylang.partition.params import bind_params as bind_params
     from relaylang.partition.recipe import Recipe as Recipe
     from relaylang.partition.report import Row as Row
     from relaylang.partition.report import explain as explain
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from relaylang.partition.tables import register_pattern_table as register_pattern_table
 
 _MODULES = {
-    "api": ("partition", "prepare"),
-    "entries": ("Entry",),
-    "params": ("bind_params",),
-    "recipe": ("Recipe",),
-    "report": ("Row", "explain", "hints", "summary", "table_text"),
-    "tables": ("PATTERN_TABLES", "accelerators", "get_pattern_table", "register_pattern_table"),
+    "relaylang.ir.binding": ("bind_params",),
+    "relaylang.partition.api": ("partition", "prepare"),
+    "relaylang.partition.entries": ("Entry",),
+    "relaylang.partition.recipe": ("Recipe",),
+    "relaylang.partition.report": ("Row", "explain", "hints", "summary", "table_text"),
+    "relaylang.partition.tables": ("PATTERN_TABLES", "accelerators", "get_pattern_table", "register_pattern_table"),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -44,7 +44,7 @@ _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    return getattr(importlib.import_module(_NAMES[name]), name)
 
 
 def __dir__() -> list[str]:

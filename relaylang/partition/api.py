@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.ir import IRModule
+from relaylang.ir.binding import bind_params
 from relaylang.partition.engine import Outcome, run
 from relaylang.partition.entries import Entry, as_entries
 from relaylang.partition.lets import effects_of, place_lets
-from relaylang.partition.params import bind_params
 from relaylang.partition.tables import get_pattern_table
 from relaylang.partition.targets import recipe_of
 from relaylang.passes.context import PassContext
