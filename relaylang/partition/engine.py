@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from relaylang.ir import Call, Function, GlobalVar, IRModule
+from relaylang.ir import Call, Function, GlobalVar, IRModule, post_order
 from relaylang.ir.bulk import gc_paused
-from relaylang.partition.annotations import read_regions, target_of
+from relaylang.partition.annotations import mark_of, read_regions, target_of
 from relaylang.partition.composites import composite_name, make_composites
 from relaylang.partition.entries import Entry
 from relaylang.partition.inline import calls_one_of, inline_regions
@@ -127,8 +127,8 @@ def _regions(
         refused.setdefault(id(refusal.root), refusal.reason)
     trace.reasons = {**refused, **trace.reasons}
     trace.inside = set(regions.target)
-    untouched = not regions.target and not chosen.groups and not drawn.marks and recipe.search == "rows"
-    return None if untouched else regions, trace
+    untouched = not regions.target and not chosen.groups and recipe.search == "rows"
+    return None if untouched and not any([mark_of(node) for node in post_order(func)]) else regions, trace
 
 
 def _taken(call: Call, recipe: Recipe) -> bool:

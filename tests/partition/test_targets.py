@@ -1,9 +1,11 @@
-"""The accelerators' tables: each row's condition against TVM 0.16's answers, recorded; signatures; options."""
+"""The accelerators' files: how they are found, and each row's condition against recorded answers of TVM 0.16."""
 
 from __future__ import annotations
 
-import inspect
+import ast
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +20,10 @@ from relaylang.partition import (
     get_pattern_table,
     partition,
 )
-from relaylang.partition.targets import arm_compute_lib
+from relaylang.partition.recipe import Recipe
+from relaylang.partition.targets import arm_compute_lib, find_target, recipe_of, target_names
+from relaylang.passes.spec import parse_passes
 from relaylang.transform import AnnotateTarget, InferType, MergeComposite
-from relaylang.tvm.op import contrib
 from relaylang.tvm.op.contrib import (
     partition_for_arm_compute_lib,
     partition_for_bnns,
@@ -29,6 +32,7 @@ from relaylang.tvm.op.contrib import (
 )
 from tests.partition.rows import PROGRAMS
 from tests.passes.meaning import keeps_meaning
+from tests.shared import ROOT
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text())
 
@@ -111,21 +115,6 @@ def test_products_with_scalars_that_the_scale_takes_up() -> None:
         assert names == (["ethos-n.qnn_mul_to_reinterpret_quantize"] if fits else [])
 
 
-SIGNATURES = {
-    "ethosn": ["mod", "params", "opts"],
-    "ethosu": ["mod", "params", "mod_name", "opts"],
-    "bnns": ["mod", "params"],
-    "cmsisnn": ["mod", "params", "mod_name", "opts"],
-    "arm_compute_lib": ["mod", "params", "disabled_ops", "opts"],
-    "dnnl": ["mod", "params", "alter_layout", "prune_subgraphs"],
-}
-
-
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_partition_for_has_tvms_signature(name: str) -> None:
-    assert list(inspect.signature(getattr(contrib, f"partition_for_{name}")).parameters) == SIGNATURES[name]
-
-
 def regions(mod: IRModule) -> list[str]:
     return [gv.name_hint for gv, f in mod.functions.items() if "Compiler" in f.attrs]
 
@@ -158,3 +147,43 @@ def test_neighbours_are_merged_where_tvm_merges_them() -> None:
 def test_the_modules_name_goes_into_the_regions() -> None:
     mod = program(PROGRAMS["max_pool2d int8"])
     assert regions(partition_for_ethosu(mod, mod_name="net")) == ["tvmgen_net_ethos_u_main_0"]
+
+
+# ---- files
+
+
+def test_each_accelerator_is_a_file() -> None:
+    assert target_names() == ["arm_compute_lib", "bnns", "cmsis-nn", "dnnl", "ethos-n", "ethos-u"]
+    for name in target_names():
+        module = find_target(name)
+        assert module is not None and module.RECIPE.name == name
+        assert [row.name.partition(".")[0] for row in module.pattern_table()] == [name] * len(module.pattern_table())
+        assert parse_passes(module.RECIPE.prepare)
+    assert find_target("toy") is None and recipe_of("toy") == Recipe("toy")
+
+
+def test_names_are_listed_without_imports() -> None:
+    """Only the accelerator that somebody asks for is imported."""
+    asked = (
+        "import sys; from relaylang.partition.tables import accelerators, get_pattern_table; accelerators(); "
+        "get_pattern_table('bnns'); start = 'relaylang.partition.targets.'; "
+        "print(sorted(n.removeprefix(start) for n in sys.modules if n.startswith(start)))"
+    )
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "['bnns']"
+
+
+def test_no_other_file_of_the_engine_names_an_accelerator() -> None:
+    folder = ROOT / "relaylang" / "partition"
+    found = []
+    for file in sorted(folder.rglob("*.py")):
+        if (folder / "targets") in file.parents and file.name != "__init__.py":
+            continue
+        if file.parent.parent == folder / "targets":
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                found += [f"{file.name}:{node.lineno} {name}" for name in target_names() if name in node.value]
+    assert found == []
