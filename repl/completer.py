@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes import PASSES
+from relaylang.passes.describe import summary
 from relaylang.repl.calls import open_call
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.opdoc import default_text, kind_text
@@ -112,7 +112,7 @@ _ADDED = "an operator of an installed package"
 
 
 def _passes() -> list[tuple[str, str]]:
-    return [(name, (inspect.getdoc(made) or "").partition("\n")[0]) for name, made in sorted(PASSES.items())]
+    return [(name, summary(made)) for name, made in PASSES.items()]
 
 
 def _targets() -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import statistics
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Profile
 from relaylang.ir import Function, GlobalVar, IRModule
 from relaylang.passes import PASSES
+from relaylang.passes.describe import summary
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Sequential
 from relaylang.passes.spec import parse_passes
@@ -62,7 +62,7 @@ def _only(module: IRModule, name: str | None) -> IRModule:
 def run_passes(session: Session, argument: str) -> str:
     """Run passes on an expression, a function, or everything; without a list, show which there are."""
     if not argument:
-        rows = [(n, (inspect.getdoc(made) or "").partition("\n")[0]) for n, made in sorted(PASSES.items())]
+        rows = [(name, summary(made)) for name, made in PASSES.items()]
         width = max(len(n) for n, _ in rows)
         return "\n".join(f"{n:<{width}}  {says}".rstrip() for n, says in rows)
     at = _list_end(argument)

@@ -7,7 +7,6 @@ passes (--print-changed, --time, --bisect) goes to stderr.
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from typing import Any
 
@@ -31,6 +30,7 @@ from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import IRModule, post_order
 from relaylang.passes import PASSES
 from relaylang.passes.context import PassContext, PassInstrument
+from relaylang.passes.describe import heading, summary
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.instruments import PassTimingInstrument, PrintChanged, PrintIRAfter, PrintIRBefore, Verify
 from relaylang.passes.manager import Pass, Sequential
@@ -110,7 +110,7 @@ def check_types(mod: IRModule) -> None:
 
 
 def listing(registry: Passes) -> str:
-    """A line for each pass: its name and options, and what it does."""
+    """Each pass with its options, and its summary."""
     lines = []
     for name in sorted(registry):
         try:
@@ -118,16 +118,9 @@ def listing(registry: Passes) -> str:
         except RelayError as wrong:
             lines += [name, f"    {wrong.diagnostics[0].title}"]
             continue
-        if isinstance(maker, Pass):
-            lines.append(name)
-            continue
-        signature = inspect.signature(maker)
-        shown = ", ".join(str(p).replace(" = ", "=").split(":")[0] if p.default is p.empty
-                          else f"{p.name}={p.default!r}" for p in signature.parameters.values())  # fmt: skip
-        doc = (inspect.getdoc(maker) or "").split("\n\n")[0].replace("\n", " ")
-        lines.append(f"{name}({shown})" if shown else name)
-        if doc:
-            lines.append(f"    {doc}")
+        lines.append(heading(name, maker))
+        if said := summary(maker):
+            lines.append(f"    {said}")
     return "\n".join(lines)
 
 

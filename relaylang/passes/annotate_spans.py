@@ -20,7 +20,7 @@ def annotate_spans(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class AnnotateSpans(Pass):
-    """Each node's span is its place in the program's own text."""
+    """Set each node's span to its place in the printed program."""
 
     def run(self, mod: IRModule) -> IRModule:
         return annotate_spans(mod)

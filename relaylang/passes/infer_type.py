@@ -11,7 +11,7 @@ from relaylang.typing import check
 
 @dataclass(frozen=True)
 class InferType(Pass):
-    """The types of every node, found in place. Raises `RelayError`."""
+    """Infer the types of all nodes, in place. Raises `RelayError`."""
 
     required = ()
 

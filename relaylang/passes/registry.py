@@ -24,17 +24,18 @@ _CLASS = re.compile(r"^class ([A-Z]\w*)\((?:Pass|Sequential)\):$", re.M)
 
 
 class PassTable(Mapping[str, "type[Pass]"]):
-    """The passes of some packages and of the folders in them, by name."""
+    """The passes of some packages and of the folders in them, by name; `top` is the folder of their top package."""
 
-    def __init__(self, packages: tuple[str, ...]) -> None:
+    def __init__(self, packages: tuple[str, ...], top: Path = _TOP) -> None:
         self.packages = packages
+        self.top = top
 
     @cached_property
     def modules(self) -> dict[str, str]:
         """Each pass's name and the module that defines it, in the order of names."""
         found: dict[str, str] = {}
         for package in self.packages:
-            folder = _TOP.joinpath(*package.split(".")[1:])
+            folder = self.top.joinpath(*package.split(".")[1:])
             for file in folder.rglob("[!_]*.py"):
                 module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
                 own = file.stem.replace("_", "")

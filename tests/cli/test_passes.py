@@ -65,7 +65,7 @@ def test_opt_says_what_passes_did(capsys: pytest.CaptureFixture[str], net: Path)
 
 def test_opt_lists_passes(capsys: pytest.CaptureFixture[str], mine: Path) -> None:
     ran = relay(capsys, "opt", "--list", "--load", mine)
-    assert ran.status == 0 and "FuseOps(fuse_opt_level=-1)" in ran.out and "DropRelu" in ran.out
+    assert ran.status == 0 and "FuseOps(fuse_opt_level: int = -1)" in ran.out and "DropRelu" in ran.out
 
 
 def test_opt_finds_the_pass_that_changes_the_result(

@@ -11,7 +11,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class AnnotateTarget(Pass):
-    """compiler_begin and compiler_end around what a target takes."""
+    """Put compiler_begin and compiler_end around operators that a target takes."""
 
     targets: str | list[str]
     include_non_call_ops: bool = True

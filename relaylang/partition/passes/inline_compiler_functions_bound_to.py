@@ -12,7 +12,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class InlineCompilerFunctionsBoundTo(Pass):
-    """These partitions are given up: what they compute stands where they were called."""
+    """Give these partitions up: inline what they compute."""
 
     global_vars: Sequence[GlobalVar | str]
 

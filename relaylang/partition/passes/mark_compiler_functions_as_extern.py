@@ -11,7 +11,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class MarkCompilerFunctionsAsExtern(Pass):
-    """The module's partitions get the attribute `Extern` in place of all others: their code exists elsewhere."""
+    """Replace the attributes of partitions by `Extern`: their code exists elsewhere."""
 
     compiler_filter: str = ""
 

@@ -11,7 +11,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class MergeCompilerRegions(Pass):
-    """Neighbouring regions of one target are merged, where that makes no circle."""
+    """Merge neighbouring regions of one target where no circle results."""
 
     def run(self, mod: IRModule) -> IRModule:
         return merge_compiler_regions(mod)

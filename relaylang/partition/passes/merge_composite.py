@@ -13,9 +13,11 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class MergeComposite(Pass):
-    """What a pattern table's rows `(name, pattern[, check])` match becomes calls of functions marked `Composite`.
+    """Wrap matches of a pattern table's rows `(name, pattern[, check])` in functions marked `Composite`.
 
-    A name is the accelerator's whose table it is. Raises `RelayError` for one that has none, and for wrong rows."""
+    The name of an accelerator stands for its table. Raises `RelayError` for an accelerator without a table, and for wrong
+    rows.
+    """
 
     pattern_table: Any
 

@@ -11,7 +11,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class OutlineCompilerFunctionsWithExistingGlobalSymbols(Pass):
-    """Partitions that stand in place or in a let become functions of the module, under their `global_symbol`."""
+    """Lift partitions that stand in place or in a let into the module, named by their `global_symbol`."""
 
     compiler_filter: str = ""
 

@@ -11,7 +11,7 @@ from relaylang.passes.manager import Pass
 
 @dataclass(frozen=True)
 class PartitionGraph(Pass):
-    """Each region becomes a function of the module, marked for its compiler."""
+    """Lift each region into a function of the module, marked for its compiler."""
 
     mod_name: str = "default"
     bind_constants: bool = True

@@ -258,9 +258,10 @@ class _Writer:
 
 @dataclass(frozen=True)
 class PlanDevices(Pass):
-    """A device for every value: `virtual_device` of parameters and functions, and copies where values change their device.
+    """Assign a device to every value, and insert copies between devices.
 
-    `config` is what `make_compilation_config` gives, or targets as it takes them: `PlanDevices(["llvm", "cuda"])`; by default one CPU.
+    `config` is a `CompilationConfig`, or the targets that `make_compilation_config` takes: `PlanDevices(["llvm", "cuda"])`.
+    The default is one CPU. Parameters and functions get the attribute `virtual_device`.
     """
 
     config: Any = "llvm"

@@ -376,7 +376,7 @@ def _uses_functions(func: Function, has_function: HasPart) -> bool:
 
 @dataclass(frozen=True)
 class Defunctionalization(Pass):
-    """Functions as values become data, and calling one a function that looks at it."""
+    """Convert function values to data, and their calls to calls of functions that match on it."""
 
     opt_level = 1
 

@@ -80,7 +80,7 @@ def _type_of(node: Expr, mod: IRModule) -> Type | None:
 
 @dataclass(frozen=True)
 class EtaExpand(Pass):
-    """Constructors and global functions that are used as values get functions around them."""
+    """Wrap constructors and global functions that are values in functions."""
 
     expand_constructor: bool = False
     expand_global_var: bool = False

@@ -94,7 +94,7 @@ def _inlined(func: Function, marked: dict[str, GlobalVar], bodies: dict[GlobalVa
 
 @dataclass(frozen=True)
 class Inline(Pass):
-    """Calls of functions marked `Inline` become their bodies."""
+    """Replace calls of functions marked `Inline` by their bodies."""
 
     opt_level = 1
 

@@ -136,7 +136,7 @@ def _result(func: Function) -> Type | None:
 
 @dataclass(frozen=True)
 class LambdaLift(Pass):
-    """Functions inside functions become functions of the module."""
+    """Lift inner functions into the module."""
 
     opt_level = 1
 

@@ -508,7 +508,7 @@ def partial_evaluate(mod: IRModule, compute: Compute) -> IRModule:
 
 @dataclass(frozen=True)
 class PartialEvaluate(Pass):
-    """What is known of a program is done now: calls unfolded, branches decided, references followed."""
+    """Unfold known calls, decide known branches, and follow known references."""
 
     opt_level = 1
 

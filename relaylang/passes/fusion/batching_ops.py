@@ -9,7 +9,7 @@ from relaylang.passes.manager import Sequential
 
 
 class BatchingOps(Sequential):
-    """The three `CombineParallel` passes, one after the other, in a context of level 4."""
+    """Run the three `CombineParallel` passes in turn, at level 4."""
 
     def __init__(self) -> None:
         super().__init__([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()])

@@ -17,7 +17,7 @@ def combine_parallel_batch_matmul(mod: IRModule, min_num_branches: int = 3) -> I
 
 @dataclass(frozen=True)
 class CombineParallelBatchMatmul(Pass):
-    """nn.batch_matmul calls of one left side become one."""
+    """Combine nn.batch_matmul calls with one left operand."""
 
     min_num_branches: int = 3
 

@@ -20,7 +20,7 @@ def combine_parallel_conv2d(mod: IRModule, min_num_branches: int = 3) -> IRModul
 
 @dataclass(frozen=True)
 class CombineParallelConv2D(Pass):
-    """Convolutions of one input with kernels of one size become one."""
+    """Combine convolutions of one input with kernels of one size."""
 
     min_num_branches: int = 3
 

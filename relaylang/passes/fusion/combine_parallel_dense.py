@@ -17,7 +17,7 @@ def combine_parallel_dense(mod: IRModule, min_num_branches: int = 3, to_batch: b
 
 @dataclass(frozen=True)
 class CombineParallelDense(Pass):
-    """nn.dense calls of one input become one batch_matmul, or (`to_batch=False`) one wider nn.dense."""
+    """Combine nn.dense calls of one input: into one batch_matmul, or one wider nn.dense (`to_batch=False`)."""
 
     min_num_branches: int = 3
     to_batch: bool = True

@@ -30,7 +30,7 @@ def defuse_ops(program: _P) -> _P:
 
 @dataclass(frozen=True)
 class DefuseOps(Pass):
-    """The inverse of FuseOps."""
+    """Put the operators of kernels back in place: the inverse of FuseOps."""
 
     opt_level = 3
 

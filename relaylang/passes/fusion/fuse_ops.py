@@ -444,9 +444,9 @@ def fuse_ops(
 class FuseOps(Pass):
     """Group operators into primitive functions, each one kernel.
 
-    Level 0 gives each operator a function of its own; all levels above are one and the same. -1 takes the context's
-    `opt_level`. The context's `relay.FuseOps.max_depth` (256) limits the size of a group; with `relay.FuseOps.link_params`
-    constants stay inside the functions.
+    Level 0 gives each operator a function of its own. All higher levels are alike. -1 takes the context's `opt_level`. The
+    context's `relay.FuseOps.max_depth` (256) limits the size of a group. With `relay.FuseOps.link_params`, constants stay
+    inside the functions.
     """
 
     fuse_opt_level: int = -1

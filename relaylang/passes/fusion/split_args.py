@@ -31,7 +31,7 @@ def split_args(mod: IRModule, max_function_args: int) -> IRModule:
 
 @dataclass(frozen=True)
 class SplitArgs(Pass):
-    """Concatenations of more operands than a kernel may have are made in several steps."""
+    """Divide concatenations of more operands than a kernel may have into several steps."""
 
     max_function_args: int
 

@@ -175,7 +175,7 @@ def first_order_gradient(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class FirstOrderGradient(Pass):
-    """Every function returns its result and the gradients of its parameters: `(result, (gradient, ...))`."""
+    """Return results with the gradients of all parameters: `(result, (gradient, ...))`."""
 
     def run(self, mod: IRModule) -> IRModule:
         return first_order_gradient(mod)

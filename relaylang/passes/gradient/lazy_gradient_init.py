@@ -167,7 +167,7 @@ class _Lazy:
 
 @dataclass(frozen=True)
 class LazyGradientInit(Pass):
-    """Tensors of zeros and ones are made when they are needed; sums and products with them often are not."""
+    """Delay tensors of zeros and ones until a use needs them; skip sums and products with them."""
 
     opt_level = 1
 

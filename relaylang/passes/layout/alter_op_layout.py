@@ -44,8 +44,7 @@ def alter_op_layout(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class AlterOpLayout(Pass):
-    """Operators in the layouts that `register_alter_op_layout` gives them, and their neighbours with them; without it,
-    2-D convolutions with their channels in blocks."""
+    """Change operators to the layouts of `register_alter_op_layout`, or 2-D convolutions to blocked channels."""
 
     opt_level = 3
 

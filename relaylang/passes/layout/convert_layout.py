@@ -85,7 +85,7 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
 
 @dataclass(frozen=True)
 class ConvertLayout(Pass):
-    """Operators in other layouts, their neighbours with them: {"nn.conv2d": ["NHWC", "default"]}."""
+    """Change operators to other layouts: {"nn.conv2d": ["NHWC", "default"]}."""
 
     desired_layouts: dict[str, list[str]]
 

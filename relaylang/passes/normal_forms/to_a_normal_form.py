@@ -100,7 +100,7 @@ def let_bindings(expr: Expr) -> Iterable[tuple[Var, Expr]]:
 
 @dataclass(frozen=True)
 class ToANormalForm(Pass):
-    """Every value bound by a let, where it is computed."""
+    """Bind every value by a let, in the order of evaluation."""
 
     opt_level = 1
 

@@ -62,7 +62,7 @@ def to_bbnf(program: _P) -> _P:
 
 @dataclass(frozen=True)
 class ToBasicBlockNormalForm(Pass):
-    """What several blocks need bound by a let in front of them."""
+    """Bind each value that several blocks use by a let in front of them."""
 
     opt_level = 1
 

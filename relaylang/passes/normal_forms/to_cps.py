@@ -224,7 +224,7 @@ def function_to_cps(func: Function, mod: IRModule | None = None) -> Function:
 
 @dataclass(frozen=True)
 class ToCPS(Pass):
-    """Continuation passing style: every function takes what is to be done with its result, and calls it."""
+    """Convert functions to continuation passing style: each takes a function, and calls it with its result."""
 
     opt_level = 1
 

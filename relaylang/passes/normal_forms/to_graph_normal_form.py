@@ -116,7 +116,7 @@ def to_gnf(program: _P) -> _P:
 
 @dataclass(frozen=True)
 class ToGraphNormalForm(Pass):
-    """Lets dissolved into shared nodes, but for recursion and effects."""
+    """Dissolve lets into shared nodes. Recursion and effects keep theirs."""
 
     opt_level = 1
 

@@ -112,7 +112,7 @@ def _is_cps(func: Function) -> bool:
 
 @dataclass(frozen=True)
 class UnCPS(Pass):
-    """Functions in continuation passing style, but for those that others call, get the plain form back."""
+    """Give functions in continuation passing style their plain form back. Callees of other functions stay."""
 
     opt_level = 1
 

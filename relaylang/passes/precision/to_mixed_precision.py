@@ -208,8 +208,10 @@ class _Mixed:
 
 @dataclass(frozen=True)
 class ToMixedPrecision(Pass):
-    """Products in 16 bits, what would lose too much in 32. The context's
-    `relay.ToMixedPrecision.keep_orig_output_dtype` keeps the types of results."""
+    """Compute products in 16 bits, and sums that would lose precision in 32.
+
+    The context's `relay.ToMixedPrecision.keep_orig_output_dtype` keeps the types of results.
+    """
 
     mixed_precision_type: str = "float16"
     missing_op_mode: int = 1

@@ -203,10 +203,10 @@ class _Conversion:
 
 @dataclass(frozen=True)
 class FakeQuantizationToInteger(Pass):
-    """Float operators between qnn.dequantize and qnn.quantize become integer ones.
+    """Convert float operators between qnn.dequantize and qnn.quantize to integer ones.
 
-    `hard_fail`: what has no integer form is an error (R0516), else it stays in floats. `use_qat`: also what no quantize
-    follows. `optional_qnn_ops`: operators that are to become integer ones only if named (nn.softmax).
+    `hard_fail`: an operator without an integer form is an error (R0516); else it stays in floats. `use_qat`: convert
+    operators without a quantize behind them, too. `optional_qnn_ops` names the operators to convert on demand (nn.softmax).
     """
 
     hard_fail: bool = False

@@ -45,9 +45,9 @@ def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, 
 
 @dataclass(frozen=True)
 class Legalize(Pass):
-    """Operators that a target does not have become others, by the rules of `register_legalize`.
+    """Replace operators that a target lacks, by the rules of `register_legalize`.
 
-    The map "FTVMQnnLegalize" also makes tables of the functions of the qnn dialect; "FTVMQnnCanonicalize" is
+    The map "FTVMQnnLegalize" also makes tables of the functions of the qnn dialect. "FTVMQnnCanonicalize" is
     `QnnCanonicalizeOps`.
     """
 

@@ -55,7 +55,7 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
 
 @dataclass(frozen=True)
 class QnnCanonicalizeOps(Pass):
-    """Operators of the qnn dialect as the plain integer operators that they stand for (TVM: qnn.transform)."""
+    """Lower the qnn dialect to plain integer operators (TVM: qnn.transform)."""
 
     name = "qnn.CanonicalizeOps"
     opt_level = 1

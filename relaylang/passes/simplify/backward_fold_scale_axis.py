@@ -11,7 +11,7 @@ from relaylang.passes.simplify.fold_scale_axis import backward_fold_scale_axis
 
 @dataclass(frozen=True)
 class BackwardFoldScaleAxis(Pass):
-    """Factors behind convolutions and matrix products move into their weights."""
+    """Fold factors behind convolutions and matrix products into their weights."""
 
     opt_level = 3
 

@@ -46,7 +46,7 @@ def canonicalize_cast(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class CanonicalizeCast(Pass):
-    """A widening cast that several operators use is made for each of them, to be fused with it."""
+    """Repeat a widening cast for each of its users, so that it fuses with them."""
 
     opt_level = 3
 

@@ -28,7 +28,7 @@ def canonicalize_ops(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class CanonicalizeOps(Pass):
-    """nn.bias_add as add."""
+    """Replace nn.bias_add by add."""
 
     opt_level = 3
 

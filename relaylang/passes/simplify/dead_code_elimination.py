@@ -99,7 +99,7 @@ def _recursive(var: Var, value: Expr) -> bool:
 
 @dataclass(frozen=True)
 class DeadCodeElimination(Pass):
-    """Lets whose variables nothing needs are dropped; with `inline_once`, variables that stand once are replaced."""
+    """Drop lets whose variables have no use. `inline_once`: substitute variables with one use."""
 
     inline_once: bool = False
     ignore_impurity: bool = False

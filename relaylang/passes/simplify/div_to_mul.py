@@ -24,7 +24,7 @@ def div_to_mul(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class DivToMul(Pass):
-    """Division by a constant as the product with its reciprocal."""
+    """Replace division by a constant by multiplication with its reciprocal."""
 
     def run(self, mod: IRModule) -> IRModule:
         return div_to_mul(mod)

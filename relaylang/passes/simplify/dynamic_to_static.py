@@ -107,7 +107,7 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
 
 @dataclass(frozen=True)
 class DynamicToStatic(Pass):
-    """Operators that take shapes as operands become those that have them as attributes, where they are known."""
+    """Replace dynamic operators by static ones where their shapes are known."""
 
     opt_level = 2
     required = ()

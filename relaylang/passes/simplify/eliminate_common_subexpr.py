@@ -78,7 +78,7 @@ def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
 
 @dataclass(frozen=True)
 class EliminateCommonSubexpr(Pass):
-    """Calls of the same operator on the same operands are one node; `fskip` says which to leave alone."""
+    """Share one node among equal calls. `fskip(expr)` is true for expressions to leave alone."""
 
     fskip: Callable[[Expr], bool] | None = None
 

@@ -25,7 +25,7 @@ def fast_math(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class FastMath(Pass):
-    """exp, tanh, erf and softmax as their quick approximations."""
+    """Replace exp, tanh, erf and softmax by fast approximations."""
 
     opt_level = 4
 

@@ -51,7 +51,7 @@ def flatten_atrous_conv(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class FlattenAtrousConv(Pass):
-    """A convolution between space_to_batch_nd and batch_to_space_nd becomes one dilated convolution."""
+    """Replace a convolution between space_to_batch_nd and batch_to_space_nd by one dilated convolution."""
 
     def run(self, mod: IRModule) -> IRModule:
         return flatten_atrous_conv(mod)

@@ -186,7 +186,7 @@ def fold_typed(expr: Expr, mod: IRModule | None = None, fold_qnn: bool = False) 
 
 @dataclass(frozen=True)
 class FoldConstant(Pass):
-    """What can be computed now is a constant. `fold_qnn`: also operators of the qnn dialect."""
+    """Compute constant expressions. `fold_qnn`: compute operators of the qnn dialect, too."""
 
     fold_qnn: bool = False
 

@@ -56,7 +56,7 @@ def _fills(rule: Rule, call: Call, pad: Call) -> bool:
 
 @dataclass(frozen=True)
 class FoldExplicitPadding(Pass):
-    """nn.pad in front of a convolution or pool becomes its padding."""
+    """Fold nn.pad into the padding of the convolution or pool behind it."""
 
     def run(self, mod: IRModule) -> IRModule:
         return fold_explicit_padding(mod)

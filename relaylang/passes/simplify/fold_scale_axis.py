@@ -221,8 +221,7 @@ def fold_scale_axis(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class FoldScaleAxis(Pass):
-    """Factors of channels behind and in front of convolutions and matrix products move into their weights, which are
-    computed where they are constants."""
+    """Fold factors of channels around convolutions and matrix products into constant weights."""
 
     opt_level = 3
 

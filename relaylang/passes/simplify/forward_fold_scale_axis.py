@@ -11,7 +11,7 @@ from relaylang.passes.simplify.fold_scale_axis import forward_fold_scale_axis
 
 @dataclass(frozen=True)
 class ForwardFoldScaleAxis(Pass):
-    """Factors in front of convolutions and matrix products move into their weights."""
+    """Fold factors in front of convolutions and matrix products into their weights."""
 
     opt_level = 3
 

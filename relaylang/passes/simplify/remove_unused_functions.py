@@ -22,7 +22,7 @@ def remove_unused_functions(mod: IRModule, entry_functions: Sequence[str] | None
 
 @dataclass(frozen=True)
 class RemoveUnusedFunctions(Pass):
-    """Functions that the entries (@main) never call are dropped."""
+    """Drop functions that the entries (@main) never call."""
 
     entry_functions: list[str] | None = None
 

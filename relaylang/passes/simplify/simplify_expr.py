@@ -46,7 +46,7 @@ def _simplify(old: Expr, new: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class SimplifyExpr(Pass):
-    """Smaller expressions for the same values: reshapes, transposes, casts, clips, neutral elements, constants."""
+    """Simplify reshapes, transposes, casts, clips, neutral elements and constants."""
 
     def run(self, mod: IRModule) -> IRModule:
         return simplify_expr(mod)

@@ -47,7 +47,7 @@ def simplify_inference(mod: Any) -> Any:
 
 @dataclass(frozen=True)
 class SimplifyInference(Pass):
-    """Batch normalisation, dropout and the like as the arithmetic that they are when a network only answers."""
+    """Replace batch normalisation, dropout and others by arithmetic that gives the same inference."""
 
     def run(self, mod: IRModule) -> IRModule:
         made: IRModule = simplify_inference(mod)
