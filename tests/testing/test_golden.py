@@ -120,6 +120,7 @@ def test_a_file_that_is_no_text(project: pytest.Pytester) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(b"\xff\xfe\0")
     failed = run(project, CHECK.format("program()"))
+    failed.assert_outcomes(failed=1)
     failed.stdout.fnmatch_lines(["*cannot be read*"])
 
 
