@@ -1,7 +1,7 @@
 """Layouts as texts: `NCHW` names the axes of a tensor, and in `NCHW4c` the channels come in blocks of 4.
 
-An upper-case letter is a whole axis (or the number of its blocks), a lower-case one with a number a block of it. The
-layout of a scalar is empty. A layout that is not known is None.
+An upper-case letter is a whole axis, or the number of its blocks. A lower-case letter with a number is a block of it. The
+layout of a scalar is empty. An unknown layout is None.
 """
 
 from __future__ import annotations
@@ -132,8 +132,11 @@ def alike(left: Parts, right: Parts) -> bool:
 
 @lru_cache(maxsize=4096)
 def transformed_like(old: str, like_old: str, like_new: str) -> str | None:
-    """What becomes of a tensor of the layout `old` where one of the layout `like_old`, to which it broadcasts from
-    behind, becomes `like_new`: `NW` beside `NC` that becomes `NC4c` is `NW4w`. None where they do not fit together."""
+    """The new layout of a tensor that broadcasts to another one from behind, where that one gets a new layout.
+
+    The tensor has the layout `old`, the other one `like_old` and then `like_new`. `NW` beside `NC` that becomes `NC4c` is
+    `NW4w`. None where they do not fit together.
+    """
     small, large = parts(old), parts(like_old)
     if len(small) <= len(large):
         rest, tail = large[: len(large) - len(small)], large[len(large) - len(small) :]
@@ -164,7 +167,7 @@ def transformed_like(old: str, like_old: str, like_new: str) -> str | None:
 
 
 def fitted(layout: str, old: str, shape: Sequence[Dim]) -> str:
-    """The layout with blocks of 1 for axes of extent 1, and for those that `old`, the tensor's own, does not have."""
+    """The layout with blocks of 1 for axes of extent 1, and for axes that the layout `old` lacks."""
     made: list[tuple[str, int]] = []
     for letter, size in parts(layout):
         if size:

@@ -12,12 +12,12 @@ class Conversion:
     """An operator's layouts.
 
     `axes` are those of the data, and `data` the attributes that name its layout. `kernel_axes` and `kernel` are the same
-    for the operand `weight`. `kernels` has the kernel's layout by the data's where none is asked for; `depthwise` has it
-    where every channel has a kernel of its own. `only` lists the data's layouts where not all permutations do.
+    for the operand `weight`. `kernels` has a kernel's layout by the data's, for callers that ask for none. `depthwise` has it
+    for convolutions with a kernel per channel. `only` lists the data's layouts where not all permutations do.
 
     With `rois` a second operand holds regions, whose layout is always "default". `packed` names the form that takes data in
-    blocks (NCHW8c), and `packed_depthwise` the one for depthwise convolutions. With `skips` a `LayoutConfig` may leave calls
-    out.
+    blocks (NCHW8c); `packed_depthwise` names that for depthwise convolutions. With `skips` a `LayoutConfig` may exclude
+    calls.
     """
 
     axes: str

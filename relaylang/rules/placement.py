@@ -34,7 +34,7 @@ class Rule:
     calls_operand: bool = False
 
 
-#: The operator that says where a value lies, and the one that copies a value.
+#: The operator that says where a value lies, and the operator that copies a value.
 ON_DEVICE, DEVICE_COPY = "on_device", "device_copy"
 
 RULES: Mapping[str, Rule] = {

@@ -47,7 +47,7 @@ Rule = Step | Product
 
 @dataclass(frozen=True)
 class Factors:
-    """One factor for each index of an axis, or of an axis and its blocks: the expression as written, and as a vector."""
+    """One factor for each index of an axis and its blocks: the expression as written, and as a vector."""
 
     full: Expr
     vector: Expr

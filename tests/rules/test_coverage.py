@@ -1,10 +1,9 @@
-"""Every table of rules against the registry: each operator has a rule, or stands among the table's gaps with a reason.
+"""Every table of rules against the registry: each operator has a rule, or a reason among the table's gaps.
 
 `gaps/<table>.txt` has a paragraph per reason. The reason is a sentence at the margin; the indented lines below it name the
-operators. A word there is an operator's name, a pattern of names (`random.*`), a trait in capitals (`COMPARISON`), or an
-attribute behind a point (`.layout`). A line that begins with `all but` names every operator that the rest of the line does
-not. Only single names must be without a rule; the others leave out the operators that have one. Lines that begin with `#`
-are comments.
+operators. A word there is an operator's name, a pattern (`random.*`), a trait (`COMPARISON`), or an attribute (`.layout`). A
+line that begins with `all but` names every operator that the rest of the line does not. Single names must have no rule; the
+other words leave out operators that have one. Lines that begin with `#` are comments.
 """
 
 from __future__ import annotations

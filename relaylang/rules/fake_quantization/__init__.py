@@ -1,7 +1,7 @@
 """FakeQuantizationToInteger: the integer form of each operator between qnn.dequantize and qnn.quantize.
 
-A rule gets a call, what is known of its operands (`Affine`, or None for real numbers), and the scale that its result is
-wanted at, if any. It returns the result in whole numbers, or None where the call stays in floats.
+A rule gets a call, its operands, and the scale that a quantize wants for its result, if any. An operand is an `Affine`, or
+None for real numbers. The rule returns the result in whole numbers, or None where the call stays in floats.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ RULES: Mapping[str, Rule] = {
 }
 #: Those that a caller asks for by name.
 OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
-#: Operators whose operands are wanted at the scale at which their result is: it is the same whether numbers are held to
-#: a range before them or behind.
+#: Operators whose operands are wanted at the scale of their result. A range may hold numbers before them or behind.
 FLOWS = frozenset({
     *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
 })  # fmt: skip

@@ -95,7 +95,7 @@ def at(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str) -> Affine:
 
 
 def at_channels(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str, axis: int, rank: int) -> Affine | None:
-    """The same at scales or zero points that lie along an axis; None where x has its own along another one."""
+    """The same at scales or zero points along an axis. None where x has its own along another axis."""
     axis %= rank
     if not x.plain and x.axis % rank != axis:
         return None
@@ -161,7 +161,7 @@ def quantized_constant(c: Constant, x: Affine) -> Affine | None:
 
 
 def quantized_at(c: Constant, x: Affine, rank: int) -> Constant | None:
-    """A float constant at the scale and zero point of x, where it is in the range of its element type."""
+    """A float constant at the scale and zero point of x. None where it is out of the range of the element type."""
     if c.data.dtype.kind != "f" or not np.isfinite(c.data).all():
         return None
     scale, zero = (spread(v, x.axis, rank).astype("float64") for v in (x.scale, x.zero))
@@ -175,5 +175,5 @@ def quantized_at(c: Constant, x: Affine, rank: int) -> Constant | None:
 
 
 def real(x: Affine, dtype: str) -> Expr:
-    """What is known in integers as real numbers."""
+    """The real numbers of a tensor of whole ones."""
     return op_call("qnn.dequantize", [x.ints, *parts(x)], axis=x.axis, out_dtype=dtype)

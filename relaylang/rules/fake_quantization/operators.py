@@ -1,7 +1,7 @@
 """Integer forms of the operators of real numbers.
 
-A result whose scale follows from the operands' has that; others have the scale of the quantize that they flow to. Where
-neither is, whole numbers of 32 bits are so fine that hardly anything is lost, or there is no rule.
+Where the result's scale follows from the operands', a rule uses that one. Else it uses the scale of the quantize that the
+result flows to. Without either, it uses whole numbers of 32 bits at a fine scale, or leaves the call alone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _fine(x: Affine) -> int:
 
 
 def average(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
-    """In int32; the zero point goes first, so that what is padded is 0."""
+    """In int32. The zero point goes first, so that padding is 0."""
     x = operands[0]
     if x is None or not _of_channels(call, x):
         return None
@@ -281,7 +281,7 @@ def _sides(call: Call, operands: list[Affine | None]) -> tuple[Affine, Affine] |
 
 
 def _same(x: Affine, y: Affine) -> bool:
-    """Whether whole numbers of both are of one scale, zero point and type, but for the axis along which these lie."""
+    """Whether both have one scale, zero point and element type. The axis does not count."""
     return np.array_equal(x.scale, y.scale) and np.array_equal(x.zero, y.zero) and x.dtype == y.dtype
 
 

@@ -1,4 +1,4 @@
-"""What the gradients of operators share: typed calls, sums over what was broadcast, and what has no gradient."""
+"""Parts of gradients: typed calls, sums over broadcast axes, and operands without a gradient."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def rank_of(expr: Expr) -> int:
 
 
 def reduced_to(grad: Expr, operand: Expr, call: Call) -> Expr:
-    """A gradient summed over what was broadcast. Equal types say that nothing was, where they name every extent."""
+    """A gradient summed over broadcast axes. It needs no sum where both types are equal and name every extent."""
     if operand.checked_type == call.checked_type and static_shape(call.checked_type) is not None:
         return grad
     return of("collapse_sum_like", grad, operand)

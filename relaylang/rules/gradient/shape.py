@@ -1,4 +1,4 @@
-"""Gradients of what moves elements: shapes, slices, parts of tuples, and what is taken by indices."""
+"""Gradients of operators that move elements: shapes, slices, parts of tuples, and elements at indices."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _strided_slice(call: Call, grad: Expr) -> Grads:
 
 
 def _take(call: Call, grad: Expr) -> Grads:
-    """What was taken from one place is added up there; the axis that is taken from stands first meanwhile."""
+    """Gradients of elements from one place are added there. Meanwhile the axis of the indices stands first."""
     data, indices = call.args
     if call.attrs.batch_dims:
         raise NoGradient("take in batches")

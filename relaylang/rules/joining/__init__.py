@@ -1,6 +1,7 @@
-"""Joining: how products of one input with several weights become one wider product, by the product's operator.
+"""Joining: products of one input with several weights as one wider product, by the product's operator.
 
-A rule is a `Family`: it says what products must share, and makes the whole, the steps behind it and each branch's part.
+A rule is a `Family`. It says which properties products must share. It makes the whole product, the steps behind it, and
+each branch's part.
 """
 
 from __future__ import annotations

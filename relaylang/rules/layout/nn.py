@@ -26,7 +26,7 @@ Types = Sequence["Type | None"]
 
 
 def stated(*inputs: str, result: str = "data_layout") -> Rule:
-    """The layouts that the attributes name: each of `inputs` is an attribute, or says that an operand stays as it is."""
+    """The layouts that attributes name. Each of `inputs` is an attribute, or `PLAIN` for an operand that stays as it is."""
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
         layouts = [PLAIN if name == PLAIN else getattr(attrs, name) for name in inputs]
@@ -75,7 +75,7 @@ def follows(others: int = 0, words: tuple[str, ...] = (), blocks: bool = True) -
 
 
 def pad(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
-    """What is padded must not be in blocks."""
+    """A padded axis must not be in blocks."""
     before = old[0]
     rest = [PLAIN] * (len(old) - 1)
     if before is None or rank(before) != len(attrs.pad_width):

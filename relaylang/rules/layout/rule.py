@@ -1,12 +1,12 @@
-"""What a rule says of an operator: which layouts its operands have, and which its results have then.
+"""The protocol of layout rules: the layouts of an operator's operands, and those of its results.
 
-A rule `(attrs, new, old, types)` is asked twice. First `new` is None: `old` has the layouts in which the operands were
-in the program (None where that is not known), and the answer is how the operator looks at them. Then `new` has the
-layouts in which the operands are now, and the answer is which ones the operator takes instead, with other attributes
-where it needs them. `types` are those of the operands in the program. None says that the layouts stay what they were.
+The rewriter asks a rule `(attrs, new, old, types)` twice. In the first question `new` is None. `old` has the operands'
+layouts in the program, None for an unknown one. The answer says in which layouts the operator reads them. In the second
+question `new` has the operands' present layouts. The answer says in which layouts the operator takes them instead, and
+with which attributes. `types` are those of the operands in the program. None leaves the layouts as they were.
 
-The answers are right if the operator with the new attributes makes, of operands brought from the first answer's
-layouts into the second's, its old results brought from the first answer's into the second's.
+The answers fit together where this holds. Bring operands from the first answer's layouts into the second's, and apply the
+operator with the new attributes. The results are the old results, brought from the first answer's layouts into the second's.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[s
     wholes = [len(whole(n)) for n in now]
     lead = 0 if wholes[0] > wholes[1] else 1 if wholes[1] > wholes[0] else larger
     if wholes[0] == wholes[1] and ranks[0] == ranks[1]:
-        # The result is as large as the operand that is not spread over it: the other one is brought beside it.
+        # The result is as large as the larger operand, and the other one follows.
         lead = 1 if _size(shapes[1]) > _size(shapes[0]) else 0
     if ranks[lead] < ranks[1 - lead]:
         return None
@@ -102,7 +102,7 @@ def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
 
 
 def concatenate(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
-    """The layout that all operands have, else the one that they had."""
+    """The layout that all operands have, else their layout in the program."""
     count = len(field_types(types, 0))
     made = joined(attrs, new and new[:count], old[:count], types)
     return None if made is None else Out([made[0]] * count, [made[0]], made[1])
@@ -204,7 +204,7 @@ def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
     else:
         named = list(range(max(len(starts), len(ends), len(strides))))
     strides += [1] * (len(named) - len(strides))
-    for axis in range(min(len(starts), len(ends)), len(named)):  # what is not given takes the whole axis
+    for axis in range(min(len(starts), len(ends)), len(named)):  # an axis without a bound is taken whole
         if attrs.slice_mode == "size" or strides[axis] < 0 or not isinstance(shape[axis], int):
             return None
         starts += [0] * (axis == len(starts))

@@ -1,8 +1,8 @@
-"""Scales and zero points as expressions: what of them is known is computed at once, what is not becomes operators.
+"""Scales and zero points as expressions: known ones are computed at once, others become operators.
 
-A product with a quotient of two scales is one in fixed point: a significand of 31 bits and a shift. Where the scales are
-known, both are constants; where they arrive when the program runs, integer operators take them from the bits of the
-quotient in float64, so that the result is the same to the last bit.
+A product with a quotient of two scales is one in fixed point, with a significand and a shift. Known scales
+make both constants. For others, integer operators read them from the bits of the quotient in float64. The result is the
+same to the last bit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Numbers:
         return self.op("cast", x, dtype=dtype)
 
     def along(self, x: Expr, ty: Type | None, axis: int, rank: int) -> Expr:
-        """A vector of type `ty` as it is applied along an axis of a tensor of so many dimensions; else as it is."""
+        """A vector of type `ty`, shaped to lie along an axis of a tensor of that rank. Other expressions stay."""
         if not isinstance(ty, TensorType) or len(ty.shape) != 1:
             return x
         if ty.shape[0] == 1:
@@ -141,8 +141,10 @@ def round_away(x: Any) -> Any:
 
 
 def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Real numbers as `significand * 2**(shift - 31)`, both int64; of those so small that nothing is left of a product with
-    an int32, some that leave nothing either."""
+    """Real numbers as `significand * 2**(shift - 31)`, both int64.
+
+    A number may be too small for a product with an int32 to keep anything of it. It may become another number as small.
+    """
     if np.ndim(multiplier) == 0:  # mostly, and quicker so
         part, power = frexp(float(multiplier))
         whole = int(part * 2.0**31 + (0.5 if part >= 0 else -0.5))

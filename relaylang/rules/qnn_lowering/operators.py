@@ -63,8 +63,10 @@ def _rescaled(
 def _at(
     n: Numbers, call: Call, x: Expr, args: Sequence[Expr], types: Sequence[Type | None], dtype: str, axis: int, rank: int
 ) -> Expr:
-    """A tensor from the scale and zero point `args[:2]` (of `types`) to those of `args[2:]`; what is known to be the same
-    stays, as int32 where `dtype` is."""
+    """A tensor from the scale and zero point `args[:2]` (of `types`) to those of `args[2:]`.
+
+    Where both are known to be equal, the tensor stays, as int32 where `dtype` is int32.
+    """
     if all(_same(a, b) for a, b in zip(args[:2], args[2:])):
         return op_call("cast", [x], dtype="int32") if dtype == "int32" else x
     _check_scale(call, args[2])
@@ -138,7 +140,7 @@ def _weight_zero(n: Numbers, zero: Expr, ty: Type | None, layout: str) -> Expr:
 
 
 def _product(name: str) -> Rule:
-    """Convolutions and matrix products: the zero points are taken off, what is left are plain sums."""
+    """Convolutions and matrix products: without their zero points, operands give plain sums of products."""
 
     def lower(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorType) -> Expr:
         attrs = call.attrs
@@ -162,7 +164,7 @@ def _product(name: str) -> Rule:
 
 
 def _dense_pack(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorType) -> Expr:
-    """A weight in tiles, (N, K, n, k) of NKnk or (N, K, n) of NCn, is laid out in rows first."""
+    """A weight in tiles is laid out in rows first. Its shape is (N, K, n, k) in NKnk, and (N, K, n) in NCn."""
     data, weight = _less_zero(n, call.args[0], call.args[2], types[2], 0, 2), call.args[1]
     if _rank(types[1]) == 4:
         weight = op_call("transpose", [weight], axes=[0, 2, 1, 3])

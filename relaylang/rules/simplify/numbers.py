@@ -1,8 +1,8 @@
 """SimplifyExpr's rules of arithmetic: neutral elements, constants that meet, products of sums, tensors of one number.
 
-Whole numbers wrap, so that every rule of a ring holds for them exactly. Rules that reorder float arithmetic are TVM's, too;
-they are used where no constant becomes infinite, nan or too small on the way, so that results differ by rounding alone
-(and zeros in their sign).
+Whole numbers wrap, so that every rule of a ring holds for them exactly. As in TVM, some rules reorder float arithmetic.
+They apply where no constant becomes infinite, nan or too small on the way. Results differ by rounding alone, and zeros in
+their sign.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _holds(expr: Expr, wanted: int) -> bool:
 
 
 def identity(call: Call, ty: TensorType) -> Expr | None:
-    """x + 0, x - 0, x * 1, x / 1 and the mirror images of the first and third, where x has the result's type."""
+    """x + 0, 0 + x, x - 0, x * 1, 1 * x and x / 1, where x has the result's type."""
     name, (x, y) = name_of(call), call.args
     neutral = 1 if name in ("multiply", "divide") else 0
     if tensor_type(x) == ty and _holds(y, neutral):
@@ -83,7 +83,7 @@ def identity(call: Call, ty: TensorType) -> Expr | None:
 
 
 def fill_operand(call: Call, ty: TensorType) -> Expr | None:
-    """x + full(c) = x + c, and so for every operator that broadcasts: a scalar does where the other has the whole shape."""
+    """x + full(c) = x + c, for every operator that broadcasts, where x has the whole shape."""
     for i in (0, 1):
         other, value = tensor_type(call.args[1 - i]), None
         if other is not None and other.shape == ty.shape:
@@ -174,7 +174,7 @@ def product_of_sum(call: Call, ty: TensorType) -> Expr | None:
 
 
 def _factors(term: Expr) -> tuple[Fraction, list[Expr]] | None:
-    """A product of few operands as a number and what is none."""
+    """A product of few operands, as a number and the other factors."""
     leaves, todo = [], [(term, 0)]
     while todo:
         expr, depth = todo.pop()
@@ -213,7 +213,7 @@ def _exact(value: Fraction, dtype: str) -> bool:
 
 
 def binomial(call: Call, ty: TensorType) -> Expr | None:
-    """a x x + b x y + c y y = a (x + p y) (x + q y), or with x and y exchanged, where a, p and q are exact."""
+    """`a x x + b x y + c y y = a (x + p y) (x + q y)`, where a, p and q are exact. x and y may change places."""
     left, right = call.args
     if name_of(left) != "add":
         left, right = right, left

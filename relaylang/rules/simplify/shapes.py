@@ -43,7 +43,7 @@ def _parts(layout: str) -> list[str]:
 
 
 def transpose(call: Call, ty: TensorType) -> Expr | None:
-    """Two transposes in one, one behind a change of layout as part of it, and one that moves nothing left out."""
+    """Two transposes as one. One behind a change of layout becomes part of it, and one that moves nothing goes."""
     rank = len(ty.shape)
     axes, x = _axes(call, rank), call.args[0]
     if axes == list(range(rank)):
@@ -124,7 +124,7 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 def _clipped(expr: Expr) -> tuple[float, float]:
-    """Between which whole numbers a clipped tensor lies; floats between them are cut to such on a cast to whole numbers."""
+    """The least and the greatest whole number of a clipped tensor. A cast to whole numbers cuts floats to these."""
     if name_of(expr) != "clip" or not isinstance(expr, Call):
         return -inf, inf
     low, high = expr.attrs.a_min, expr.attrs.a_max
@@ -143,9 +143,9 @@ def _within(dtype: str, low: float, high: float) -> bool:
 
 
 def cast(call: Call, ty: TensorType) -> Expr | None:
-    """A cast to the type that is there, and a cast of a cast that loses nothing, be it for what is clipped before.
+    """A cast to the present type goes, and so does the inner of two casts where it loses nothing.
 
-    A clipped nan is no number that a cast to whole numbers has to keep.
+    A clip in front limits the numbers that must survive. A clipped nan need not survive a cast to whole numbers.
     """
     x = call.args[0]
     source = tensor_type(x)
@@ -208,8 +208,10 @@ def like(call: Call, ty: TensorType) -> Expr | None:
 
 
 def of_dequantized(call: Call, ty: TensorType) -> Expr | None:
-    """argmax, argmin and argsort of a dequantized tensor are those of the tensor, where the scale is positive and the
-    float32 numbers are as far apart as the whole ones."""
+    """argmax, argmin and argsort of a dequantized tensor, computed on the tensor itself.
+
+    The scale must be positive, and the float32 numbers as far apart as the whole ones.
+    """
     x = call.args[0]
     if name_of(x) != "qnn.dequantize" or not isinstance(x, Call) or tensor_type(x) is None:
         return None
