@@ -40,13 +40,15 @@ def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
     return whole
 
 
-#: The callee in front of a call's bracket.
-_CALLEE = re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
+@lru_cache(maxsize=1)
+def _callee() -> re.Pattern[str]:
+    """Finds the callee in front of a call's bracket."""
+    return re.compile(r'\s*[%@]?(?:"[^"]*"|[\w.:/-]+)\s*\(')
 
 
 @lru_cache(maxsize=1)
 def _piece() -> re.Pattern[str]:
-    """Finds brackets, commas and arrows, and what may hide them: strings and comments."""
+    """Finds brackets, commas and arrows, and the strings and comments that may hide them."""
     hidden = "|".join(patterns()[name] for name in ("STRING", "BLOCK_COMMENT", "LINE_COMMENT"))
     return re.compile(rf"{hidden}|[\[\](){{}},]|->")
 
@@ -88,7 +90,7 @@ def argument_span(call: Call, index: int) -> Span | None:
     if argument is not None and argument.source is span.source and start <= argument.start and argument.end <= end:
         return argument
     text = span.source.text
-    if _CALLEE.match(text, start) is None:
+    if _callee().match(text, start) is None:
         return place(call.args[index], span)
     for i, (begin, stop) in enumerate(_arguments(text, start, end)):
         if i == index:
@@ -104,7 +106,7 @@ def argument_span(call: Call, index: int) -> Span | None:
 def attribute_span(call: Call, name: str) -> Span | None:
     """Where a call gives an attribute a value (`axis=5`), or None where it does not."""
     span = call_span(call)
-    if _CALLEE.match(span.source.text, span.start) is None:
+    if _callee().match(span.source.text, span.start) is None:
         return None
     text = span.source.text
     for begin, stop in _arguments(text, span.start, span.end):

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from relaylang.ir.expr import Expr, Function, TypeData
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar, Type
 
 
-@dataclass
 class Program:
     """The functions by name and the type definitions that an inference may refer to.
 
     `given` has the types of functions that are not looked at.
     """
 
-    functions: Mapping[str, Function] = field(default_factory=dict)
-    definitions: Mapping[GlobalTypeVar, TypeData] = field(default_factory=dict)
-    given: Mapping[str, Type] = field(default_factory=dict)
+    __slots__ = ("definitions", "functions", "given")
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function] | None = None,
+        definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
+        given: Mapping[str, Type] | None = None,
+    ) -> None:
+        self.functions: Mapping[str, Function] = functions if functions is not None else {}
+        self.definitions: Mapping[GlobalTypeVar, TypeData] = definitions if definitions is not None else {}
+        self.given: Mapping[str, Type] = given if given is not None else {}
 
     @staticmethod
     def of(module: IRModule | None) -> Program:

@@ -13,7 +13,7 @@ from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.typing.places import argument_span
 
-_NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?:f|f16|f32|f64|bf16|[iu](?:8|16|32|64))?")
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?:f|f16|f32|f64|bf16|[iu](?:8|16|32|64))?"
 
 
 def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:
@@ -26,7 +26,7 @@ def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:
             continue
         if not isinstance(wanted, TensorType) or not isinstance(have, TensorType) or wanted.dtype == have.dtype:
             return None
-        written = _NUMBER.fullmatch(node.span.text) if node.span is not None else None
+        written = re.fullmatch(_NUMBER, node.span.text) if node.span is not None else None
         text = written and _literal(written[1], wanted.dtype)
         if text and node.span is not None:
             return Fix(_plain(node.span), text, f"write `{text}`")
@@ -86,7 +86,7 @@ def attribute_text(node: Expr) -> str | None:
     if not isinstance(node, Constant) or node.span is None or node.data.ndim:
         return None
     text = node.span.text
-    return text if _NUMBER.fullmatch(text) or text in ("True", "False") else None
+    return text if re.fullmatch(_NUMBER, text) or text in ("True", "False") else None
 
 
 def _plain(span: Span) -> Span:

@@ -20,7 +20,7 @@ from relaylang.typing.written import call_span
 #: A place and the text beside it.
 Label = tuple["Span | None", str]
 #: A relation's message that begins with an attribute's name points at that attribute.
-_ATTRIBUTE = re.compile(r"(\w+)(?:=|: )")
+_ATTRIBUTE = r"(\w+)(?:=|: )"
 #: A relation's message begins with one of these where it says what the argument is or does.
 _VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
 
@@ -138,7 +138,7 @@ class Report:
         op = node.op
         assert isinstance(op, Op)
         arg = problem.arg
-        named = _ATTRIBUTE.match(problem.message)
+        named = re.match(_ATTRIBUTE, problem.message)
         written = attribute_span(node, named[1]) if named is not None and named[1] in op.schema else None
         if written is not None and arg is not None and arg < len(node.args):
             self.say(

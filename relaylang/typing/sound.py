@@ -9,8 +9,9 @@ from relaylang.ops.domains import MOST_DIMENSIONS
 
 #: What an extent must be below: TVM and the backends count in 64 bits.
 LIMIT = 2**63
+_USUAL = frozenset(["bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"])
 #: Element types that something can be computed with, those of accelerators, and vectors of them.
-_DTYPE = re.compile(r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16)(x\d+)?")
+_DTYPE = r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16)(x\d+)?"
 
 
 def unsound(ty: TensorType) -> str | None:
@@ -22,7 +23,7 @@ def unsound(ty: TensorType) -> str | None:
             return f"dimension {axis} is {dim}, which {'is negative' if dim < 0 else 'does not fit 64 bits'}"
     if not ty.dtype:
         return "it has no element type"
-    if _DTYPE.fullmatch(ty.dtype) is None:
+    if ty.dtype not in _USUAL and re.fullmatch(_DTYPE, ty.dtype) is None:
         return f"`{ty.dtype}` is not an element type"
     return None
 
