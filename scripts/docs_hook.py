@@ -1,4 +1,4 @@
-"""What mkdocs builds beside the pages in docs/: the operators from the registry, the grammar from relay.lark."""
+"""Makes two pages for mkdocs: the operators from the registry, and the grammar from relay.lark."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def operators_page() -> str:
-    """The reference of all operators, by the file of their type relation's family."""
+    """The reference of all operators, in groups by the part of the name before the dot."""
     families: dict[str, list[Op]] = {}
     for op in OPS.values():
         families.setdefault(_family(op), []).append(op)
-    lines = ["# Operators", "", f"The {len(OPS)} operators of the registry. `:doc NAME` in a session shows the same.", ""]
+    lines = ["# Operators", "", f"Relay has {len(OPS)} operators. `:doc NAME` in a session shows the same text.", ""]
     for family in sorted(families):
         lines += [f"## {family}", ""]
         for op in sorted(families[family], key=lambda o: o.name):
@@ -28,7 +28,7 @@ def operators_page() -> str:
 
 
 def _family(op: Op) -> str:
-    """`nn.conv2d` stands under nn, `add` under plain names."""
+    """The group of an operator: `nn.conv2d` belongs to nn, `add` to the names without a dot."""
     return op.name.partition(".")[0] if "." in op.name else "names without a dot"
 
 
@@ -38,7 +38,7 @@ def _operator(op: Op) -> list[str]:
     if said:
         lines += [said.replace("<", "&lt;"), ""]
     if op.schema:
-        lines += ["| attribute | | |", "|---|---|---|"]
+        lines += ["| attribute | type | default |", "|---|---|---|"]
         for f in op.schema.values():
             lines.append(f"| `{f.name}` | {kind_text(f)} | {default_text(f).replace('|', chr(92) + '|')} |")
         lines.append("")
@@ -49,11 +49,11 @@ def _operator(op: Op) -> list[str]:
 
 
 def grammar_page() -> str:
-    """The grammar as it is read by Lark."""
+    """The grammar in the syntax of Lark."""
     text = (ROOT / "grammar/relay.lark").read_text(encoding="utf-8")
     return (
-        "# Grammar\n\nThis is `grammar/relay.lark`, from which the reader's tables are made with "
-        "[Lark](https://github.com/lark-parser/lark). [The language](language.md) says what it means.\n\n"
+        "# Grammar\n\nThe parser's tables come from `grammar/relay.lark`, by [Lark](https://github.com/lark-parser/lark). "
+        "[The language](language.md) explains the meaning.\n\n"
         f"```text\n{text.rstrip()}\n```\n"
     )
 
@@ -62,7 +62,7 @@ PAGES = {"operators.md": operators_page, "grammar.md": grammar_page}
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """mkdocs asks: the pages that are no files in docs/."""
+    """Add the generated pages to the files of mkdocs."""
     file_class = inspect.getmodule(type(files)).File  # type: ignore[union-attr]
     for name, make in PAGES.items():
         files.append(file_class.generated(config, name, content=make()))
@@ -70,5 +70,5 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """What a page links to outside of docs/ is named instead: the built pages stand alone."""
+    """Replace links to files outside of docs/ by their names, because the built pages stand alone."""
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
