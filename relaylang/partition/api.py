@@ -43,8 +43,8 @@ def partition(
 ) -> IRModule:
     """A module with what an accelerator takes in functions of their own, which are marked for it.
 
-    `table` replaces the target's own. With `prune` regions that are not worth their way are taken back, where the
-    target's recipe names them. Raises `RelayError` for an unknown target and an ill-typed module.
+    `table` replaces the target's own. With `prune` regions without a product go back to the host, where the
+    target's recipe asks for products. Raises `RelayError` for an unknown target and an ill-typed module.
     """
     rows = get_pattern_table(target) if table is None else as_entries(table)
     return partition_ready(prepare(mod, target, params), target, rows, mod_name, prune).module

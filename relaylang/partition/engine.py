@@ -1,4 +1,4 @@
-"""The partitioning engine: find composites, mark what a target takes, merge regions, lift them, take back what is not worth it.
+"""The partitioning engine: find composites, mark calls, merge regions, lift them into functions, prune.
 
 A recipe chooses how each step works; no step asks for the accelerator's name.
 """
@@ -22,7 +22,7 @@ from relaylang.partition.regions import HOST, Region, Regions, list_regions, mar
 from relaylang.passes.rewriting import is_opaque
 from relaylang.typing import check
 
-#: Turns a call away that the table takes: the reason, or None.
+#: Refuses a call that the table takes: the reason, or None.
 Refuse = Callable[[Call], "str | None"]
 #: Names a call that has to leave a region, and the reason; None where the region is fine.
 Judge = Callable[[Region], "tuple[Call, str] | None"]
@@ -30,7 +30,7 @@ Judge = Callable[[Region], "tuple[Call, str] | None"]
 
 @dataclass
 class Trace:
-    """What became of one function: its form with all composites, the nodes in regions by id, and reasons for others.
+    """The choices for one function: its form with all composites, the nodes in regions by id, and reasons for others.
 
     `reasons` has the first reason for a node, by id; `unworthy` are the calls of regions that went back to the host.
     """
@@ -62,8 +62,8 @@ def run(
 ) -> Outcome:
     """Partition a typed module, whose parameters are bound and whose constants are folded.
 
-    `refuse` may turn a call away for a further reason (the compiler behind tried it and failed). `judge` looks at whole
-    regions. Without `prune` regions that are not worth their way stay. The new module is typed.
+    `refuse` may refuse a call for a further reason, such as a failure of the compiler behind. `judge` looks at whole
+    regions. Without `prune` regions without an operator of `recipe.worth` stay. The new module is typed.
     """
     effects = effects_of(mod)
     traces: dict[GlobalVar, Trace] = {}

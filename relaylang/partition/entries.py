@@ -34,7 +34,7 @@ class Entry:
 def as_entries(table: Iterable[Entry | tuple]) -> list[Entry]:
     """Rows as TVM writes them, `(name, pattern)` or `(name, pattern, check)`, or entries.
 
-    Raises `RelayError` (R0519) for what is no such row.
+    Raises `RelayError` (R0519) for other rows.
     """
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes)):
         raise RelayError(error("R0519", f"a pattern table is a list of rows, not {_what(table)}"))

@@ -1,4 +1,4 @@
-"""Regions taken back: functions of a compiler whose calls become plain calls of operators again."""
+"""Pruning: regions go back to the host, as plain calls of operators."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from relaylang.passes.rewriting import apply_function, per_function, rewrite_typ
 
 
 def inline_regions(mod: IRModule, compiler: str, unworthy: Callable[[Function], bool]) -> IRModule:
-    """A partitioned, typed module without those functions of a compiler that are not worth it; their composites become
-    plain calls, too."""
+    """A partitioned, typed module without the `unworthy` functions of a compiler. Their composites become plain calls."""
     return inline_named(
         mod, {gv for gv, func in mod.functions.items() if func.attrs.get("Compiler") == compiler and unworthy(func)}
     )

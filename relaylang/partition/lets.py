@@ -1,8 +1,8 @@
 """Lets and scopes as partitioning sees them.
 
-A program in A-normal form partitions as its graph form does: lets whose values have no effect are put in place first,
-shared by identity where a variable is used more than once. What has an effect stays where it is, and so do functions
-that call themselves and values that only a closure or a branch makes use of, which would move into it.
+A program in A-normal form partitions as its graph form does. First the values of lets without effects take the places
+of their variables. Several uses of a variable share one node. Lets with effects stay. So do lets of recursive functions,
+and lets that only a closure or a branch uses: their values would move into it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from relaylang.patterns.mismatch import describe
 def merge_neighbours(regions: Regions, when: Literal["late", "early"] = "late") -> None:
     """Join neighbouring regions of one target, those of the host, too, where that makes no circle.
 
-    Nodes get stages, by how often the way to them changes between targets, and only nodes of one stage that are
-    connected are joined. Raises `RelayError` for a region that waits for itself.
+    A node's stage counts the changes between targets before it. Connected nodes of one stage are joined. Raises `RelayError` for a region that waits for itself.
     """
     flow = _Flow(regions)
     stage = flow.stages(when)
@@ -31,7 +30,7 @@ def merge_neighbours(regions: Regions, when: Literal["late", "early"] = "late") 
 
 class _Flow:
     """What waits for what: an item is a region as it is drawn, or a node outside of regions. `waits` has for each item
-    those of its own scope that must come before it; an item that opens a scope waits for what is used inside."""
+    those of its own scope that must come before it; an item that opens a scope waits for the values used inside."""
 
     def __init__(self, regions: Regions) -> None:
         self.regions = regions

@@ -23,9 +23,9 @@ class Recipe:
     - `name`: the accelerator's name, as users write it.
     - `prepare`: the passes before partitioning, as `relay opt --passes` takes them.
     - `operators`: the operators that it takes outside composites, each with its check.
-    - `search`: "rows" gives each row of the table all that it matches, before the next row is tried. "calls" goes from
-      the result upwards over the outermost scope of the entry function, and gives each call to the first row that fits;
-      values inside such a composite have no use outside.
+    - `search`: "rows" gives each row of the table all that it matches, before the next row is tried. "calls" takes
+      the outermost scope of the entry function alone. From the result upwards, each call goes to the first row that fits.
+      Values inside such a composite have no use outside.
     - `constants_inside`: constants are part of composites where the pattern has a wildcard, too.
     - `tuples`: a tuple goes to the accelerator with all its operands, with all its users, or never.
     - `merge`: "late" merges neighbouring regions as TVM does. A region that waits for nothing joins later ones. "early"

@@ -1,7 +1,7 @@
-"""Regions: which nodes go to an accelerator together.
+"""Regions: the nodes that go to an accelerator together.
 
-A region never waits for itself. Each scope (a function's body, a branch, a match arm, what stands behind a let that has
-to stay) is looked at by itself; a node that opens one waits for all that is used inside.
+A region never waits for itself. Scopes are separate: a function's body, a branch, a match arm, the body of a let that
+stays. A node that opens a scope waits for all values used inside.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOST = "default"
 
 @dataclass
 class Region:
-    """Nodes of one target, producers first; what they take from outside, and what others take from them."""
+    """Nodes of one target, producers first; values from outside, and values for others."""
 
     nodes: list[Expr]
     inputs: list[Expr] = field(default_factory=list)
@@ -102,7 +102,7 @@ def mark(
     """Give the calls that nobody owns to the target that takes them, or to the host; returns these targets.
 
     With "operands" tuples, fields and references belong to the target of all their operands, or to the host. With
-    "users" a tuple belongs to the target of the calls that use it, if it has one user at least and all have the same.
+    "users" a tuple belongs to the target of the calls that use it, where all have the same.
     """
     found: set[str] = set()
     before = set(regions.target)
@@ -156,7 +156,7 @@ def list_regions(regions: Regions, outputs: Literal["used", "computed"] = "used"
 
 
 def inputs_of(nodes: Sequence[Expr]) -> list[Expr]:
-    """What nodes take from elsewhere, constants included; called functions and operators are no operands."""
+    """The operands of nodes from elsewhere, constants included, called functions excluded."""
     inside = {id(node) for node in nodes}
     found: dict[int, Expr] = {}
     for node in nodes:
@@ -167,7 +167,7 @@ def inputs_of(nodes: Sequence[Expr]) -> list[Expr]:
 
 
 def _used_outside(regions: Regions) -> list[Expr]:
-    """The regions' nodes that are used outside of their region, in the order in which an evaluation comes to the uses."""
+    """The nodes with uses outside of their region, in the order in which an evaluation meets the uses."""
     found: dict[int, Expr] = {}
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(regions.func.body, True), (regions.func.body, False)]
@@ -187,7 +187,7 @@ def _used_outside(regions: Regions) -> list[Expr]:
 
 
 def _outputs(region: Region, used: list[Expr], order: Literal["used", "computed"]) -> list[Expr]:
-    """What a region returns: its nodes that are used outside. Of a tuple it returns the fields, as in TVM."""
+    """A region's results: its nodes with uses outside. For a tuple these are the fields, as in TVM."""
     inside = {id(n) for n in region.nodes}
     found: dict[int, Expr] = {}
     wanted = used[::-1]
@@ -201,7 +201,7 @@ def _outputs(region: Region, used: list[Expr], order: Literal["used", "computed"
 
 
 def tuples_outside(regions: Regions) -> None:
-    """Tuples that nothing in their region uses are put together outside, as TVM does: no function returns one for them."""
+    """Move tuples without a use in their region to the host, as TVM does: no region returns a tuple for them."""
     used: set[int] = set()
     for node in reversed(regions.order):
         mine = regions.target.get(id(node))

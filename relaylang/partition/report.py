@@ -88,7 +88,7 @@ def _places(graph: Graph) -> dict[int, Span]:
 def _followed(
     ready: IRModule, done: IRModule, target: str, table: list[Entry], entry: str, calls: Sequence[Call]
 ) -> tuple[dict[int, tuple[str, str]], set[int]]:
-    """Where each call went, by its number: the region's function and the composite; and the calls not worth the way.
+    """Where each call went, by its number: the region's function and the composite; and the calls of regions that went back.
 
     Several calls may stand for one place of the text. So a copy of the program is partitioned in which each call has a
     place of its own; regions are numbered alike.

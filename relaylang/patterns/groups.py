@@ -99,7 +99,7 @@ def _part_name(node: Expr) -> str:
 def find_groups(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> list[Group]:
     """The matches of a pattern in an expression, from its result upwards, those that overlap an earlier one left out.
 
-    A match is also left out where a node inside it is used outside, unless what uses it comes back to the match's root.
+    A match also needs its inner nodes for itself: a use outside must lead back to its root.
     Functions that come from a pattern themselves are not looked into.
     """
     graph = graph if graph is not None else Graph(expr)
@@ -220,7 +220,7 @@ def partition(
     attrs: Mapping[str, Any] | None = None,
     check: Callable[[Expr], bool] | None = None,
 ) -> Expr:
-    """The expression with each match as a call of a function of its own, which has the attribute
+    """The expression with each match as a call of a function of its own. The function has the attribute
     `PartitionedFromPattern` and those of `attrs`. `check` is asked about each match's root and may refuse it.
 
     Matches do not overlap; those nearest to the result come first. New nodes have the types of those that they stand
