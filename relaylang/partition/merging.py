@@ -15,7 +15,8 @@ from relaylang.patterns.mismatch import describe
 def merge_neighbours(regions: Regions, when: Literal["late", "early"] = "late") -> None:
     """Join neighbouring regions of one target, those of the host, too, where that makes no circle.
 
-    A node's stage counts the changes between targets before it. Connected nodes of one stage are joined. Raises `RelayError` for a region that waits for itself.
+    A node's stage counts the changes between targets before it. Connected nodes of one stage are joined.
+    Raises `RelayError` for a region that waits for itself.
     """
     flow = _Flow(regions)
     stage = flow.stages(when)
