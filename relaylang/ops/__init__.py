@@ -76,4 +76,10 @@ def having(*traits: Trait, without: Collection[Trait] = ()) -> tuple[str, ...]:
 #: The operators that expressions write with a symbol.
 SYMBOLS: dict[str, str] = {op.symbol: op.name for op in OPS.values() if op.symbol}
 
-__all__ = ["FAMILIES", "OPS", "SYMBOLS", "Op", "OpPattern", "Trait", "get", "having", "make_attrs"]
+def forms(form: Trait, *traits: Trait) -> tuple[str, ...]:
+    """The names of one kind of forms (`Trait.QUANTISED`, ...) of the operators that have all of some traits."""
+    originals = frozenset(having(*traits))
+    return tuple([op.name for op in OPS.values() if form in op.traits and op.of in originals])
+
+
+__all__ = ["FAMILIES", "OPS", "SYMBOLS", "Op", "OpPattern", "Trait", "forms", "get", "having", "make_attrs"]

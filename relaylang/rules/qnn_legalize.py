@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType, Type
-from relaylang.ops import get
+from relaylang.ops import Trait, forms, get
 from relaylang.ops.build import op_call
 from relaylang.rules.legalize import Rule
 from relaylang.rules.qnn_lowering.numbers import Compute, constant
@@ -38,8 +38,9 @@ def _rule(name: str, compute: Compute) -> Rule:
 
 
 RULES: Mapping[str, Callable[[Compute], Rule]] = {
-    f"qnn.{name}": partial(_rule, f"qnn.{name}")
-    for name in ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")
+    name: partial(_rule, name)
+    for name in (*forms(Trait.QUANTISED, Trait.UNARY), "qnn.hardswish")
+    if name != "qnn.leaky_relu"  # it has an attribute
 }
 
 

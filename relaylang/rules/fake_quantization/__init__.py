@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relaylang.ops import Trait, having
+from relaylang.ops import OPS, Trait, forms, having
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted
 from relaylang.rules.fake_quantization.operators import (
     average,
@@ -52,8 +52,8 @@ RULES: Mapping[str, Rule] = {
     "nn.conv2d_transpose": product("qnn.conv2d_transpose", channel),
     "nn.dense": product("qnn.dense", lambda call: -1),
     "nn.batch_matmul": product("qnn.batch_matmul", lambda call: -1),
+    **{OPS[name].of: function(name) for name in forms(Trait.QUANTISED, Trait.UNARY)},
     "nn.leaky_relu": function("qnn.leaky_relu", ("alpha",)),
-    **{name: function(f"qnn.{name}") for name in ("sqrt", "rsqrt", "exp", "erf", "sigmoid", "tanh", "abs", "log")},
     "concatenate": concatenate,
     "mean": mean,
     "topk": topk,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.ir.types import TensorType, Type
-from relaylang.ops import OPS, Trait, having
+from relaylang.ops import Trait, forms, having
 from relaylang.ops.layouts import has_blocks, is_split, parts, places, rank, whole
 from relaylang.ops.nn_conv import own_layout
 from relaylang.rules.layout.rule import (
@@ -175,7 +175,6 @@ def qnn_unary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
 
 _CONV = stated("data_layout", "kernel_layout")
 _QNN_CONV = stated("data_layout", "kernel_layout", *[PLAIN] * 4)
-_UNARY = having(Trait.UNARY)
 _OTHER_FORMS = (Trait.QUANTISED, Trait.BLOCKED)
 #: The layouts of what resizes, by the number of its spatial axes.
 _WORDS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -220,10 +219,8 @@ RULES: dict[str, Rule] = {
     "qnn.quantize": quantised(1, 3),
     "qnn.dequantize": quantised(1, 3),
     "qnn.requantize": quantised(1, 5),
-    "qnn.add": qnn_binary,
-    "qnn.subtract": qnn_binary,
-    "qnn.mul": qnn_binary,
+    **dict.fromkeys(forms(Trait.QUANTISED, Trait.BINARY), qnn_binary),
     "qnn.concatenate": qnn_concatenate,
-    **dict.fromkeys([name for name in having(Trait.QUANTISED) if OPS[name].of in _UNARY], qnn_unary),
+    **dict.fromkeys(forms(Trait.QUANTISED, Trait.UNARY), qnn_unary),
     "qnn.hardswish": qnn_unary,
 }  # fmt: skip

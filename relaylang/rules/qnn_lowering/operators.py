@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type
-from relaylang.ops import OPS, make_attrs
+from relaylang.ops import OPS, Trait, forms, make_attrs
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.rules.qnn_lowering.numbers import Numbers, constant, fixed_point, is_zero, saturated
@@ -347,14 +347,15 @@ def _simulated_dequantize(n: Numbers, call: Call, types: Sequence[Type | None], 
     return _chosen(n, call, types, lambda dtype: real)
 
 
+_PRODUCTS = (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)
+
+# Later rows stand for operators that need more than the rule of their kind.
 RULES: Mapping[str, Rule] = {
     "qnn.requantize": _requantize,
     "qnn.quantize": _quantize,
     "qnn.dequantize": _dequantize,
-    "qnn.conv2d": _product("nn.conv2d"),
-    "qnn.conv2d_transpose": _product("nn.conv2d_transpose"),
-    "qnn.dense": _product("nn.dense"),
-    "qnn.batch_matmul": _product("nn.batch_matmul"),
+    **{name: _product(OPS[name].of) for trait in _PRODUCTS for name in forms(Trait.QUANTISED, trait)},
+    **{name: _real_function(OPS[name].of) for name in forms(Trait.QUANTISED, Trait.UNARY)},
     "qnn.contrib_dense_pack": _dense_pack,
     "qnn.add": _sum("add"),
     "qnn.subtract": _sum("subtract"),
@@ -366,5 +367,4 @@ RULES: Mapping[str, Rule] = {
     "qnn.hardswish": _through_floats(_hardswish),
     "qnn.simulated_quantize": _simulated_quantize,
     "qnn.simulated_dequantize": _simulated_dequantize,
-    **{f"qnn.{n}": _real_function(n) for n in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
 }
