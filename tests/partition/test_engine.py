@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from relaylang.partition.entries import as_entries
 from relaylang.partition.lift import regions_of
 from relaylang.partition.naming import PLAIN_NAMES
 from relaylang.partition.recipe import Recipe
+from relaylang.partition.regions import Region
 from relaylang.partition.schedule import make_schedule
 from relaylang.partition.scope import scope_nodes
 from relaylang.patterns import is_op, wildcard
@@ -92,6 +95,51 @@ def test_value_stays(name: str) -> None:
 
 def _fields(value: object) -> list:
     return list(value) if isinstance(value, tuple) else [value]
+
+
+VARIANTS = {
+    "TVM's steps": Recipe("toy"),
+    "calls alone": Recipe("toy", merge="none", tuples="never"),
+    "tuples with their users": replace(RECIPE, search="rows", constants_inside=False),
+    "merged late": replace(RECIPE, merge="late", outputs="used"),
+    "relu is no reason": replace(RECIPE, helpers=frozenset({"toy.relu"})),
+    "tanh is a reason": Recipe("toy", worth=frozenset({"tanh"})),
+}
+
+
+@pytest.mark.parametrize("recipe", VARIANTS.values(), ids=VARIANTS)
+def test_the_value_stays_by_every_recipe(recipe: Recipe) -> None:
+    for body, _ in PROGRAMS.values():
+        mod = program(f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}")
+        done, _ = partition(mod, recipe)
+        for have, want in zip(_fields(evaluate(done, X)), _fields(evaluate(mod, X)), strict=True):
+            np.testing.assert_array_equal(have, want)
+
+
+def test_helpers_alone_make_no_region() -> None:
+    mod = program("def @main(%x: Tensor[(2, 3), float32]) { exp(nn.relu(exp(tanh(%x)))) }")
+    assert partition(mod)[1] == 2
+    outcome = run(mod, as_entries(TABLE), VARIANTS["relu is no reason"])
+    ((_, func),) = regions_of(outcome.module, "toy")
+    assert "tanh" in astext(func) and "nn.relu" not in astext(func)
+    (trace,) = outcome.traces.values()
+    assert [composite_name(call) for call in trace.unworthy] == ["toy.relu"]
+
+
+def test_a_call_leaves_its_region() -> None:
+    """`refuse` keeps a call on the host; `judge` takes one out of a region."""
+    mod = program("def @main(%x: Tensor[(2, 3), float32]) { tanh(add(nn.relu(%x), %x)) }")
+    refused = run(mod, as_entries(TABLE), RECIPE, refuse=lambda call: "odd" if composite_name(call) == "toy.add" else None)
+    assert len(regions_of(refused.module, "toy")) == 2
+
+    def judge(region: Region) -> tuple[Call, str] | None:
+        calls = [node for node in region.nodes if isinstance(node, Call)]
+        return (calls[-1], "too many") if len(calls) > 1 else None
+
+    judged = run(mod, as_entries(TABLE), RECIPE, judge=judge)
+    assert len(regions_of(judged.module, "toy")) == 1
+    (trace,) = judged.traces.values()
+    assert sorted(trace.reasons.values()) == ["too many", "too many"]
 
 
 def test_functions_carry_tvms_attributes_and_read_back() -> None:
