@@ -32,7 +32,7 @@ from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.effects import may_have_effects, pure_functions
 from relaylang.passes.normal_forms.bindings import ATOMS
-from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
+from relaylang.passes.normal_forms.to_graph_normal_form import recursive_variables
 
 #: A function and its post-order -> the nodes, by id, that may have effects or hold such a node.
 Effects = Callable[[Expr, "list[Expr]"], "set[int]"]
@@ -134,7 +134,7 @@ def place_lets(func: Function, effects: Effects, order: list[Expr] | None = None
     if not lets:
         return func
     impure = effects(func, order)
-    recursive = _recursive(func) if any([isinstance(node.value, Function) for node in lets]) else ()
+    recursive = recursive_variables(func) if any([isinstance(node.value, Function) for node in lets]) else ()
     scopes: dict[int, Scope] = {}
     used: dict[Var, Scope] = {}
     if any([isinstance(node, (If, Match)) or (type(node) is Function and node is not func) for node in order]):

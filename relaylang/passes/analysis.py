@@ -1,4 +1,4 @@
-"""Questions about programs: variables, operators, features, work, and whether every variable is bound where it is used.
+"""Analyses of programs: variables, operators, features, multiplications, and whether a program is well-formed.
 
 Nothing here changes a program, and nothing recurses on its depth.
 """
@@ -41,6 +41,7 @@ from relaylang.ir import (
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf
+from relaylang.passes.rewriting import is_primitive
 from relaylang.rules.macs import RULES as MACS
 from relaylang.typing.exhaustive import missing_value
 
@@ -392,7 +393,7 @@ def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
         if kind is not None:
             found.add(kind)
         if isinstance(node, Function):
-            if node.attrs.get("Primitive"):
+            if is_primitive(node):
                 continue
             if node.params:
                 found.add(Feature.fVar)

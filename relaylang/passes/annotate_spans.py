@@ -1,4 +1,4 @@
-"""AnnotateSpans: every node has a place in the program's own text."""
+"""AnnotateSpans: set each node's span to its place in the printed program."""
 
 from __future__ import annotations
 

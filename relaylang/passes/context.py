@@ -1,4 +1,4 @@
-"""The pass context: which passes a `Sequential` runs, their configuration, and who watches them."""
+"""The pass context: the passes that a `Sequential` runs, their configuration, and their instruments."""
 
 from __future__ import annotations
 

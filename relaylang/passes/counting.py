@@ -1,4 +1,4 @@
-"""Figures of a program: who calls whom and how often, how many layers it has, what runs between quantized values."""
+"""Counts of a program: calls between functions, layers, and operators between quantized values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How help shows a pass: its name with its options, and the first paragraph of its docstring."""
+"""The help of a pass: its name with its options, and the first paragraph of its docstring."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from relaylang.passes.manager import Pass
 def heading(name: str, maker: Any) -> str:
     """A pass with the names, types and defaults of its options: `FuseOps(fuse_opt_level: int = -1)`."""
     options = () if isinstance(maker, Pass) else inspect.signature(maker).parameters.values()
-    shown = ", ".join(str(option).replace("'", "") if option.default is option.empty else _with_default(option) for option in options)
+    shown = ", ".join(_option(option) for option in options)
     return f"{name}({shown})" if shown else name
 
 
-def _with_default(option: inspect.Parameter) -> str:
-    said = "" if option.annotation is option.empty else f": {option.annotation}"
-    return f"{option.name}{said} = {option.default!r}" if said else f"{option.name}={option.default!r}"
+def _option(option: inspect.Parameter) -> str:
+    """An option with its type, where that is a text, and its default."""
+    named = f"{option.name}: {option.annotation}" if isinstance(option.annotation, str) else str(option.replace(default=option.empty))
+    return named if option.default is option.empty else f"{named} = {option.default!r}"
 
 
 def summary(maker: Any) -> str:

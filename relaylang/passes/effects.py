@@ -1,4 +1,4 @@
-"""What may have an effect. References are Relay's only state, so a program without them has no effects at all."""
+"""Effects: the nodes that may have one. References are Relay's only state; a program without them has no effects."""
 
 from __future__ import annotations
 

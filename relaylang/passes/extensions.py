@@ -1,4 +1,4 @@
-"""Added operators become what their `lower` makes of them: for backends that have no code for them."""
+"""Lower added operators by their own `lower`, for backends without code for them."""
 
 from __future__ import annotations
 

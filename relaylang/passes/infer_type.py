@@ -1,4 +1,4 @@
-"""InferType: the types of every node."""
+"""InferType: infer the types of all nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instruments: what a `PassContext` can watch passes with."""
+"""Instruments: they watch the passes of a `PassContext`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass manager: passes as objects that are called with a module, one after the other, each one watched.
+"""The pass manager: passes, sequences of them, decorators for functions and classes, and checks of their results.
 
     @function_pass(opt_level=1)
     def my_pass(func, mod, ctx):

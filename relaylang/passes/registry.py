@@ -1,4 +1,4 @@
-"""The passes by name, found in their files: `PASSES["FoldConstant"]` imports the one file that defines it.
+"""The table of passes, read from their files: `PASSES["FoldConstant"]` imports the one file that defines it.
 
 A file `fold_constant.py` of a wing with a `class FoldConstant(Pass)` is a pass, and so is one with a
 `class BatchingOps(Sequential)`. The table reads the names from the text of the files. It imports none of the files before

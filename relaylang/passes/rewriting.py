@@ -1,4 +1,4 @@
-"""What passes share: walks that keep types, copies with new variables, and the functions that passes look at."""
+"""Helpers of passes: walks that keep types, copies with new variables, and tests of functions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,20 @@ from relaylang.ops.record import Op, make_attrs
 
 
 def is_opaque(func: Expr) -> bool:
-    """Whether a function is another compiler's, or has no body: passes leave it as it is."""
+    """Whether an expression is a function of another compiler, without a body, or marked `SkipOptimization`."""
     return isinstance(func, Function) and (
         func.body is None or "Compiler" in func.attrs or bool(func.attrs.get("SkipOptimization"))
     )
 
 
 def is_primitive(expr: Expr) -> bool:
-    """Whether a function is one kernel, whose body is nobody else's business."""
+    """Whether an expression is a function marked `Primitive`: one kernel, whose body passes leave as it is."""
     return isinstance(expr, Function) and bool(expr.attrs.get("Primitive"))
+
+
+def is_kernel(expr: Expr) -> bool:
+    """Whether passes leave a function as it is: it is primitive or opaque."""
+    return is_primitive(expr) or is_opaque(expr)
 
 
 def per_function(mod: IRModule, f: Callable[[Function], Expr]) -> IRModule:
@@ -58,7 +63,7 @@ def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     closed = {
         id(n)
         for p in post_order(expr)
-        if isinstance(p, Function) and p is not expr and p.attrs.get("Primitive") and p.body is not None
+        if isinstance(p, Function) and p is not expr and is_primitive(p) and p.body is not None
         for n in post_order(p.body)
         if not isinstance(n, Op)
     }

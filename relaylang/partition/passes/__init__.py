@@ -1,1 +1,1 @@
-"""The passes that partition programs, one file each; `relaylang.passes.PASSES` finds them here."""
+"""Passes that partition programs, one file each; `relaylang.passes.PASSES` finds them here."""

@@ -1,4 +1,4 @@
-"""AnnotateTarget: what a target takes."""
+"""AnnotateTarget: mark the operators that a target takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InlineCompilerFunctionsBoundTo: partitions given up."""
+"""InlineCompilerFunctionsBoundTo: give partitions up."""
 
 from __future__ import annotations
 

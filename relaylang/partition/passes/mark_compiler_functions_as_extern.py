@@ -1,4 +1,4 @@
-"""MarkCompilerFunctionsAsExtern: partitions whose code exists elsewhere."""
+"""MarkCompilerFunctionsAsExtern: mark partitions whose code exists elsewhere."""
 
 from __future__ import annotations
 

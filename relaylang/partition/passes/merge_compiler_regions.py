@@ -1,4 +1,4 @@
-"""MergeCompilerRegions: neighbours of one target."""
+"""MergeCompilerRegions: merge neighbouring regions of one target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MergeComposite: the matches of a pattern table."""
+"""MergeComposite: wrap the matches of a pattern table."""
 
 from __future__ import annotations
 

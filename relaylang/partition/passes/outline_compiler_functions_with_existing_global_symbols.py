@@ -1,4 +1,4 @@
-"""OutlineCompilerFunctionsWithExistingGlobalSymbols: partitions lifted into the module."""
+"""OutlineCompilerFunctionsWithExistingGlobalSymbols: lift partitions into the module."""
 
 from __future__ import annotations
 

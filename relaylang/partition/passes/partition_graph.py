@@ -1,4 +1,4 @@
-"""PartitionGraph: regions as functions."""
+"""PartitionGraph: lift regions into functions."""
 
 from __future__ import annotations
 

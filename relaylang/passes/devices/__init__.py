@@ -1,1 +1,1 @@
-"""PlanDevices: a device for every value, with copies where values go from one to another."""
+"""Devices: a domain for the values that must lie together, constraints between domains, and PlanDevices."""

@@ -1,4 +1,4 @@
-"""What the planner reads of a call: `on_device`, `device_copy`, and operators whose operands lie apart."""
+"""Calls that name devices: `on_device`, `device_copy`, and operators with operands on several devices."""
 
 from __future__ import annotations
 

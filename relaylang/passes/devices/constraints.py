@@ -1,4 +1,4 @@
-"""What a program says of the devices of its values, as domains that must agree, and defaults for the rest."""
+"""The constraints of a program on the devices of its values: domains that must agree, and defaults for the rest."""
 
 from __future__ import annotations
 

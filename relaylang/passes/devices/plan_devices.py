@@ -1,4 +1,4 @@
-"""PlanDevices: a device for every value of a module, written so that each can be found again from the lines around it.
+"""PlanDevices: assign a device to every value of a module, and write it into the program.
 
     mod = PlanDevices(make_compilation_config(PassContext.current(), ["llvm", "cuda"]))(mod)
 

@@ -1,4 +1,4 @@
-"""Virtual devices: where a value lies, as far as it is known, and the devices that a program is compiled for.
+"""Virtual devices: the place of a value, as far as it is known, and the devices that a program is compiled for.
 
 Source of the rules: TVM 0.16, `tvm/target/virtual_device.h`, `compilation_config.h`; element values of DLPack's DLDeviceType.
 """

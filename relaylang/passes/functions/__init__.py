@@ -1,1 +1,1 @@
-"""Passes over functions as such: inlining, lifting, specialisation, closures."""
+"""Passes over functions: Inline, LambdaLift, EtaExpand, Defunctionalization, PartialEvaluate."""

@@ -1,5 +1,5 @@
-"""Defunctionalization: functions as values become data (Reynolds, "Definitional interpreters for higher-order
-programming languages").
+"""Defunctionalization: convert function values to data (Reynolds, "Definitional interpreters for higher-order programming
+languages").
 
 Each type of function that values have becomes a type definition with a constructor for every function that may be such a
 value; the constructor carries what the function uses of its surroundings. Calling a value becomes calling `apply<n>`,
@@ -45,7 +45,7 @@ from relaylang.passes.functions.eta_expand import eta_expand
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import free_name, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
-from relaylang.passes.rewriting import copy_with, is_opaque
+from relaylang.passes.rewriting import copy_with, is_kernel, is_opaque, is_primitive
 from relaylang.typing import check
 
 _MOST_COPIES = 10_000
@@ -245,7 +245,7 @@ class _FirstOrder:
         for node in post_order(normal):
             if isinstance(node, Let) and isinstance(node.value, Function):
                 own[id(node.value)] = node.variable
-                if node.value.attrs.get("Primitive") or is_opaque(node.value):
+                if is_kernel(node.value):
                     kernels.add(node.variable)
                     closed.update(map(id, post_order(node.value)))
         for var in all_vars(normal):
@@ -366,7 +366,7 @@ def defunctionalize_function(func: Function, mod: IRModule) -> Function:
 
 def _uses_functions(func: Function, has_function: HasPart) -> bool:
     return func.body is not None and any(
-        (isinstance(n, Function) and n is not func and not n.attrs.get("Primitive"))
+        (isinstance(n, Function) and n is not func and not is_primitive(n))
         or (isinstance(n, Var) and has_function(type_of(n)))
         or (not isinstance(n, Call) and any(isinstance(c, GlobalVar) for c in children(n)))
         or (isinstance(n, Call) and any(isinstance(a, (GlobalVar, Constructor)) for a in n.args))

@@ -1,4 +1,4 @@
-"""EtaExpand: constructors and global functions as values get functions around them."""
+"""EtaExpand: wrap constructors and global functions that are values in functions."""
 
 from __future__ import annotations
 

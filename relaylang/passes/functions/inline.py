@@ -1,4 +1,4 @@
-"""Inline: calls of functions marked `Inline` become their bodies."""
+"""Inline: replace calls of functions marked `Inline` by their bodies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""LambdaLift: functions inside functions become functions of the module, with what they use of their surroundings as
-parameters."""
+"""LambdaLift: lift inner functions into the module, with their free variables as parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from relaylang.ir.typed import retype, typed
 from relaylang.ir.types import written
 from relaylang.passes.analysis import free_type_vars
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import copy_with, is_opaque
+from relaylang.passes.rewriting import copy_with, is_kernel
 
 
 def lambda_lift(mod: IRModule) -> IRModule:
@@ -39,7 +38,7 @@ def lambda_lift(mod: IRModule) -> IRModule:
     lifted: dict[GlobalVar, Function] = {}
     taken = {gv.name_hint for gv in mod.functions}
     with gc_paused():
-        new = {gv: f if is_opaque(f) or f.attrs.get("Primitive") else _lift(f, lifted, taken)
+        new = {gv: f if is_kernel(f) else _lift(f, lifted, taken)
                for gv, f in mod.functions.items()}  # fmt: skip
     if not lifted:
         return mod
@@ -88,7 +87,7 @@ def _lift(func: Function, lifted: dict[GlobalVar, Function], taken: set[str]) ->
     own = {id(n.value): n.variable for n in post_order(func) if isinstance(n, Let) and isinstance(n.value, Function)}
     closed: set[int] = set()
     for node in post_order(func):
-        if isinstance(node, Function) and node is not func and (node.attrs.get("Primitive") or is_opaque(node)):
+        if isinstance(node, Function) and node is not func and is_kernel(node):
             closed.update([id(n) for n in post_order(node)])
     for node in post_order(func):
         new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)

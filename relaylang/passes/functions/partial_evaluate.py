@@ -1,4 +1,4 @@
-"""PartialEvaluate: what is known of a program is done now; what remains is the program that does the rest.
+"""PartialEvaluate: compute the known parts of a program, and keep a program for the rest.
 
 After Jones, Gomard and Sestoft, "Partial Evaluation and Automatic Program Generation", online: each value has an atom that
 stands for it in the residual program, a static part (a tensor, tuple, function, reference or datum that is known), or
@@ -60,8 +60,8 @@ from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import Walk, map_pattern, walk
 from relaylang.passes.normal_forms.to_a_normal_form import convert
-from relaylang.passes.normal_forms.to_graph_normal_form import _recursive
-from relaylang.passes.rewriting import is_opaque
+from relaylang.passes.normal_forms.to_graph_normal_form import recursive_variables
+from relaylang.passes.rewriting import is_kernel, is_opaque
 from relaylang.passes.simplify.dead_code_elimination import eliminate_dead_code
 from relaylang.passes.simplify.fold_constant import Compute, evaluator
 from relaylang.typing import check
@@ -183,7 +183,7 @@ class _Evaluator:
                 self.sizes[id(node)] = count
             elif node is gv:
                 self.loops.add(gv)
-        self.loops |= _recursive(func)
+        self.loops |= recursive_variables(func)
 
     def size(self, func: Function) -> int:
         return self.sizes.get(id(func), _MOST)
@@ -279,7 +279,7 @@ class _Evaluator:
 
     def block(self, expr: Expr, env: Env, scope: Scope) -> Walk:
         while isinstance(expr, Let):
-            if isinstance(expr.value, Function) and not _is_kernel(expr.value):
+            if isinstance(expr.value, Function) and not is_kernel(expr.value):
                 # The function may call itself by this name.
                 env.values[expr.variable] = Value(Closure(expr.value, env, expr.variable), None, scope.place())
             else:
@@ -305,7 +305,7 @@ class _Evaluator:
             if isinstance(whole.static, tuple):
                 return whole.static[node.index]
             return Value(atom=scope.push(TupleGetItem((yield self.atom(whole)), node.index, node.span)))
-        if isinstance(node, Function) and not _is_kernel(node):
+        if isinstance(node, Function) and not is_kernel(node):
             return Value(Closure(node, env), None, scope.place())
         if isinstance(node, Call):
             return (yield self.call(node, env, scope))
@@ -435,10 +435,6 @@ class _Evaluator:
         else:
             self.forget()
         return Value((), None, scope.place())
-
-
-def _is_kernel(func: Function) -> bool:
-    return is_opaque(func) or bool(func.attrs.get("Primitive"))
 
 
 def _array(value: Value) -> Any:

@@ -1,1 +1,1 @@
-"""Passes that join operators into kernels, or split them."""
+"""Passes that group operators into kernels (FuseOps, DefuseOps, SplitArgs) or combine parallel products."""

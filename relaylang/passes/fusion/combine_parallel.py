@@ -1,4 +1,4 @@
-"""What the CombineParallel passes share: products of one input with several weights become one wider product.
+"""The search of the CombineParallel passes: products of one input with several weights become one wider product.
 
 Products that agree in everything but their number of outputs are the starts of branches. Where there are enough of
 them, one product with all their weights takes their place, and the element-wise and broadcasting operators that every

@@ -1,4 +1,4 @@
-"""CombineParallelBatchMatmul: nn.batch_matmul of one left side become one."""
+"""CombineParallelBatchMatmul: combine nn.batch_matmul calls with one left operand."""
 
 from __future__ import annotations
 

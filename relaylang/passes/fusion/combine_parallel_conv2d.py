@@ -1,4 +1,4 @@
-"""CombineParallelConv2D: convolutions of one input become one wider convolution."""
+"""CombineParallelConv2D: combine convolutions of one input into one wider convolution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CombineParallelDense: nn.dense of one input become one batch of products, or one wider product."""
+"""CombineParallelDense: combine nn.dense calls of one input into one batch of products, or one wider product."""
 
 from __future__ import annotations
 

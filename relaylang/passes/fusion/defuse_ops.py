@@ -1,4 +1,4 @@
-"""DefuseOps: calls of kernels become the operators inside them."""
+"""DefuseOps: replace calls of kernels by the operators inside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SplitArgs: concatenations of more operands than a kernel may have are made in several steps."""
+"""SplitArgs: divide concatenations of more operands than a kernel may have into several steps."""
 
 from __future__ import annotations
 

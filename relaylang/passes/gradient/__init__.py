@@ -1,1 +1,1 @@
-"""Differentiation, and the passes that serve it."""
+"""Gradients of data flow and of whole programs, and LazyGradientInit for their zeros and ones."""

@@ -1,4 +1,4 @@
-"""FirstOrderGradient: a function's result, and how it changes with each parameter.
+"""FirstOrderGradient: return a function's result with the gradients of its parameters.
 
 The program is walked backwards once; each node's gradient is the sum of what its users say. It takes data flow: lets
 are dissolved first, branches and function values are not taken.

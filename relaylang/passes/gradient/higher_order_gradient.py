@@ -54,7 +54,7 @@ from relaylang.ir.types import written
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
 from relaylang.passes.normal_forms.to_a_normal_form import convert
-from relaylang.passes.rewriting import is_opaque
+from relaylang.passes.rewriting import is_kernel, is_opaque
 from relaylang.rules.gradient import RULES, NoGradient
 from relaylang.rules.gradient.common import holds_float, ones, plus, zeros
 from relaylang.typing import check
@@ -156,7 +156,7 @@ class _Reverse:
         return made
 
     def function(self, func: Function) -> Walk:
-        if is_opaque(func) or func.attrs.get("Primitive"):
+        if is_kernel(func):
             raise _refuse("a kernel; DefuseOps dissolves them", func)
         body = yield self.block(func.body)
         ty = func.checked_type

@@ -1,4 +1,4 @@
-"""LazyGradientInit: tensors of zeros and ones are made when they are needed, if they ever are.
+"""LazyGradientInit: delay tensors of zeros and ones until a use needs them.
 
 For what the gradient makes: the gradients that it begins with are zeros, and most are only added to. Inside a function a
 tensor becomes a `GradCell`, which is the tensor (`Raw`) or a promise of zeros or ones; sums with zeros and products with
@@ -41,7 +41,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import is_data, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
-from relaylang.passes.rewriting import is_opaque
+from relaylang.passes.rewriting import is_kernel
 from relaylang.rules.gradient.cells import PROMISES, SHORTCUTS
 from relaylang.stdlib.library import add
 
@@ -69,7 +69,7 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
 
 def _takes_part(func: Function) -> bool:
     ty = func.checked_type
-    if is_opaque(func) or func.attrs.get("Primitive") or func.type_params or not isinstance(ty, FuncType):
+    if is_kernel(func) or func.type_params or not isinstance(ty, FuncType):
         return False
     if not all(map(is_data, (*ty.arg_types, ty.ret_type))):
         return False
@@ -78,7 +78,7 @@ def _takes_part(func: Function) -> bool:
     for node in post_order(func):
         if isinstance(node, Constructor) and any(map(has_tensor, node.inputs)):
             return False
-        if isinstance(node, Function) and (node.attrs.get("Primitive") or is_opaque(node) or node.type_params):
+        if isinstance(node, Function) and (is_kernel(node) or node.type_params):
             return False
         if isinstance(node, Call) and isinstance(node.op, GlobalVar):
             if not all(map(is_data, (type_of(node), *map(type_of, node.args)))):

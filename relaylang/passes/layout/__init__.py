@@ -1,1 +1,1 @@
-"""Passes that change the layouts of tensors."""
+"""Layouts: ConvertLayout and AlterOpLayout, the rewriter that both use, and the functions that users register."""

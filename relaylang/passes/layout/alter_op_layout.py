@@ -1,4 +1,4 @@
-"""AlterOpLayout: operators become calls in the layouts that suit a target, and their neighbours follow.
+"""AlterOpLayout: change calls to the layouts that suit a target; their neighbours follow.
 
 Which call an operator becomes, a function says that was registered for it (`register_alter_op_layout`). Without one,
 2-D convolutions of NCHW get their channels in blocks, as processors with vectors like them.

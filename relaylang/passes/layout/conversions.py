@@ -1,4 +1,4 @@
-"""How ConvertLayout brings an operator into the layouts that are asked for: which words it takes, and the call."""
+"""Conversion of one call to the layouts that ConvertLayout wants: the words it takes, and the new call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConvertLayout: operators in the layouts that are asked for, with as few changes of layout as can be."""
+"""ConvertLayout: change operators to wanted layouts, with as few changes of layout as possible."""
 
 from __future__ import annotations
 

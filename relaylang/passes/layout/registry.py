@@ -1,4 +1,4 @@
-"""What users register: which layouts an operator is to have, and what layouts mean to it.
+"""The functions that users register for layouts: the wanted layout of a call, and the layouts of its results.
 
     @register_alter_op_layout("nn.conv2d")
     def blocks_of_8(attrs, inputs, tinfos, out_type):

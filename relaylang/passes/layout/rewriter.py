@@ -1,5 +1,4 @@
-"""A function in other layouts: every value is kept in the layout in which it was made, and brought into another one
-only where something needs it there.
+"""The rewriter of layouts: every value keeps the layout of its call until a user needs another one.
 
 The walk goes once from operands to users. What has been rewritten is a `Value`: an expression, the layout that the
 value had in the program and the one that it has now; or `Many` of them, for tuples.

@@ -1,1 +1,1 @@
-"""A-normal form, basic block normal form, graph normal form, continuation passing style."""
+"""A-normal form, basic block normal form, graph normal form, and continuation passing style."""

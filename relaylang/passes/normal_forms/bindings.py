@@ -1,4 +1,4 @@
-"""What A-normal form and basic block normal form share: which scope a node belongs to, and binding it there.
+"""The binder of A-normal form and basic block normal form: it finds the scope of each node, and binds it there.
 
 A node that several places share is bound in the innermost scope that holds all its uses. Branches, function bodies and
 match arms open scopes. Variables, globals, operators and constructors are atoms and stay in place. Primitive functions

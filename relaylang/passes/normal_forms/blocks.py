@@ -1,5 +1,5 @@
-"""What passes over blocks (chains of lets in A-normal form) share: walks written as recursions that need no stack of
-Python's, and patterns with parts replaced."""
+"""Helpers of passes over blocks (chains of lets in A-normal form): walks without Python's stack, and patterns with new
+variables."""
 
 from __future__ import annotations
 

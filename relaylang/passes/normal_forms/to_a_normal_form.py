@@ -1,4 +1,4 @@
-"""ToANormalForm: every compound expression is bound by a `let`, in dataflow order, and operands are atoms.
+"""ToANormalForm: bind every compound expression by a `let`, in dataflow order, so that operands are atoms.
 
 A node that several places share is bound in the innermost scope that holds all its uses; the order is that of
 evaluation, also where lets stand inside operands, so that effects stay in their order. Constants are bound.

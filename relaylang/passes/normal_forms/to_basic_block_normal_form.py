@@ -1,4 +1,4 @@
-"""ToBasicBlockNormalForm: what several blocks need is bound by a `let` in front of them; the rest stays a graph.
+"""ToBasicBlockNormalForm: bind the nodes that several blocks use by a `let` in front of them; the rest stays a graph.
 
 A block is a function's body, a branch, a match arm, or the body of a let with its value. A node that is first needed
 inside a block which is not the innermost one around all its uses would have to be computed before that block: it is

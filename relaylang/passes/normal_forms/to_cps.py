@@ -39,7 +39,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import Walk, free_name, map_pattern, type_of, walk
 from relaylang.passes.normal_forms.to_a_normal_form import convert
-from relaylang.passes.rewriting import is_opaque
+from relaylang.passes.rewriting import is_kernel
 from relaylang.typing import check
 
 
@@ -66,7 +66,7 @@ class _Converter:
         for var in bound_vars(func):
             self.new[var] = Var(var.name_hint, written(self.cps_type(type_of(var))), var.span)
         for node in post_order(func):
-            if isinstance(node, Let) and _is_kernel(node.value):
+            if isinstance(node, Let) and is_kernel(node.value):
                 self.plain.add(node.variable)
                 self.new[node.variable] = Var(node.variable.name_hint, written(type_of(node.variable)), node.variable.span)
 
@@ -116,7 +116,7 @@ class _Converter:
                     return _wrapped(Call(op, [*args, k], value.attrs, (), value.span), around)
                 around.append(_called(op, args, value, self.new[variable], self.answer))
             else:
-                if isinstance(value, Function) and not _is_kernel(value):
+                if isinstance(value, Function) and not is_kernel(value):
                     made = yield self.function(value)
                 elif isinstance(value, (Var, GlobalVar)):
                     made = self.atom(value)
@@ -136,11 +136,7 @@ class _Converter:
     def direct(self, op: Expr) -> bool:
         if isinstance(op, GlobalVar):
             return self.called(op) is None
-        return isinstance(op, (Op, Constructor)) or op in self.plain or _is_kernel(op)
-
-
-def _is_kernel(expr: Expr) -> bool:
-    return isinstance(expr, Function) and (is_opaque(expr) or bool(expr.attrs.get("Primitive")))
+        return isinstance(op, (Op, Constructor)) or op in self.plain or is_kernel(op)
 
 
 def _result(func: Function) -> Type:
@@ -176,14 +172,14 @@ def to_cps(mod: IRModule) -> IRModule:
     wanted: list[GlobalVar] = []
 
     def called(gv: GlobalVar) -> GlobalVar | None:
-        if gv not in mod.functions or _is_kernel(mod.functions[gv]):
+        if gv not in mod.functions or is_kernel(mod.functions[gv]):
             return None
         if gv not in names:
             names[gv] = GlobalVar(free_name(f"{gv.name_hint}_cps", taken))
             wanted.append(gv)
         return names[gv]
 
-    new = {gv: f if _is_kernel(f) else _converted(f, called) for gv, f in mod.functions.items()}
+    new = {gv: f if is_kernel(f) else _converted(f, called) for gv, f in mod.functions.items()}
     more: dict[GlobalVar, Function] = {}
     while wanted:
         gv = wanted.pop()
@@ -208,7 +204,7 @@ def function_to_cps(func: Function, mod: IRModule | None = None) -> Function:
     wanted: list[GlobalVar] = []
 
     def called(gv: GlobalVar) -> GlobalVar | None:
-        if gv not in home.functions or _is_kernel(home.functions[gv]):
+        if gv not in home.functions or is_kernel(home.functions[gv]):
             return None
         if gv not in names:
             names[gv] = GlobalVar(free_name(f"{gv.name_hint}_cps", taken))

@@ -1,4 +1,4 @@
-"""ToGraphNormalForm: lets dissolve; each use of a variable becomes the bound value itself, shared.
+"""ToGraphNormalForm: dissolve lets; every use of a variable becomes the bound value itself, shared.
 
 What a graph cannot say stays a let: a function that calls itself by its name, and, in a program with references,
 a value whose evaluation may read or write one, since a graph has no order but that of its operands. A binding that
@@ -21,8 +21,8 @@ from relaylang.passes.rewriting import is_primitive
 _P = TypeVar("_P", IRModule, Expr)
 
 
-def _recursive(expr: Expr) -> set[Var]:
-    """The let variables that their own values mention."""
+def recursive_variables(expr: Expr) -> set[Var]:
+    """The variables of lets whose values mention them."""
     found: set[Var] = set()
     inside: set[Var] = set()
     done: set[int] = set()
@@ -55,7 +55,7 @@ def convert(expr: Expr, *, references: bool | None = None, pure: frozenset[Globa
         references = has_references(expr)
     with gc_paused():
         kept = may_have_effects(expr, pure) if references else set()
-        return _dissolve(expr, _recursive(expr), kept)
+        return _dissolve(expr, recursive_variables(expr), kept)
 
 
 def _dissolve(expr: Expr, recursive: set[Var], kept: set[int]) -> Expr:

@@ -1,4 +1,4 @@
-"""UnCPS: a function of the plain form around one in continuation passing style."""
+"""UnCPS: wrap a function in continuation passing style in one of the plain form."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Passes that change the width of floating-point numbers."""
+"""ToMixedPrecision: products in 16 bits."""

@@ -1,4 +1,4 @@
-"""ToMixedPrecision: products in 16 bits, what would lose too much in 32, and the rest as its operands are.
+"""ToMixedPrecision: products in 16 bits, sensitive operators in 32, the rest as their operands.
 
 Operators are of three kinds: those that always take 16 bits (convolutions, matrix products), those that never do
 (exponentials, sums of many numbers), and those that follow: in 16 bits if all their operands are, or can be cast for

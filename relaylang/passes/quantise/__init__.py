@@ -1,1 +1,1 @@
-"""Passes between float operators, the qnn dialect and integer operators."""
+"""Quantisation: QnnCanonicalizeOps, FakeQuantizationToInteger, Legalize, and the rules that users register."""

@@ -1,4 +1,4 @@
-"""Rules for FakeQuantizationToInteger of one's own, as TVM has them.
+"""Rules that users register for FakeQuantizationToInteger, with TVM's interface.
 
     @register_fake_quantization_to_integer("my.op")
     def whole(expr, type_map):

@@ -1,4 +1,4 @@
-"""FakeQuantizationToInteger: float operators between qnn.dequantize and qnn.quantize become integer ones.
+"""FakeQuantizationToInteger: convert float operators between qnn.dequantize and qnn.quantize to integer ones.
 
 Going down from each dequantize, a tensor is known as whole numbers with a scale and a zero point as long as the
 operators on the way have integer forms; a quantize at which such a tensor arrives takes the whole numbers. What scale a

@@ -1,4 +1,4 @@
-"""Rules of users by which calls of an operator become others: kept here by map and operator."""
+"""Rules that users register to replace calls of an operator, by map and operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legalize: operators that a target does not have become others, by functions that were registered for them.
+"""Legalize: replace operators that a target lacks by registered rules.
 
     @register_legalize("nn.dense")
     def widen(attrs, inputs, types):

@@ -1,4 +1,4 @@
-"""How requantization is lowered where a program does not say it, as in TVM's `requantize_config`."""
+"""The rounding of requantization for programs that leave it open, as in TVM's `requantize_config`."""
 
 from __future__ import annotations
 

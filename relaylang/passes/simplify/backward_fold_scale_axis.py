@@ -1,4 +1,4 @@
-"""BackwardFoldScaleAxis: the half of FoldScaleAxis that looks behind products."""
+"""BackwardFoldScaleAxis: the half of FoldScaleAxis for factors behind products."""
 
 from __future__ import annotations
 

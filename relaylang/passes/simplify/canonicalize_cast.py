@@ -1,4 +1,4 @@
-"""CanonicalizeCast: a widening cast for each use, to be fused with it."""
+"""CanonicalizeCast: repeat a widening cast for each of its users, so that it fuses with them."""
 
 from __future__ import annotations
 

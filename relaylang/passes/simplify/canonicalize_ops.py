@@ -1,4 +1,4 @@
-"""CanonicalizeOps: bias_add as the addition that it is."""
+"""CanonicalizeOps: replace nn.bias_add by add."""
 
 from __future__ import annotations
 

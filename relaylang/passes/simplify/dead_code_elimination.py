@@ -1,4 +1,4 @@
-"""DeadCodeElimination: lets whose variables nothing needs are dropped.
+"""DeadCodeElimination: drop lets whose variables have no use.
 
 What may have an effect (reading or writing references, calls of unknown functions) stays, unless
 `ignore_impurity` says otherwise. A recursive function that only calls itself is not needed.

@@ -1,4 +1,4 @@
-"""DivToMul: division by a constant as a product."""
+"""DivToMul: replace division by a constant by a product."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from relaylang.ops import OPS, get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
-from relaylang.passes.simplify.fold_constant import Compute, _fold, evaluator
+from relaylang.passes.simplify.fold_constant import Compute, evaluator, fold_node
 from relaylang.rules.dynamic_to_static import RULES
 from relaylang.typing import infer
 
@@ -90,9 +90,9 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         if touched and isinstance(new, (Call, Tuple)) and all(done[id(c)].checked_type is not None or isinstance(c, Op)
                                                              for c in inner):  # fmt: skip
             infer(new, fragment=True, module=mod)
-            new = _fold(node, new, compute, False)
+            new = fold_node(node, new, compute, False)
         elif not touched and isinstance(new, Call):
-            new = _fold(node, new, compute, False)
+            new = fold_node(node, new, compute, False)
         elif touched and not any([id(c) in loose for c in inner]):
             typed(new, node.checked_type)
         if new.checked_type != node.checked_type:

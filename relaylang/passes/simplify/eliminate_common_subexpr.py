@@ -1,4 +1,4 @@
-"""EliminateCommonSubexpr: calls of the same operator on the same operands are one node.
+"""EliminateCommonSubexpr: share one node among equal calls.
 
 Operands are the same if they are one node, equal scalars, or tuples of such. Operators with hidden state, and what
 `skip` says, are left alone.
@@ -14,7 +14,7 @@ from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleG
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function
+from relaylang.passes.rewriting import is_primitive, per_function
 
 _P = TypeVar("_P", IRModule, Expr)
 
@@ -35,7 +35,7 @@ def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
     closed = {
         id(n)
         for f in order
-        if isinstance(f, Function) and f is not expr and (f.attrs.get("Primitive") or "Compiler" in f.attrs)
+        if isinstance(f, Function) and f is not expr and (is_primitive(f) or "Compiler" in f.attrs)
         for n in post_order(f)
         if not isinstance(n, Op)
     }

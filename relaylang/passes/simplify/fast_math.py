@@ -1,4 +1,4 @@
-"""FastMath: exp, tanh, erf and softmax as their quick approximations."""
+"""FastMath: replace exp, tanh, erf and softmax by fast approximations."""
 
 from __future__ import annotations
 

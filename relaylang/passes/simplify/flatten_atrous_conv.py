@@ -1,4 +1,4 @@
-"""FlattenAtrousConv: a convolution between space_to_batch_nd and batch_to_space_nd becomes one dilated convolution."""
+"""FlattenAtrousConv: replace a convolution between space_to_batch_nd and batch_to_space_nd by one dilated convolution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FoldConstant: what can be computed now is a constant.
+"""FoldConstant: compute constant expressions.
 
 Calls of operators on constants are computed by the evaluator that the caller gives; fields of known tuples, branches on
 known conditions, lets of constants, shapes and sizes of tensors with known shapes are resolved. Operators with hidden
@@ -19,7 +19,6 @@ from relaylang.ir import (
     Call,
     Constant,
     Expr,
-    Function,
     If,
     IRModule,
     Let,
@@ -38,7 +37,7 @@ from relaylang.ir.typed import typed, typed_constant, typed_tuple
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import per_function
+from relaylang.passes.rewriting import is_primitive, per_function
 from relaylang.services import service
 from relaylang.typing import check
 
@@ -94,7 +93,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
             bound_to.setdefault(id(node.value), []).append(node.variable)
             if isinstance(_placed(node.value), Constant):
                 constants[node.variable] = node.value
-        if isinstance(node, Function) and node.attrs.get("Primitive") and node is not expr:
+        if is_primitive(node) and node is not expr:
             closed.update([id(n) for n in post_order(node) if not isinstance(n, (Op, Constant))])
     for node in order:
         if isinstance(node, Var):
@@ -115,7 +114,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
         if isinstance(node, Let) and isinstance(new, Let):
             folded = new.body if node.variable in constants else new
         else:
-            folded = _fold(node, new, compute, fold_qnn)
+            folded = fold_node(node, new, compute, fold_qnn)
         if folded.span is None and folded is not new and not isinstance(folded, Op):
             folded.span = node.span
         if folded.checked_type is None or folded.checked_type != node.checked_type:
@@ -129,7 +128,8 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
     return done[id(expr)]
 
 
-def _fold(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
+def fold_node(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
+    """A node with folded operands, `new`, as a constant where it is one; `old` is the node that it stands for."""
     if isinstance(new, Call):
         return _fold_call(old, new, compute, fold_qnn)
     if isinstance(new, TupleGetItem):

@@ -1,4 +1,4 @@
-"""FoldExplicitPadding: nn.pad in front of a convolution or pool becomes its padding."""
+"""FoldExplicitPadding: fold nn.pad into the padding of the convolution or pool behind it."""
 
 from __future__ import annotations
 

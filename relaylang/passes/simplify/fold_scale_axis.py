@@ -1,4 +1,4 @@
-"""FoldScaleAxis: factors of channels move into the weights of the convolution or matrix product beside them.
+"""FoldScaleAxis: fold factors of channels into the weights of the convolution or matrix product beside them.
 
 Backward: `multiply(conv(x, w), s)` is `conv(x, w * s)` with the factors along the weight's outputs. Forward:
 `conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels

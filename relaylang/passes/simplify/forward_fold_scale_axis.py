@@ -1,4 +1,4 @@
-"""ForwardFoldScaleAxis: the half of FoldScaleAxis that looks in front of products."""
+"""ForwardFoldScaleAxis: the half of FoldScaleAxis for factors in front of products."""
 
 from __future__ import annotations
 

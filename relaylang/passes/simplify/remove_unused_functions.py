@@ -1,4 +1,4 @@
-"""RemoveUnusedFunctions: functions that no entry calls are dropped."""
+"""RemoveUnusedFunctions: drop functions that no entry calls."""
 
 from __future__ import annotations
 

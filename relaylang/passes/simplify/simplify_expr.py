@@ -1,4 +1,4 @@
-"""SimplifyExpr: smaller expressions for the same values.
+"""SimplifyExpr: replace expressions by smaller ones with the same values.
 
 Each rule looks at one node whose operands are simplified already, and its result is looked at again, so that one walk
 does it. The rules stand in `relaylang.rules.simplify`.
