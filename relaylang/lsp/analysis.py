@@ -12,7 +12,7 @@ from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
 from relaylang.ir.types import READABLE
 from relaylang.lsp.document import Document, NotByParts
 from relaylang.lsp.nodes import by_start
-from relaylang.lsp.scan import Scan, Symbol
+from relaylang.lsp.symbols import Symbol, SymbolTable
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
@@ -138,9 +138,9 @@ class Analysis:
             self.before = before if before.good else before.before
 
     @cached_property
-    def scan(self) -> Scan:
+    def table(self) -> SymbolTable:
         """The text's tokens and names."""
-        return Scan(self.text)
+        return SymbolTable(self.text)
 
     def range_of(self, span: Span) -> tuple[int, int]:
         """Where a span begins and ends in the text."""
@@ -177,7 +177,7 @@ class Analysis:
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Symbol]]:
         out: dict[tuple[str, str], list[Symbol]] = {}
-        for symbol in self.scan.symbols:
+        for symbol in self.table.symbols:
             out.setdefault((symbol.kind, symbol.name), []).append(symbol)
         return out
 

@@ -12,7 +12,7 @@ from relaylang.ir import Call, type_text
 from relaylang.ir.types import READABLE, Type
 from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
-from relaylang.lsp.scan import Symbol, Token
+from relaylang.lsp.symbols import Symbol
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
@@ -20,6 +20,7 @@ from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.syntax.format import format_text
 from relaylang.syntax.literals import string
+from relaylang.syntax.tokeniser import Token
 
 #: The new names that a rename takes: fewer than the language has, as `%a.b` may mean a field.
 _VARIABLE = re.compile(r'%(?:[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)+")')
@@ -44,15 +45,15 @@ class Names:
         self._offset = offset
 
     def variables(self) -> dict[str, Type | None]:
-        return {_hint(name): None for name in self._analysis.scan.visible(self._offset)}
+        return {_hint(name): None for name in self._analysis.table.visible(self._offset)}
 
     def global_names(self) -> dict[str, str]:
-        found = self._analysis.scan.globals
+        found = self._analysis.table.globals
         return {_hint(name): self._analysis.symbol_type(s) or "" for name, s in found.items() if s.definition is not None}
 
     def constructor_names(self) -> dict[str, str]:
         return {
-            c.name: f"constructor of {t.name}" for t in self._analysis.scan.types.values() for c in t.children
+            c.name: f"constructor of {t.name}" for t in self._analysis.table.types.values() for c in t.children
         }
 
 
@@ -80,10 +81,10 @@ def op_markdown(op: Op) -> str:
 
 def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
     """The word at an offset, and what there is to say about it as Markdown."""
-    found = analysis.scan.symbol_at(offset)
+    found = analysis.table.symbol_at(offset)
     if found is None:
-        token = analysis.scan.token_at(offset)
-        if token is not None and token.start in analysis.scan.attributes:
+        token = analysis.table.token_at(offset)
+        if token is not None and token.start in analysis.table.attributes:
             return _attribute(analysis, token)
         return None
     token, symbol = found
@@ -98,7 +99,7 @@ def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
         return token, f"```relay\ntype {symbol.name} {{ {inside} }}\n```"
     if symbol.kind == "constructor":
         return token, f"```relay\n{_line(analysis, symbol)}\n```"
-    says = analysis.symbol_type(symbol) or standard.type_of(analysis.scan, token)
+    says = analysis.symbol_type(symbol) or standard.type_of(analysis.table, token)
     return token, f"({symbol.kind})\n```relay\n{symbol.name}: {says or '?'}\n```"
 
 
@@ -124,21 +125,21 @@ def _attribute(analysis: Analysis, token: Token) -> tuple[Token, str] | None:
 
 
 def definition(analysis: Analysis, offset: int) -> Token | None:
-    found = analysis.scan.symbol_at(offset)
+    found = analysis.table.symbol_at(offset)
     return found[1].definition if found is not None else None
 
 
 def library_definition(analysis: Analysis, offset: int) -> tuple[str, Span] | None:
     """The library's file, and the place in it, that defines the name at an offset."""
-    token = analysis.scan.token_at(offset)
-    span = standard.definition(analysis.scan, token) if token is not None else None
+    token = analysis.table.token_at(offset)
+    span = standard.definition(analysis.table, token) if token is not None else None
     path = standard.path_of(span) if span is not None else None
     return (path, span) if path is not None and span is not None else None
 
 
 def references(analysis: Analysis, offset: int, with_definition: bool = True) -> list[Token]:
     """Every place of the name at an offset."""
-    found = analysis.scan.symbol_at(offset)
+    found = analysis.table.symbol_at(offset)
     if found is None:
         return []
     symbol = found[1]
@@ -152,7 +153,7 @@ class CannotRename(Exception):
 
 def renamable(analysis: Analysis, offset: int) -> Token:
     """The name at an offset. Raises `CannotRename` where it is none of this text's."""
-    found = analysis.scan.symbol_at(offset)
+    found = analysis.table.symbol_at(offset)
     if found is None:
         raise CannotRename("there is no name here")
     token, symbol = found
@@ -164,7 +165,7 @@ def renamable(analysis: Analysis, offset: int) -> Token:
 def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]:
     """The places of the name at an offset and what stands there then. Raises `CannotRename`."""
     token = renamable(analysis, offset)
-    symbol = analysis.scan.at[token.start][1]
+    symbol = analysis.table.at[token.start][1]
     sigil = symbol.name[0] if symbol.name[0] in "%@" else ""
     text = new if not sigil or new.startswith(sigil) else sigil + new
     pattern = {"%": _VARIABLE, "@": _GLOBAL}.get(sigil, _WORD)
@@ -176,12 +177,12 @@ def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]
 
 
 def _taken(analysis: Analysis, symbol: Symbol, name: str) -> bool:
-    scan = analysis.scan
+    table = analysis.table
     if symbol.kind == "function":
-        return name in scan.globals
+        return name in table.globals
     if symbol.kind in ("type", "constructor"):
-        return name in scan.types or name in scan.constructors or name in OPS
-    for other in scan.symbols:
+        return name in table.types or name in table.constructors or name in OPS
+    for other in table.symbols:
         if other.name == name and other.kind in ("variable", "parameter"):
             low, high = other.begin, other.end if other.end >= 0 else len(analysis.text)
             mine = symbol.begin, symbol.end if symbol.end >= 0 else len(analysis.text)
@@ -192,12 +193,12 @@ def _taken(analysis: Analysis, symbol: Symbol, name: str) -> bool:
 
 def completion(analysis: Analysis, offset: int) -> list[Suggestion]:
     """What may stand at an offset. Nothing inside comments and strings."""
-    token = analysis.scan.token_at(offset)
+    token = analysis.table.token_at(offset)
     if token is not None and token.kind in ("comment", "string", "meta") and token.start < offset:
         return []
     before = analysis.text[max(0, offset - _REACH) : offset]
     names = Names(analysis, offset)
-    visible = analysis.scan.visible(offset)
+    visible = analysis.table.visible(offset)
     out = []
     for s in in_expression(before, names):
         if s.text.startswith("%"):
@@ -215,22 +216,22 @@ def signature(analysis: Analysis, offset: int) -> Signature | None:
     if call is None:
         return None
     if call.name.startswith("@"):
-        symbol = analysis.scan.globals.get(call.name)
+        symbol = analysis.table.globals.get(call.name)
         says = analysis.symbol_type(symbol) if symbol is not None else None
         if symbol is not None and says is None and symbol.uses:
-            says = standard.type_of(analysis.scan, symbol.uses[0])
+            says = standard.type_of(analysis.table, symbol.uses[0])
         return function_signature(call, says) if says else None
     return op_signature(call) or _constructor(analysis, call)
 
 
 def _constructor(analysis: Analysis, call: OpenCall) -> Signature | None:
-    symbol = analysis.scan.constructors.get(call.name)
+    symbol = analysis.table.constructors.get(call.name)
     return function_signature(call, _line(analysis, symbol).removeprefix(call.name)) if symbol is not None else None
 
 
 def outline(analysis: Analysis) -> list[Symbol]:
     """The functions and types, in order."""
-    return sorted((s for s in analysis.scan.symbols if s.kind in ("function", "type") and s.definition), key=lambda s: s.begin)
+    return sorted((s for s in analysis.table.symbols if s.kind in ("function", "type") and s.definition), key=lambda s: s.begin)
 
 
 def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
@@ -246,16 +247,16 @@ def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
 
 def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
     """Each word's offset, length and kind (of `TOKEN_TYPES`), and whether it is a definition. Lines are not crossed."""
-    scan = analysis.scan
+    table = analysis.table
     plain = {"keyword": "keyword", "constant": "keyword", "number": "number", "string": "string", "comment": "comment",
              "type": "type", "header": "macro", "arrow": "operator"}  # fmt: skip
     names = {"variable": "variable", "parameter": "parameter", "function": "function", "type": "type",
              "constructor": "enumMember", "operator": "function"}  # fmt: skip
-    for t in scan.tokens:
-        known = scan.at.get(t.start)
+    for t in table.tokens:
+        known = table.at.get(t.start)
         if known is not None:
             yield t.start, len(t.text), names[known[1].kind], known[1].definition is t
-        elif t.start in scan.attributes:
+        elif t.start in table.attributes:
             yield t.start, len(t.text), "property", False
         elif t.kind in plain:
             for line in _LINE.finditer(t.text):
@@ -270,7 +271,7 @@ def formatted(analysis: Analysis) -> str | None:
 def hints(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str]]:
     """Types that are not written, and where they would stand."""
     text = analysis.text
-    for symbol in analysis.scan.symbols:
+    for symbol in analysis.table.symbols:
         token = symbol.definition
         if token is None or symbol.kind not in ("variable", "parameter") or not first <= token.start <= last:
             continue

@@ -16,10 +16,11 @@ from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Lines
-from relaylang.lsp.scan import Symbol, Token
+from relaylang.lsp.symbols import Symbol
 from relaylang.lsp.texts import Text, unit_of
 from relaylang.lsp.wire import quiet
 from relaylang.ops import OPS
+from relaylang.syntax.tokeniser import Token
 
 #: How long a text must rest before it is read again, in seconds.
 _REST = 0.05

@@ -7,34 +7,35 @@ from importlib import resources
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Function, IRModule, type_text
-from relaylang.lsp.scan import Scan, Token
+from relaylang.lsp.symbols import SymbolTable
 from relaylang.stdlib.library import FILES, IMPORT, library
+from relaylang.syntax.tokeniser import Token
 
 _STD = re.compile(r"<std/(\w+)>")
 
 
-def _imported(scan: Scan) -> list[IRModule]:
-    names = [FILES[m[1]] for m in IMPORT.finditer(scan.text) if m[1] in FILES]
+def _imported(table: SymbolTable) -> list[IRModule]:
+    names = [FILES[m[1]] for m in IMPORT.finditer(table.text) if m[1] in FILES]
     return [library(name) for name in dict.fromkeys(names)]
 
 
-def _own(scan: Scan, token: Token) -> bool:
+def _own(table: SymbolTable, token: Token) -> bool:
     """Whether the text itself says what the name is."""
-    known = scan.at.get(token.start)
+    known = table.at.get(token.start)
     return known is not None and (known[1].definition is not None or known[1].kind == "operator")
 
 
-def definition(scan: Scan, token: Token) -> Span | None:
+def definition(table: SymbolTable, token: Token) -> Span | None:
     """Where the library defines a name of the text; the file's beginning for the name behind `import`."""
     if token.kind == "string":
         path = FILES.get(token.text.strip('"'))
-        if path is None or not scan.text[: token.start].rstrip().endswith("import"):
+        if path is None or not table.text[: token.start].rstrip().endswith("import"):
             return None
         first = next(iter(library(path).functions.values())).span
         return Span(SourceFile(first.source.name, first.source.text), 0, 0) if first is not None else None
-    if _own(scan, token):
+    if _own(table, token):
         return None
-    for module in _imported(scan):
+    for module in _imported(table):
         found: Span | None = None
         name = token.text.removeprefix("@").strip('"')
         if token.kind == "global" and name in module:
@@ -65,11 +66,11 @@ def path_of(span: Span) -> str | None:
     return str(path) if path.is_file() else None
 
 
-def type_of(scan: Scan, token: Token) -> str | None:
+def type_of(table: SymbolTable, token: Token) -> str | None:
     """The type of a function that the text takes from the library."""
-    if token.kind != "global" or _own(scan, token):
+    if token.kind != "global" or _own(table, token):
         return None
-    for module in _imported(scan):
+    for module in _imported(table):
         function = module[token.text[1:]] if token.text[1:] in module else None
         if isinstance(function, Function) and function.checked_type is not None:
             return type_text(function.checked_type)

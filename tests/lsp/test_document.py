@@ -147,7 +147,7 @@ def test_a_name_that_goes_and_comes_concerns_those_that_mention_it(parts_read: l
 def test_types_of_sound_functions_are_known_beside_a_broken_one() -> None:
     text = TEXT.replace("add(%0, %1)", "add(%0, ")
     analysis = Analysis(text, "net.relay", before=Analysis(TEXT, "net.relay"))
-    types = {s.name: analysis.symbol_type(s) for s in analysis.scan.symbols if s.kind in ("variable", "function")}
+    types = {s.name: analysis.symbol_type(s) for s in analysis.table.symbols if s.kind in ("variable", "function")}
     assert not analysis.good
     assert types["%n"] == "int32" and types["@sum"] == "fn (Tree[]) -> int32"
     assert types["%y"] == "Tensor[(2, 4), float32]"  # as it was

@@ -9,7 +9,7 @@ import pytest
 from relaylang.diagnostics import RelayError
 from relaylang.ir import MetaRef, scalar_type, structural_equal
 from relaylang.lsp.analysis import Analysis
-from relaylang.lsp.scan import Scan
+from relaylang.lsp.symbols import SymbolTable
 from relaylang.syntax import astext, canonical, parse, parse_expr, reader
 from relaylang.syntax.format import format_text
 
@@ -103,9 +103,9 @@ def test_a_star_ends_no_comment(comment: str) -> None:
     typed = parse_expr(f"meta[relay.Constant][0] {comment}")
     assert isinstance(typed, MetaRef)
     assert typed.type_annotation == (scalar_type("int32") if comment == "/* ty=int32 span=a*b.py:1:2 */" else None)
-    assert [t.text for t in Scan(f"1 {comment} 2").tokens] == ["1", comment, "2"]
+    assert [t.text for t in SymbolTable(f"1 {comment} 2").tokens] == ["1", comment, "2"]
 
 
 def test_nested_comments_in_the_editor() -> None:
     text = "add(%x, /* a /* b */ %no */ 1) // /* c\n%y /* open /* */ %z"
-    assert [t.text for t in Scan(text).tokens if t.kind == "local"] == ["%x", "%y"]
+    assert [t.text for t in SymbolTable(text).tokens if t.kind == "local"] == ["%x", "%y"]

@@ -38,7 +38,7 @@ class _Scope:
     depth: int = 0
 
 
-class Scan:
+class SymbolTable:
     """A text's tokens and names."""
 
     def __init__(self, text: str) -> None:
