@@ -1,4 +1,4 @@
-"""What there is to say about an operator, from its record: signature, attributes, type rule, an example that checks."""
+"""Documentation of operators from their records: signature, attributes, type rule, and an example that checks."""
 
 from __future__ import annotations
 

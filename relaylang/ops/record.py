@@ -1,4 +1,4 @@
-"""What an operator is: one frozen record, with its attributes as a dataclass.
+"""Records of operators: name, arguments, attributes, type relation, fusion kind, traits, summary and example.
 
     @attrs_class("relay.attrs.SoftmaxAttrs")
     class SoftmaxAttrs:

@@ -77,7 +77,8 @@ def identity(call: Call, ty: TensorType) -> Expr | None:
     neutral = 1 if name in ("multiply", "divide") else 0
     if tensor_type(x) == ty and _holds(y, neutral):
         return x
-    if name in ("add", "multiply") and tensor_type(y) == ty and _holds(x, neutral):
+    commutes = isinstance(call.op, Op) and Trait.COMMUTATIVE in call.op.traits
+    if commutes and tensor_type(y) == ty and _holds(x, neutral):
         return y
     return None
 

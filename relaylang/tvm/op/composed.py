@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, Tuple, const
-from relaylang.ops import OPS, make_attrs
+from relaylang.ops import OPS
+from relaylang.ops.build import op_call
 from relaylang.tvm.op.build import TupleWrapper, function, operand
 
 make = cache(function)
@@ -25,10 +26,8 @@ def _axes(axis: Any) -> Any:
 
 
 def _variance(data: Any, mean: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> Call:
-    op = OPS["variance"]
-    assert op.attrs is not None
     values = {"axis": axis, "keepdims": keepdims, "exclude": exclude, "unbiased": unbiased}
-    return Call(op, [operand(data), operand(mean)], make_attrs(op.attrs, values))
+    return op_call("variance", [operand(data), operand(mean)], **values)
 
 
 def variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool, with_mean: Any) -> Any:
@@ -75,9 +74,7 @@ def arange(start: Any, stop: Any, step: Any, dtype: str) -> Call:
     if stop is None:
         start, stop = const(0, dtype), start
     given = [operand(x, dtype) for x in (start, stop, step)]
-    op = OPS["arange"]
-    assert op.attrs is not None
-    return Call(op, given, make_attrs(op.attrs, dict(zip(("start", "stop", "step"), given), dtype=dtype)))
+    return op_call("arange", given, **dict(zip(("start", "stop", "step"), given)), dtype=dtype)
 
 
 def _numbers(value: Any) -> Any:
@@ -87,10 +84,8 @@ def _numbers(value: Any) -> Any:
 def strided_slice(data: Any, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: str) -> Call:
     begin, end, strides = _numbers(begin), _numbers(end), _numbers([1] if strides is None else strides)
     if not any(isinstance(x, Expr) for x in (begin, end, strides)):
-        op = OPS["strided_slice"]
-        assert op.attrs is not None
         values = {"begin": begin, "end": end, "strides": strides, "slice_mode": slice_mode, "axes": axes}
-        return Call(op, [operand(data)], make_attrs(op.attrs, values))
+        return op_call("strided_slice", [operand(data)], **values)
     if axes is not None:
         raise ValueError("strided_slice: axes cannot be given where begin, end or strides are expressions")
     first, last, step = operand(begin), operand(end), operand(strides)
@@ -99,22 +94,18 @@ def strided_slice(data: Any, begin: Any, end: Any, strides: Any, axes: Any, slic
     zero = make("cast_like")(const(0), first)
     first = make("where")(make("less")(first, zero), make("add")(first, extents), first)
     first = make("where")(make("greater_equal")(first, extents), extents, first)
-    op = OPS["dyn.strided_slice"]
-    assert op.attrs is not None
-    return Call(op, [operand(data), first, last, step], make_attrs(op.attrs, {"slice_mode": slice_mode}))
+    return op_call("dyn.strided_slice", [operand(data), first, last, step], slice_mode=slice_mode)
 
 
 def strided_set(data: Any, v: Any, begin: Any, end: Any, strides: Any) -> Call:
     places = [operand(x) for x in (begin, end, [1] if strides is None else strides)]
-    return Call(OPS["strided_set"], [operand(data), operand(v), *places])
+    return op_call("strided_set", [operand(data), operand(v), *places])
 
 
 def matrix_set_diag(data: Any, diagonal: Any, k: Any, align: str) -> Call:
     low, high = (k[0], k[1] if len(k) > 1 else k[0]) if isinstance(k, (list, tuple)) else (k, k)
     right = {"super_diag_right_align": align.startswith("RIGHT"), "sub_diag_right_align": align.endswith("RIGHT")}
-    op = OPS["matrix_set_diag"]
-    assert op.attrs is not None
-    return Call(op, [operand(data), operand(diagonal)], make_attrs(op.attrs, {"k1": low, "k2": high, **right}))
+    return op_call("matrix_set_diag", [operand(data), operand(diagonal)], k1=low, k2=high, **right)
 
 
 def stft(
@@ -127,10 +118,8 @@ def stft(
         "normalized": normalized,
         "onesided": onesided,
     }
-    op = OPS["stft"]
-    assert op.attrs is not None
     window = make("ones")([n_fft], "int32") if window is None else operand(window)
-    return Call(op, [operand(data), window], make_attrs(op.attrs, values))
+    return op_call("stft", [operand(data), window], **values)
 
 
 def sparse_fill_empty_rows(sparse_indices: Any, sparse_values: Any, dense_shape: Any, default_value: Any) -> Tuple:
@@ -178,19 +167,15 @@ def _parts(matrix: Any) -> list[Expr]:
 
 
 def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool) -> Call:
-    op = OPS["nn.sparse_dense"]
-    assert op.attrs is not None
-    return Call(op, [operand(dense_mat), *_parts(sparse_mat)], make_attrs(op.attrs, {"sparse_lhs": sparse_lhs}))
+    return op_call("nn.sparse_dense", [operand(dense_mat), *_parts(sparse_mat)], sparse_lhs=sparse_lhs)
 
 
 def sparse_add(dense_mat: Any, sparse_mat: Any) -> Call:
-    return Call(OPS["nn.sparse_add"], [operand(dense_mat), *_parts(sparse_mat)])
+    return op_call("nn.sparse_add", [operand(dense_mat), *_parts(sparse_mat)])
 
 
 def sparse_transpose(x: Any) -> TupleWrapper:
-    op = OPS["nn.sparse_transpose"]
-    assert op.attrs is not None
-    return TupleWrapper(Call(op, _parts(x), make_attrs(op.attrs, {})), 3)
+    return TupleWrapper(op_call("nn.sparse_transpose", _parts(x)), 3)
 
 
 def distribution(name: str) -> Callable[..., Any]:
@@ -210,10 +195,8 @@ def threefry_key(seed: int) -> Constant:
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
     """Says which device the body is computed on."""
-    op = OPS["on_device"]
-    assert op.attrs is not None
     values = {"virtual_device": device, "constrain_result": constrain_result, "constrain_body": constrain_body}
-    return Call(op, [operand(body)], make_attrs(op.attrs, values))
+    return op_call("on_device", [operand(body)], **values)
 
 
 CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
@@ -229,12 +212,8 @@ def simulated(name: str, dtype: str) -> Callable[..., Any]:
                 raise ValueError(f"{name}: {dtype}={code!r} is none of {', '.join(CODES)}")
             code = const(CODES[code], "int32")
         scale, zero = (make("reshape")(v, [-1]) for v in given.values())
-        op = OPS[name]
-        assert op.attrs is not None
-        values: dict[str, Any] = {"axis": axis}
-        if "out_dtype" in op.schema:
-            values["out_dtype"] = ""
-        return Call(op, [operand(data), operand(code), scale, zero], make_attrs(op.attrs, values))
+        own = {"out_dtype": ""} if "out_dtype" in OPS[name].schema else {}
+        return op_call(name, [operand(data), operand(code), scale, zero], axis=axis, **own)
 
     return build
 
