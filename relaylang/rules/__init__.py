@@ -2,4 +2,16 @@
 
 Each module or package here has a mapping `RULES`, and says what a rule gets and returns. The walks that use the tables
 stand in `relaylang.passes`. Facts about an operator itself are traits of its record in `relaylang.ops`.
+
+| table | transformation |
+|---|---|
+| `gradient`, `lazy_gradient` | FirstOrderGradient and Gradient; LazyGradientInit |
+| `layout`, `conversions`, `alter_layout` | layouts of operands and results; ConvertLayout; AlterOpLayout |
+| `qnn_lowering`, `qnn_legalize`, `fake_quantization` | qnn.CanonicalizeOps; qnn.Legalize; FakeQuantizationToInteger |
+| `legalize`, `canonicalize`, `simplify` | Legalize; CanonicalizeOps; SimplifyExpr |
+| `precision`, `macs` | ToMixedPrecision; multiply-accumulates |
+| `scale_folding`, `padding`, `atrous` | FoldScaleAxis; FoldExplicitPadding; FlattenAtrousConv |
+| `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
+| `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
+| `placement` | PlanDevices |
 """

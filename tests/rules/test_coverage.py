@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -71,6 +72,11 @@ def gaps_of(table: str) -> list[tuple[str, list[str]]]:
 
 def test_every_table_has_gaps_and_every_list_of_gaps_a_table() -> None:
     assert {file.stem for file in GAPS.glob("*.txt")} == set(TABLES)
+
+
+def test_the_package_lists_its_tables() -> None:
+    assert {name for line in (rules.__doc__ or "").splitlines() for name in re.findall(r"`(\w+)`", line.split(" | ")[0])
+            if line.startswith("| `")} == set(TABLES)  # fmt: skip
 
 
 @pytest.mark.parametrize("table", TABLES)

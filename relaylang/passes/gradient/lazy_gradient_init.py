@@ -42,7 +42,7 @@ from relaylang.passes.manager import Pass
 from relaylang.passes.normal_forms.blocks import is_data, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_kernel
-from relaylang.rules.gradient.cells import PROMISES, SHORTCUTS
+from relaylang.rules.lazy_gradient import FUNCTIONS, RULES, Promise, Shortcut
 from relaylang.stdlib.library import add
 
 #: Puts a library's definition into a module.
@@ -59,7 +59,7 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     if not wanted:
         return mod
     made = IRModule(mod.functions, mod.type_definitions, mod.attrs)
-    for name in ("FromGradCell", *SHORTCUTS.values()):
+    for name in ("FromGradCell", *FUNCTIONS):
         add(made, name)
     change = _Lazy(made)
     for gv in wanted:
@@ -87,7 +87,8 @@ def _takes_part(func: Function) -> bool:
             return False
         if isinstance(node, Call) and any(isinstance(a, GlobalVar) for a in node.args):
             return False
-        promises = promises or (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in PROMISES)
+        if isinstance(node, Call) and isinstance(node.op, Op):
+            promises = promises or isinstance(RULES.get(node.op.name), Promise)
     return promises
 
 
@@ -97,7 +98,7 @@ class _Lazy:
         self.constructors = {c.name_hint: c for c in mod.type_definitions[self.cell].constructors}
         #: A type with each tensor in a cell.
         self.lazy = replacing(lambda t: self.cell(t) if isinstance(t, TensorType) else None)
-        self.names = {name: mod.get_global_var(name) for name in ("FromGradCell", *SHORTCUTS.values())}
+        self.names = {name: mod.get_global_var(name) for name in ("FromGradCell", *FUNCTIONS)}
 
     def wrap(self, value: Expr, ty: Type) -> Expr:
         """A plain value as cells."""
@@ -152,13 +153,13 @@ class _Lazy:
     def call(self, node: Call, new: tuple[Expr, ...]) -> Expr:
         types = [type_of(a) for a in node.args]
         ty = type_of(node)
-        name = node.op.name if isinstance(node.op, Op) else ""
-        if name in SHORTCUTS and types == [ty, ty]:
+        rule = RULES.get(node.op.name) if isinstance(node.op, Op) else None
+        if isinstance(rule, Shortcut) and types == [ty, ty]:
             left, right = Var("left", ty), Var("right", ty)
-            return Call(self.names[SHORTCUTS[name]], [Function([left, right], Call(node.op, [left, right]), ty), *new])
+            return Call(self.names[rule.function], [Function([left, right], Call(node.op, [left, right]), ty), *new])
         plain = Call(node.op, [self.plain(a, t) for a, t in zip(new, types)], node.attrs, node.type_args, node.span)
-        if name in PROMISES:
-            return Call(self.constructors[PROMISES[name]], [Function([], plain, ty)])
+        if isinstance(rule, Promise):
+            return Call(self.constructors[rule.constructor], [Function([], plain, ty)])
         if isinstance(ty, TensorType):
             return self.wrap(plain, ty)
         result = Var("parts")
