@@ -38,7 +38,7 @@ def _operator(op: Op) -> list[str]:
     if said:
         lines += [said.replace("<", "&lt;"), ""]
     if op.schema:
-        lines += ["| attribute | type | default |", "|---|---|---|"]
+        lines += ["| attribute | type | value |", "|---|---|---|"]
         for f in op.schema.values():
             lines.append(f"| `{f.name}` | {kind_text(f)} | {default_text(f).replace('|', chr(92) + '|')} |")
         lines.append("")
