@@ -72,7 +72,7 @@ def _bindings() -> KeyBindings:
 
 
 class Shell:
-    """Runs inputs in a session and shows what comes of them; no error ends it. `failed` says whether one occurred."""
+    """Runs inputs in a session and shows their results. An error does not end it, but sets `failed`."""
 
     def __init__(self, session: Session, out: TextIO, err: TextIO, color: bool) -> None:
         self.session = session
@@ -82,7 +82,7 @@ class Shell:
         self._color = color
 
     def handle(self, text: str) -> bool:
-        """Run what was entered at once, one input or several. False where it was `:quit`."""
+        """Run one or several inputs. Returns False for `:quit`."""
         return all(map(self._one, inputs(text)))
 
     def _one(self, text: str) -> bool:

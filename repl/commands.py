@@ -34,7 +34,7 @@ class Quit(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """`run(session, argument)` returns what is shown; `argument` is what it takes, for the help; `takes` what completes it."""
+    """`run(session, argument)` returns the output. `argument` describes the argument in the help, `takes` its completions."""
 
     run: Callable[[Session, str], str]
     argument: str

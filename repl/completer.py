@@ -142,7 +142,7 @@ def _files(typed: str) -> Iterator[Suggestion]:
 
 
 def _operator(name: str) -> Op | None:
-    """The operator that is being called; none where its package is broken, which is told when it is called."""
+    """The called operator. None for a broken package; the call reports the failure."""
     try:
         return find(name)
     except RelayError:

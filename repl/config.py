@@ -41,7 +41,7 @@ def _folder(variable: str, below_home: str) -> Path:
 
 
 def settings() -> Settings:
-    """The settings of the configuration file; what is wrong with it is in `said`, and its default is taken."""
+    """The settings of the configuration file. `said` gets its errors; a wrong setting has its default."""
     out = Settings()
     try:
         path = config_file()
@@ -114,7 +114,7 @@ class _ShortHistory(FileHistory):
 
 
 def history(wanted: bool = True) -> tuple[History, Diagnostic | None]:
-    """The history, kept across sessions where the home directory allows it, and what is to be said where it does not."""
+    """The history across sessions, and a warning if the home directory does not allow one."""
     if not wanted:
         return InMemoryHistory(), None
     file: Path | str = "the history"

@@ -75,8 +75,10 @@ def check_places(places: Iterable[str], module: IRModule) -> list[str]:
 
 
 class Debugger(Watch):
-    """Stops at `places` (see `check_places`) and does what `read` says, which returns None at the end of the input:
-    then the program goes on without further stops. `write` shows text."""
+    """Stops at `places` (see `check_places`) and runs the commands of `read`; `write` shows text.
+
+    `read` returns None at the end of the input. The program then continues without stops.
+    """
 
     keep_all = True
 
@@ -174,7 +176,7 @@ def _type(variable: Var) -> Type | None:
 
 
 def _latest(variables: dict[Var, Any]) -> dict[str, tuple[Var, Any]]:
-    """The variables by name; of two with one name the one that is bound later."""
+    """The variables by name. Of two with one name, the later binding counts."""
     return {v.name_hint: (v, value) for v, value in variables.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""What is one input: of lines that are typed, of a script, and of what is pasted at once."""
+"""Divides typed lines, scripts and pasted texts into inputs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def ready(text: str) -> bool:
 
 
 def ends_with_command(text: str) -> bool:
-    """Whether the last line is a command: it ends what stands in front of it, complete or not."""
+    """Whether the last line is a command. A command ends the input before it, complete or not."""
     before, _, last = text.rstrip().rpartition("\n")
     return is_command(last) and not leaves_comment(before)
 
 
 def inputs(text: str) -> list[str]:
-    """The inputs of a text: a line with a command is one, and what stands between two of them.
+    """The inputs of a text: lines with a command, and the texts between them.
 
-    A command whose line ends in the middle of its argument goes on to the next one. In comments nothing is a command.
+    An incomplete argument of a command continues in the next line. Comments contain no commands.
     """
     if "\n" not in text.strip():
         return [text]

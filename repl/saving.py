@@ -16,8 +16,8 @@ from relaylang.syntax.metadata_writer import save_metadata
 def session_text(module: IRModule, values: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The text, and the names of the variables whose values no text can hold.
 
-    A reference that two variables hold is one reference again where the one names what the other has; else the second is
-    left out, and so are functions that hold themselves.
+    Two variables with one reference share it again if the second can name the first. Otherwise the text omits the
+    second. It also omits functions that hold themselves.
     """
     meta: dict[str, list[Any]] = {}
     lets: list[str] = []
@@ -41,7 +41,7 @@ def session_text(module: IRModule, values: Mapping[str, Any]) -> tuple[str, list
 
 
 class _Known:
-    """What has been written: references and functions by their variables, and those that stand inside other values."""
+    """The written references and functions: by their variables, or inside other values."""
 
     def __init__(self, module: IRModule | None = None) -> None:
         self.module = module
@@ -101,10 +101,10 @@ def value_text(value: Any, meta: dict[str, list[Any]], known: _Known | None = No
 
 
 def _closure(closure: Closure, known: _Known, bound: set[str]) -> list[Any] | None:
-    """A function as pieces of text and the values that it captured, which are `bound` by lets in front of it.
+    """A function as pieces of text, and its captured values, which lets before it bind (`bound`).
 
-    None where it has constants without a literal, where captured variables have one name, and for a function of the
-    module that has been defined anew since.
+    None for constants without a literal, and for captured variables with one name. Also None for a function of the
+    module with a newer definition.
     """
     name, function = closure.code.name, closure.code.function
     if name.startswith("@"):

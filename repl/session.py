@@ -1,9 +1,8 @@
 """A session without a terminal: the definitions that persist, and what one input does to them.
 
 Functions and types live in a module that grows; variables keep the values and types they were evaluated to. An input is
-a command (`:type f`), definitions (`def`, `type`), bindings (`let %x = e`, `%0 = e`), an expression, or bindings and an
-expression behind them. `execute` returns what is to be shown and raises `RelayError` for what is wrong; a wrong input
-changes nothing.
+a command (`:type f`), definitions (`def`, `type`), bindings (`let %x = e`, `%0 = e`), or an expression. Bindings may precede
+the expression. `execute` returns the output, and raises `RelayError` for a wrong input, which changes nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def typed(array: np.ndarray) -> Value:
 
 
 class Session:
-    """What has been defined so far, and the inputs' evaluation."""
+    """The definitions so far, and the evaluation of inputs."""
 
     def __init__(self, module: IRModule | None = None) -> None:
         self.module = module if module is not None else IRModule()
@@ -135,7 +134,7 @@ class Session:
         self._keep(IRModule(), {})
 
     def undo(self) -> str:
-        """Take the last change of the definitions back; say what is other than before. Raises `RelayError`."""
+        """Take back the last change of the definitions, and return a description of it. Raises `RelayError`."""
         if not self._before:
             raise RelayError(error("R0726", "there is nothing to take back"))
         module, values = self._before.pop()
@@ -157,7 +156,7 @@ class Session:
     # Inputs.
 
     def execute(self, text: str) -> str:
-        """Run one input and return what is to be shown. Raises `RelayError`, and `Quit` for `:quit`."""
+        """Run one input and return its output. Raises `RelayError`, and `Quit` for `:quit`."""
         self._notes = []
         if text.lstrip().startswith(":"):
             from relaylang.repl.commands import run_command

@@ -17,7 +17,7 @@ _MOST = 1000
 
 
 def spelled(sign: str, name: str) -> str:
-    """A variable's (`%`) or function's (`@`) name as one types it: in quotes where it has more than letters, digits and dots."""
+    """The name of a variable (`%`) or function (`@`) in input syntax. Names of letters, digits and dots need no quotes."""
     if re.fullmatch(r"\w+", name):
         return sign + name
     return local_text(name) if sign == "%" else global_text(name)

@@ -1,7 +1,7 @@
-"""Writes the .pyi files of the modules whose names are found when they are first used, so that editors complete them.
+"""Writes the .pyi files of modules with lazy names, for editors and mypy.
 
-python scripts/make_stubs.py          # writes them
-python scripts/make_stubs.py --check  # says which are out of date
+    python scripts/make_stubs.py          # writes them
+    python scripts/make_stubs.py --check  # lists the outdated ones
 """
 
 from __future__ import annotations

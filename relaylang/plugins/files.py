@@ -1,18 +1,17 @@
-"""What others add: passes and pattern tables from a Python file, or from installed packages.
+"""Loads passes and pattern tables from Python files and installed packages.
 
-A package names what it adds in its entry points:
+A package names its additions in its entry points:
 
     [project.entry-points."relaylang.passes"]
-    MyPass = "my_package.passes:MyPass"          # a pass, or what makes one
+    MyPass = "my_package.passes:MyPass"          # a pass, or a function that makes one
 
     [project.entry-points."relaylang.pattern_tables"]
     my-npu = "my_package.table:pattern_table"    # a function that returns the table's rows
 
 Operators and backends: `relaylang.ops.extensions`, `relaylang.backends`.
 
-A file given to `relay opt --load` adds every pass, every class made by `module_pass` or `function_pass`, and every
-`DFPatternCallback` that stands in it, under its own name, and every function that it registers (`register_legalize`,
-`register_alter_op_layout`, ...).
+`relay opt --load FILE` adds every pass of the file, and every class of `module_pass` or `function_pass`, by its name. It
+also adds every `DFPatternCallback`, and every registered function (`register_legalize`, `register_alter_op_layout`, ...).
 """
 
 from __future__ import annotations
@@ -35,8 +34,10 @@ from relaylang.plugins.entrypoints import PASS_GROUP, installed_names, load_inst
 
 
 class Passes(Mapping[str, Any]):
-    """Passes by name: those of the language, those of files, and those of installed packages, each of which is imported
-    when its name is asked for. Raises `RelayError` then, where it cannot be loaded."""
+    """Passes by name: of the language, of files, and of installed packages.
+
+    The first use of a name imports the package. Raises `RelayError` if that fails.
+    """
 
     def __init__(self, own: Mapping[str, Any], files: Sequence[str] = ()) -> None:
         self.own = own
@@ -73,7 +74,7 @@ def as_maker(value: Any) -> Any:
 
 
 def load_file(path: str) -> dict[str, Any]:
-    """The passes of a Python file by name. Raises `RelayError` with the place for what goes wrong in it."""
+    """The passes of a Python file by name. Raises `RelayError` with the place of a failure in it."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -109,7 +110,7 @@ def load_file(path: str) -> dict[str, Any]:
 
 
 def _registered() -> list[dict[Any, int]]:
-    """What is registered now beside passes: the identities of functions and operators by their names."""
+    """The registrations apart from passes: the identities of functions and operators by their names."""
     support = {(target, op): id(check) for target, rows in OP_SUPPORT.items() for op, check in rows.items()}
     tables = [{name: id(value) for name, value in table.items()} for table in (EXTENSIONS, PATTERN_TABLES)]
     return [registrations(), support, *tables]

@@ -1,10 +1,10 @@
-"""What a compiler makes: something that runs, is saved and is loaded again.
+"""Artifacts: the results of compilers, which run, are saved and are loaded.
 
     artifact = load("net.tar")
     y = artifact.run(x=x)
 
-`load` reads every kind that this project writes. A kind is named in the manifest inside the file and belongs to a module
-of this package or a backend, which is imported when such a file is met.
+`load` reads every kind of artifact. The manifest inside the file names the kind. Each kind belongs to a module of this
+package or to a backend. `load` imports it for the first such file.
 """
 from __future__ import annotations
 
@@ -175,11 +175,10 @@ def not_an_artifact(path: Any, why: str) -> RelayError:
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
-    """Read what an artifact's `save` wrote. It runs code from the file: load only what you trust.
+    """Read the file of an artifact's `save`. This runs code from the file: load only files that you trust.
 
-    `threads` is how many threads a run may use; by default as many as there are processors that this process may use.
-    Raises `RelayError` (R0001 where the file cannot be read, R0641 where it is something else or damaged, R0640 for what
-    is no number of threads).
+    `threads` limits the threads of a run, by default to the processors that this process may use.
+    Raises `RelayError`: R0001 for an unreadable file, R0641 for a damaged or other file, R0640 for wrong `threads`.
     """
     return loads(read_file(path), threads, os.fspath(path))
 

@@ -1,10 +1,10 @@
 """Programs compiled for the CPU: a shared library, its weights and a manifest, called with numpy arrays.
 
-Inputs that are C-contiguous are read where they lie, results are written into fresh arrays; nothing else is copied.
-What depends on weights alone is computed when the program is loaded or gets other weights (`set_params`).
+A run reads C-contiguous inputs in place and writes results into new arrays; it copies nothing else. Loading a program, or
+setting weights (`set_params`), computes the steps that depend on weights alone.
 
-Saved as `.tar`: `manifest.json`, `model.so`, `model.c`, `params.npz`, and `sha256sums` of them. Saved under any other name:
-the library itself, with weights and manifest behind its end, where the system's loader does not look, and their digest.
+A `.tar` file has `manifest.json`, `model.so`, `model.c`, `params.npz`, and their `sha256sums`. A file of any other name is
+the library itself. Weights, manifest and their digest follow its end, where the system's loader does not look.
 """
 from __future__ import annotations
 
@@ -88,9 +88,8 @@ class CpuArtifact:
     """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
 
     `manifest` describes inputs, outputs and memory, `params` are the bound weights by name, `source` is the C text.
-    It may be run from several threads at once; each run has working memory of its own. It may be run in a process that
-    was forked from the one that made it, copied, and pickled. Its threads end and its code is unloaded with the last
-    reference to it and its copies.
+    Several threads may run it at once; each run has its own working memory. It runs in forked processes, too, and can be
+    copied and pickled. The last reference to it and its copies ends its threads and unloads its code.
     """
 
     def __init__(self, library: bytes | Library, manifest: Mapping[str, Any] | Manifest, params: Mapping[str, np.ndarray],
@@ -129,10 +128,10 @@ class CpuArtifact:
 
     @property
     def threads(self) -> int:
-        """How many threads a run may use, the caller's among them.
+        """The most threads of a run, the caller's included.
 
-        By default as many as there are processors that this process may use, but no more than it was compiled for.
-        Setting it to None goes back to that. Raises `RelayError` (R0640) for what is no number of threads.
+        The default is the number of processors that this process may use, up to the limit of the compilation.
+        None restores the default. Raises `RelayError` (R0640) for a value that is no number of threads.
         """
         return self._threads
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside `path` to write to: it becomes `path` at the end of the block, and goes where that fails.
+    """A temporary file next to `path`. At the end of the block it becomes `path`; after a failure it goes.
 
-    What is no regular file (`/dev/stdout`, a pipe) is written directly. Raises `OSError` as writing does.
+    The block writes directly to a special file (`/dev/stdout`, a pipe). Raises `OSError` as writing does.
     """
     target = Path(path)
     try:

@@ -27,10 +27,10 @@ _CLOSE = ctypes.CFUNCTYPE(None)
 
 
 class Library:
-    """A loaded library. `about` is what it says of itself, `content` its bytes.
+    """A loaded library. `about` is its own description, `content` its bytes.
 
-    Its threads end and its code goes when nothing refers to it any more; who calls it holds a reference meanwhile.
-    Raises `RelayError` (R0641) where it cannot be loaded.
+    The last reference ends its threads and unloads its code; hold a reference during a call.
+    Raises `RelayError` (R0641) if it cannot be loaded.
     """
 
     __slots__ = ("__weakref__", "about", "content", "prepare", "run")

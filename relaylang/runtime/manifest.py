@@ -1,7 +1,7 @@
-"""What a program compiled for the CPU says of itself: inputs, outputs, parameters, memory.
+"""The manifest of a program for the CPU: inputs, outputs, parameters, memory.
 
-It stands in the file that `save` writes, for readers of every kind, and in the library (`relay_about`). Both are read by
-the same schema and must say the same: a library is called with arrays of just the sizes that it was made for.
+The file of `save` has it for all readers, and the library has it, too (`relay_about`). Both follow one schema and must be
+equal, because a call of the library needs arrays of the exact sizes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ Spec = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class Manifest:
-    """`inputs`: each tensor's parameter, type, and position inside a parameter that is a tuple. `structure`: the result,
-    an output's number or a list of such. `arena`, `fixed`: bytes of working memory, and of what `relay_prepare` fills.
-    `threads`: how many it was compiled for, 1 where its code knows of no threads, None for as many as there are."""
+    """The fields of a manifest.
+
+    `inputs` has each tensor's parameter, type, and position inside a tuple. `structure` is the result: the number of an
+    output, or a list of structures. `arena` and `fixed` are the bytes of working memory and of the memory of
+    `relay_prepare`. `threads` is the limit of threads: 1 for code without threads, None for no limit.
+    """
 
     entry: str
     inputs: tuple[tuple[str, Spec, tuple[int, ...]], ...]
@@ -74,7 +77,7 @@ def _record(spec: Spec) -> list[Any]:
 
 
 def read_text(text: str | bytes) -> Manifest:
-    """The manifest that a JSON text is. Raises `ValueError` that says what is wrong."""
+    """The manifest of a JSON text. Raises `ValueError` with the reason for a wrong text."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as e:

@@ -1,7 +1,7 @@
 """Parameter files: named tensors as `.npz` (numpy), `.params` (TVM) or `.safetensors`.
 
-Whatever is wrong with a file is a diagnostic that names it: R0001 where it cannot be read, R0012 where it is damaged,
-R0013 where it cannot be written, R0014 where its suffix is none of these.
+A failure is a diagnostic with the name of the file. R0001 stands for an unreadable file, and R0012 for
+a damaged one. R0013 stands for a failed write, and R0014 for an unknown suffix.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SAFE_NAMES = {dtype.name: kind for kind, dtype in _SAFE.items()}
 
 
 class _Damaged(Exception):
-    """What is wrong with a file."""
+    """The reason why a file is damaged."""
 
 
 # -- .params

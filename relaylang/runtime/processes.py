@@ -21,11 +21,10 @@ class Terminated(BaseException):
 
 @contextlib.contextmanager
 def cleaned_up() -> Iterator[None]:
-    """Around work that leaves processes or files behind where it is cut off: SIGTERM and SIGHUP end it as an exception
-    does, and then the process.
+    """Clean up after an interrupted block: SIGTERM and SIGHUP raise an exception in it, then end the process.
 
-    Signals that somebody handles already, or ignores, are left alone; so are all outside the main thread, where Python
-    allows no handlers.
+    The block keeps existing handlers and ignored signals. Outside of the main thread it changes nothing, because Python
+    allows no handlers there.
     """
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     ours: list[int] = []
@@ -84,7 +83,7 @@ class Processes:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def end(self) -> None:
-        """End what is running, with all that it has started; nothing more is run."""
+        """End the running process and its children, and start no other."""
         with self._lock:
             self._ended = True
             running = list(self._running)

@@ -26,9 +26,9 @@ _INPUT = re.compile(r"(?i)^(?:data|input|inputs|image|images|x|states?)[\d_.:]*$
 def random_tensor(ty: TensorType, rng: np.random.Generator, name: str = "") -> np.ndarray:
     """A random tensor of a type with a known shape.
 
-    Floats: inputs are standard normal, weights of rank 2 and more have the variance 1 / fan-in, variances lie in
-    [0.5, 1.5), scales in [0.01, 0.1), gammas near 1, biases, betas and means near 0. Whole numbers: 8 bits over their
-    whole range, biases within ±128, zero points and others in [0, 8). Raises `ValueError` for an open shape.
+    Float inputs are standard normal, and weights of rank 2 and more have the variance 1 / fan-in. Variances lie in
+    [0.5, 1.5), scales in [0.01, 0.1). Gammas are near 1; biases, betas and means are near 0. Integers of 8 bits use
+    their whole range, biases lie within ±128, zero points and others in [0, 8). Raises `ValueError` for an open shape.
     """
     if not all(isinstance(d, int) for d in ty.shape):
         raise ValueError(f"the shape of {type_text(ty)} is not known")

@@ -1,4 +1,4 @@
-"""`Prelude(mod)`: the standard definitions under TVM's names, put into a module when they are first asked for.
+"""`Prelude(mod)`: the standard definitions under TVM's names. The first use puts a definition into the module.
 
     p = Prelude(mod)
     mod["main"] = Function([xs], Call(p.map, [f, xs]))      # @map and List are in `mod` now, and nothing else
@@ -45,8 +45,8 @@ _SHORT: dict[str, tuple[str, str | None]] = {
 class Prelude:
     """The standard definitions of a module; `p.map` is `@map`, `p.cons` the constructor `Cons`.
 
-    Names that the module is asked for and does not have are looked up here, so `mod.get_global_var("foldl")` and
-    `mod.get_type("List")` work, too. Raises `RelayError` where the module has another definition of a needed name.
+    The module looks up missing names here, so `mod.get_global_var("foldl")` and `mod.get_type("List")` work, too.
+    Raises `RelayError` if the module has another definition of a needed name.
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
@@ -167,9 +167,9 @@ class TensorArrayOps:
 
 
 class StaticTensorArrayOps:
-    """The tensor arrays of one element type and one shape, in which the checker knows every extent but a first `?`.
+    """The tensor arrays of one element type and one shape. The checker knows every extent but a first `?`.
 
-    `register()` defines all of them, each `define_...` one; what is defined already stays.
+    `register()` defines all of them, each `define_...` one. Existing definitions stay.
     """
 
     def __init__(self, prelude: Prelude, dtype: str, shape: Sequence[Dim], batch_dim: int | None = None) -> None:

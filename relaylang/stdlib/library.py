@@ -1,7 +1,7 @@
 """The standard definitions, in Relay text: those of the folder `std`, and tensor arrays made for an element type.
 
-A file is read when something of it is first asked for, once a process. `add` puts one definition and what it leans on
-into a module, so that a program carries what it uses and nothing else. The definitions are shared: the `List` of two
+The first use of a definition reads its file, once in a process. `add` puts one definition and its dependencies into a
+module. So a program carries only the definitions that it uses. Modules share the definitions: the `List` of two
 modules is one type.
 """
 
@@ -30,8 +30,10 @@ IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]*)"[ \t]*;?[ \t]*$', re.M)
 
 @cache
 def library(name: str) -> IRModule:
-    """A file's definitions, checked, with those that it builds on: "prelude", "nat", or an element type's name for the
-    tensor arrays of it."""
+    """The checked definitions of a file and of its imports.
+
+    The name is "prelude" or "nat", or an element type for its tensor arrays.
+    """
     base: IRModule | None
     if name in DTYPES:
         text, base = dynamic_text(name), library("prelude")
@@ -149,10 +151,10 @@ def read(
     module: IRModule | None = None,
     constants: Mapping[str, np.ndarray] | None = None,
 ) -> ParseResult:
-    """Read a text whose head may say `import "prelude.rly"`: what it uses of the library comes into its module.
+    """Read a text that may import `"prelude.rly"`. Its module gets the definitions of the library that it uses.
 
-    `module` has definitions that the text may use, `constants` the values of constants that it leaves out, by what refers to
-    them. Raises `RelayError`.
+    `module` has further definitions for the text. `constants` has the values of its constants, by their references.
+    Raises `RelayError`.
     """
     if IMPORT.search(text) is None:
         return parse(text, name, module, constants=constants)

@@ -1,4 +1,4 @@
-"""Test files with directives: what they say in their comments.
+"""Test files with directives in their comments.
 
     // RUN: relay opt %s --passes FoldConstant
     // CHECK: add(%x, 3f)
@@ -6,7 +6,7 @@
     // RUN: relay check %s --verify-diagnostics
     // expected-error@+1 {{`nn.rellu` is not an operator}}
 
-    // -----                    what stands on both sides is run on its own
+    // -----                    splits the file into parts, which run separately
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Found:
 
 @dataclass
 class Part:
-    """The lines `first` to `last` (from 1) between two `// -----`, and what is expected of them."""
+    """The lines `first` to `last` (from 1) between two `// -----`, and their expectations."""
 
     first: int
     last: int

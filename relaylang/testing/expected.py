@@ -1,4 +1,4 @@
-"""What was said about a text, against what its `// expected-error@+1 {{...}}` comments expect."""
+"""Compares the diagnostics of a text with its `// expected-error@+1 {{...}}` comments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ EXAMPLE = "`// expected-error@+1 {{text}}` above the line says what is expected"
 
 
 def compare(test: TestFile, part: Part, found: Sequence[Found], whole: Span) -> list[Diagnostic]:
-    """What was expected and did not come, and what came and was not expected (at `whole` where it has no place).
+    """Report missing diagnostics and unexpected ones; `whole` is the place of those without one.
 
-    Notes may come unexpected.
+    Unexpected notes are no error.
     """
     wrong: list[Diagnostic] = []
     left = list(found)
@@ -47,10 +47,10 @@ def found_of(d: Diagnostic, name: str) -> Found:
 def verify(
     path: str, run: Callable[[SourceFile], object], collecting: Callable[[], AbstractContextManager[list[Diagnostic]]]
 ) -> list[Diagnostic]:
-    """Run every part of a file (between `// -----`), and compare what it says with what the part expects.
+    """Run every part of a file (between `// -----`), and compare its diagnostics with the expectations.
 
-    `run` takes a part's text and may raise `RelayError`; `collecting` keeps what is reported meanwhile. Raises
-    `RelayError` for a file that cannot be read and for wrong expectations.
+    `run` takes a part's text and may raise `RelayError`; `collecting` gathers the diagnostics. Raises `RelayError` for an
+    unreadable file and for wrong expectations.
     """
     test = read_test(path)
     whole = test.span(1)

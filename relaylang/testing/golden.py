@@ -1,7 +1,7 @@
-"""Golden files: a program's text that was looked at once and is to stay.
+"""Golden files: the reviewed text of a program.
 
-Two texts say the same where their lines are the same up to the names of variables: a name must stand for one name of the
-other text throughout a function. So an inserted line does not make the lines behind it differ by their numbers.
+Two texts are equal if their lines are equal up to consistent renaming of variables. So an inserted line does not change the
+comparison of later lines, whose numbers differ.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Form:
         return text if text.endswith("\n") else text + "\n"
 
     def again(self, text: str, name: str) -> str:
-        """A text read and written once more, so that its own layout and comments do not count.
+        """The text after reading and printing it, so that its layout and comments do not count.
 
-        Raises `RelayError` for what is no Relay text. Types are found where the text is well-typed, else left out.
+        Raises `RelayError` for a wrong text. A well-typed text gets types; others have none.
         """
         result = parse(text, name)
         if self.types:
@@ -93,7 +93,7 @@ def _changes(old: Sequence[str], new: Sequence[str], names: bool) -> Iterator[st
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """difflib's opcodes, without comparing what is the same at both ends: equal lines in their thousands cost nothing."""
+    """difflib's opcodes. The equal lines at both ends are not compared, so that thousands of them cost nothing."""
     least = min(len(old), len(new))
     head = 0
     while head < least and old[head] == new[head]:

@@ -1,7 +1,7 @@
 """Texts that are built to break a reader: deep, long, unbalanced, or more than they seem.
 
-`TEXTS[name](n)` is one of them, whose size grows linearly with `n`. Some are programs, most are wrong somewhere. `survive`
-reads one and does with it whatever can be done; what comes of it is a result or a diagnostic.
+`TEXTS[name](n)` makes a text whose size grows linearly with `n`. Some are programs, most have errors. `survive` reads a
+text and applies every verb that it can; it returns a result or a diagnostic.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _metadata(nodes: list[dict[str, object]], blobs: list[str] | None = None) ->
 
 
 def _doubling(levels: int) -> str:
-    """A list of two lists of two lists, and so on: as many elements as 2 to the power of its levels."""
+    """A list of two lists of two lists, and so on; it has `2 ** levels` elements."""
     nodes: list[dict[str, object]] = [{"type_key": "Array", "data": [i + 4, i + 4]} for i in range(levels)]
     return _metadata([*nodes, {"type_key": "runtime.String", "repr_str": "end"}])
 
@@ -181,9 +181,9 @@ SMALL: dict[str, str] = {
 
 
 def survive(text: str) -> IRModule | Expr | RelayError:
-    """Read, check, print, compare, hash, bring into A-normal form and drop a program. What comes is the program or the error.
+    """Read, check, print, compare, hash, convert to A-normal form and drop a program; return the program or the error.
 
-    Raises `AssertionError` where the printed text is another program.
+    Raises `AssertionError` if the printed text is another program.
     """
     try:
         node = parse(text).value

@@ -112,7 +112,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 
 class _Summary:
-    """Gathers what was written, also by the processes of pytest-xdist."""
+    """Gathers the names of written files, also from the processes of pytest-xdist."""
 
     def __init__(self) -> None:
         self.written: list[str] = []

@@ -1,4 +1,4 @@
-"""Checks that hold for every text: a print reads back as the same program, and a canonical form is its own."""
+"""Checks for every text: its print reads back as the same program, and formatting is idempotent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running test files: each RUN line in processes of its own, the output through filecheck, diagnostics against what is expected."""
+"""Runs test files: each RUN line in separate processes, its output through filecheck, its diagnostics against expectations."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def collect(path: str) -> list[str]:
 
 
 class Runner:
-    """Runs test files. `timeout` is in seconds for each call; `update` rewrites what is expected where it is wrong.
+    """Runs test files. `timeout` limits each call, in seconds; `update` rewrites wrong expectations.
 
-    Raises `RelayError` in a call of a RUN line (R0762), and where filecheck is not installed (R0763).
+    Raises `RelayError` for a wrong call in a RUN line (R0762), and without filecheck (R0763).
     """
 
     def __init__(self, timeout: float = 60.0, update: bool = False) -> None:
@@ -78,7 +78,7 @@ class Runner:
         self._stopped = False
 
     def run_all(self, paths: Sequence[str], jobs: int) -> Iterator[Result]:
-        """Each test's result, in order. Ctrl-C ends what is running."""
+        """Each test's result, in order. Ctrl-C ends the running tests."""
         pool = ThreadPoolExecutor(max(1, jobs))
         try:
             for result in pool.map(self.run, paths):
@@ -259,7 +259,7 @@ def _filecheck() -> ModuleType:
 
 
 def _fill(word: str, file: str, own: str, folder: str) -> str:
-    """A word of a RUN line with its %s (the file), %S (its folder), %t (a temporary file) and %% filled in."""
+    """A word of a RUN line after substitution of %s (file), %S (folder), %t (temporary file) and %%."""
     values = {"s": file, "S": str(Path(own).resolve().parent), "t": os.path.join(folder, "t"), "%": "%"}
     return re.sub(r"%([sSt%])", lambda m: values[m[1]], word)
 

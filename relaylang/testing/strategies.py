@@ -6,10 +6,9 @@
     @given(relay.modules())
     def test(mod): ...
 
-Everything they make is well-typed: `relaylang.typing.infer` has nothing to say against it, and an expression has the type it
-was asked for. They use every operator of the registry that types with one or two arguments and its default attributes, and
-lets, sharing, branches, tuples, closures, references, recursive functions, algebraic data types and matches. What fails
-shrinks towards few functions, small depth and constants.
+All results are well-typed, and an expression has the requested type. The strategies use every operator that accepts one or
+two arguments and default attributes. They also use lets, sharing, branches, tuples, closures and references, and recursive
+functions, algebraic data types and matches. A failure shrinks towards few functions, small depth and constants.
 """
 
 from __future__ import annotations

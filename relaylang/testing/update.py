@@ -1,4 +1,4 @@
-"""Rewriting what a test file expects, so that it is what comes. Nothing but the expectations changes."""
+"""Rewrites the expectations of a test file by its results, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _checks(test: TestFile, run: Run, parts: Sequence[tuple[Part, str, Sequence[
 
 
 def _selective(checks: Sequence[str], pattern: re.Pattern[str], block: Sequence[str]) -> bool:
-    """Whether checks choose some lines of the output, so that they must not become the whole of it.
+    """Whether the checks select some lines of the output. An update must then not replace them by all lines.
 
-    What an update writes has a CHECK for each stretch of lines, and CHECK-NEXT behind it; nothing in it may be anything.
+    An update writes a CHECK for each block of lines, then CHECK-NEXT for the others, without patterns.
     """
     found = [f for line in checks if (f := pattern.search(line))]
     heads = [f.group() for f in found]
@@ -70,7 +70,7 @@ def _selective(checks: Sequence[str], pattern: re.Pattern[str], block: Sequence[
 
 
 def _chosen(own: Sequence[str], places: Sequence[int], pattern: re.Pattern[str], output: str) -> list[str]:
-    """A part's lines, where each check that no line of the output meets is the line that is nearest to it."""
+    """A part's lines. The nearest line of the output replaces each check without a match."""
     came = [line.strip() for line in output.partition("\n#[metadata]")[0].splitlines() if line.strip()]
     lines = list(own)
     for i in places:

@@ -24,7 +24,7 @@ _MANY = 300
 
 
 def as_dot(graph: Graph, expand: bool = False) -> str:
-    """The graph as a `digraph`; functions are clusters. `expand` draws what is inside functions that are called."""
+    """The graph as a `digraph`; functions are clusters. `expand` draws the bodies of called functions."""
     by_group: dict[int, list[Node]] = {}
     for node in graph.nodes:
         by_group.setdefault(node.group, []).append(node)

@@ -1,4 +1,4 @@
-"""A program as a graph of what it computes: nodes, their inputs, and groups for functions and what was fused."""
+"""A program as a data-flow graph: nodes, their inputs, and groups for functions and fused operators."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _MOST = 200
 
 @dataclass
 class Node:
-    """One value. `inputs` are the nodes that it is made of, in the order of its arguments.
+    """One value. `inputs` are its operands, in the order of the arguments.
 
-    `kind`: "op", "call" (of a function), "var", "const", "fn", "tuple", "item", "if", "match", "ref",
-    "callee" (a function that is only called: its calls stand for it). `group` is the
-    group that it stands in, `inner` the group of the function that a call calls or a "fn" is, -1 for none.
+    `kind` is "op", "call" (of a function), "var", "const", "fn", "tuple", "item", "if", "match", "ref" or "callee".
+    A "callee" is a function whose only uses are calls; the graph shows the calls instead. `group` is the group around
+    the node. `inner` is the group of the called function, or of the function itself, -1 for none.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""A graph for a terminal: a line for each call, and lanes at its left for the values that are still to be used.
+"""A graph for a terminal: a line for each call, and lanes at its left for values with later uses.
 
     ●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : Tensor[(1, 16, 32, 32), float32]
     ├─●  %1 = nn.relu(%0) : Tensor[(1, 16, 32, 32), float32]
@@ -30,9 +30,9 @@ _LEAVES = frozenset({"var", "const", "callee"})
 
 
 def as_text(graph: Graph, width: int = 100, expand: bool = False, ascii_only: bool = False) -> str:
-    """The graph's global functions, one behind the other. Lines are cut at `width` columns.
+    """The graph's global functions, one after the other. It cuts lines at `width` columns.
 
-    `expand` shows what is inside fused and composite functions; `ascii_only` draws without box characters.
+    `expand` shows the bodies of fused and composite functions; `ascii_only` draws without box characters.
     """
     by_group: dict[int, list[Node]] = {}
     for node in graph.nodes:
@@ -102,7 +102,7 @@ def _group(graph: Graph, group: Group, own: Sequence[Node]) -> Iterator[str]:
 
 
 def _row(lanes: list[int | None], node: int, inputs: Sequence[int], ended: Sequence[int], keep: bool) -> str:
-    """Draw one node and what goes into it, and bring the lanes up to date."""
+    """Draw one node and its inputs, and update the lanes."""
     before = list(lanes)
     places = [lanes.index(i) for i in inputs]
     free = [lanes.index(i) for i in ended]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -78,6 +79,17 @@ def words(sentence: str) -> int:
     """How many words a sentence has."""
     plain = _CODE.sub("code", sentence)
     return sum(1 for word in plain.split() if _WORD.search(word))
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings of Python source: the line, and the text with indentation relative to the definition."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            text, indent = first.value.value, " " * first.col_offset
+            yield first.lineno, "\n".join(line.removeprefix(indent) for line in text.splitlines())
 
 
 def faults(text: str, limit: int = LIMIT) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.prose import faults, sentences, words
+from tests.docs.prose import docstrings, faults, sentences, words
 from tests.shared import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
@@ -16,6 +16,21 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *s
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_pages_meet_the_standard(page: Path) -> None:
     found = [f"{reason}: {sentence}" for sentence, reason in faults(page.read_text(encoding="utf-8"))]
+    assert found == [], "\n".join(found)
+
+
+#: Folders and files whose docstrings meet the standard.
+SOURCES = ["relaylang/plugins", "relaylang/runtime", "relaylang/stdlib", "relaylang/testing", "relaylang/viz", "repl", "scripts"]
+
+
+@pytest.mark.parametrize("folder", SOURCES)
+def test_docstrings_meet_the_standard(folder: str) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {reason}: {sentence}"
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        for line, text in docstrings(file.read_text(encoding="utf-8"))
+        for sentence, reason in faults(text)
+    ]
     assert found == [], "\n".join(found)
 
 

@@ -1,6 +1,6 @@
 """Random programs: every kind of node, names of every kind, sharing within and across scopes.
 
-They are well-scoped, not well-typed: what is printed has to read back whatever it computes.
+They are well-scoped, not well-typed: the printed text must read back.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ BINARY = ("add", "subtract", "multiply", "maximum")
 
 
 class Functional:
-    """`@main` of two tensors; what stands in it say the flags."""
+    """`@main` of two tensors; flags select its constructs."""
 
     def __init__(
         self, seed: int, *, references: bool = False, data: bool = False, smooth: bool = False, given: bool = False

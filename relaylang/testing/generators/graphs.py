@@ -65,8 +65,10 @@ class Graphs:
 
 
 class Effects:
-    """Random graphs over int32 and one reference. A node with effects is used in its own block only, any number of
-    times, also inside lets that stand in operands; nodes without are used everywhere."""
+    """Random graphs over int32 and one reference.
+
+    The uses of a node with effects stay in its own block, also inside lets in operands. Other nodes have uses everywhere.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Random networks of convolutions and what stands around them, for the passes that change layouts."""
+"""Random networks of convolutions and related operators, for the passes that change layouts."""
 
 from __future__ import annotations
 

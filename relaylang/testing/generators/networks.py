@@ -1,7 +1,7 @@
 """Random networks of images and features, their weights as constants; quantized ones; ones with operands that are shapes.
 
-Every class makes one module of a seed: layers are put on a pool of values until there are enough, and the results of the
-last ones are joined.
+Every class makes one module of a seed. It applies layers to a pool of values until there are enough, and joins the last
+results.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Parallel(Image):
 
 
 class Dense(Maker):
-    """Dense layers, matrix products, and what stands around them, on `float32[2, n]`."""
+    """Dense layers, matrix products, and related operators, on `float32[2, n]`."""
 
     def module(self, size: int = 8) -> IRModule:
         x = Var("x", TensorType((2, 6)))
@@ -369,7 +369,7 @@ class Casts(Maker):
 
 
 class Dynamic(Maker):
-    """Operators whose shapes are operands: constants, or the shape of what is known."""
+    """Operators whose shapes are operands: constants, or shapes of known values."""
 
     def module(self, size: int = 5) -> IRModule:
         x = Var("x", TensorType((2, 3, 4)))
