@@ -1,4 +1,7 @@
-"""The public names and where they live; `relaylang/__init__.py` imports them when they are first used."""
+"""The wiring of the house: public names, second names of modules, and the providers of services.
+
+`relaylang/__init__.py` hands these tables on, and imports a name's module at the first use of the name.
+"""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ PAGES = (
     Page(
         "R0612",
         "the Ethos-U compiler cannot take it",
-        """A part of the program that was to go to the NPU has a form that Vela refuses, or the program's inputs or results are
-        not tensors of known shape. docs/ethosu.md says what the NPU takes; `ethos-u, c` leaves the rest to the CPU.""",
+        """Vela refuses the form of a part that goes to the NPU. Or inputs or results of the program are not tensors of
+        known shape. The page docs/ethosu.md lists the operators that the NPU takes. `ethos-u, c` leaves the rest to the CPU.""",
         '$ relay compile net.relay --target "ethos-u" -o net.tar',
         '$ relay compile net.relay --target "ethos-u, c" -o net.tar',
         "text",
@@ -86,8 +86,8 @@ PAGES = (
     Page(
         "R0630",
         "no C compiler",
-        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. None of them is there, or
-        the one that was named does not start. On Debian or Ubuntu: apt install gcc.""",
+        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. This machine has
+        none of them, or the chosen compiler does not start. On Debian or Ubuntu: apt install gcc.""",
         "$ relay compile examples/mlp.relay --cc /no/such/cc --random-params 0 -o net.so",
         "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
         "shell",
@@ -104,8 +104,8 @@ PAGES = (
     Page(
         "R0632",
         "cannot be compiled",
-        """The CPU backend compiles programs whose shape is known beforehand: functions that call themselves, functions as values
-        and results that are no tensors are left to the interpreter.""",
+        """The CPU backend compiles programs of known shape. It leaves recursive functions, functions as values and
+        results without tensors to the interpreter.""",
         "$ relay compile examples/loop.relay -o loop.so",
         "$ relay run examples/loop.relay",
         "text",
@@ -137,8 +137,8 @@ PAGES = (
     Page(
         "R0640",
         "wrong input of a compiled program",
-        """A compiled program was called with an input that is missing, unknown, given twice, or of another shape or element
-        type.""",
+        """A call of a compiled program has a wrong input. It is missing, unknown, given twice, or of another shape or
+        element type.""",
         "import numpy as np\nimport relaylang as relay\n"
         'mod = relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }")\n'
         'relay.build(mod, target="c").run(x=np.ones(3, np.float32))',

@@ -17,8 +17,8 @@ PAGES = (
     Page(
         "R0704",
         "cannot write a file",
-        """The result cannot be written: the directory does not exist or is not writable, or the disk is full. Files are written
-        whole or not at all; what was there before stands.""",
+        """The result cannot be written: the directory does not exist or is not writable, or the disk is full.
+        relaylang writes files whole or not at all, so an earlier file stays.""",
         "$ relay print examples/mlp.relay -o no/such/directory/net.relay",
         "$ relay print examples/mlp.relay -o net.relay",
         "shell",
@@ -26,8 +26,8 @@ PAGES = (
     Page(
         "R0705",
         "wrong value for an option",
-        """A value given with --input or --params does not fit its parameter: another shape, another element type, a name that
-        the function does not have.""",
+        """A value of --input or --params does not fit its parameter. It has another shape or element type, or a name
+        that the function does not have.""",
         "$ relay run examples/loop.relay --entry power --input base=1.5 --input n=1.5",
         "$ relay run examples/loop.relay --entry power --input base=1.5 --input n=10",
         "shell",
@@ -52,8 +52,8 @@ PAGES = (
     Page(
         "R0708",
         "a type is taken from a comment",
-        """A note. A fragment's variable has no type of its own; the comment `/* ty=... */` behind a call that takes it tells one,
-        and it was used. Declare the variable to be sure.""",
+        """A note. A variable of a fragment has no type of its own. The checker used the comment `/* ty=... */` behind
+        a call that takes the variable. Declare the variable to be sure.""",
         "nn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
         "free_var %x: Tensor[(2, 3), float32];\nnn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
     ),
@@ -68,8 +68,8 @@ PAGES = (
     Page(
         "R0760",
         "a test failed",
-        """`relay test` ran a file, and its output is not what the file's `// CHECK:` lines say, its errors are not those of the
-        `// expected-error` comments, or the call failed. `--update` writes the expectations as the output is now.""",
+        """The output of a file differs from its `// CHECK:` lines, or its errors differ from its `// expected-error`
+        comments. Or the call failed. `--update` writes the expectations as the output is now.""",
         "// RUN: relay print %s --no-types\n// CHECK: subtract\nadd(1, 2)",
         "// RUN: relay print %s --no-types\n// CHECK: add(1, 2)\nadd(1, 2)",
         "text",
@@ -77,8 +77,8 @@ PAGES = (
     Page(
         "R0761",
         "a test that checks nothing",
-        """A RUN line without a `// CHECK:` line would pass whatever it prints. Say what is expected, or let
-        `relay test --update` write it.""",
+        """A RUN line without a `// CHECK:` line would pass whatever it prints. State the expectations, or let `relay
+        test --update` write them.""",
         "// RUN: relay print %s --no-types\nadd(1, 2)",
         "// RUN: relay print %s --no-types\n// CHECK: add(1, 2)\nadd(1, 2)",
         "text",
@@ -86,8 +86,8 @@ PAGES = (
     Page(
         "R0762",
         "a wrong directive in a test",
-        """A comment that `relay test` reads has another form: a RUN line calls `relay`, `not relay` or `filecheck`, nothing
-        else. docs/golden.md has the list.""",
+        """A comment for `relay test` has another form. A RUN line calls `relay`, `not relay` or `filecheck`.
+        docs/golden.md has the list.""",
         "// RUN: rm -rf %s\n// CHECK: add\nadd(1, 2)",
         "// RUN: relay print %s\n// CHECK: add\nadd(1, 2)",
         "text",
@@ -95,7 +95,7 @@ PAGES = (
     Page(
         "R0763",
         "a package is not installed",
-        """What was asked for needs a package that an extra of relaylang brings; the note has the line that installs it.""",
+        """The call needs a package of an extra of relaylang. The note has the line that installs it.""",
         "$ relay test tests/",
         "$ pip install 'relaylang[golden]'",
         "text",

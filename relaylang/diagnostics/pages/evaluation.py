@@ -11,8 +11,8 @@ PAGES = (
     Page(
         "R0401",
         "wrong number of arguments",
-        """A function is evaluated with more or fewer arguments than it has parameters, with one twice, or with a name that it
-        does not have.""",
+        """A call has more or fewer arguments than the function has parameters. Or it gives an argument twice, or under
+        an unknown name.""",
         _EVALUATE + _REFS + 'relay.create_executor("debug", mod).evaluate()()',
         _EVALUATE + _REFS + 'relay.create_executor("debug", mod).evaluate()(np.ones(2, np.float32))',
         "python",
@@ -37,8 +37,8 @@ PAGES = (
     Page(
         "R0404",
         "an operator cannot be computed",
-        """While it ran, an operator met values for which it has no result: a division of whole numbers by zero, an index or a
-        shape that is out of bounds. The labels show the call, the notes its operands.""",
+        """An operator met values for which it has no result. Examples are a division of whole numbers by zero, and an
+        index or a shape out of bounds. The labels show the call, the notes its operands.""",
         "def @main() {\n  divide(1, 0)\n}",
         "def @main() {\n  divide(1, 2)\n}",
         "run",
@@ -62,7 +62,7 @@ PAGES = (
     Page(
         "R0407",
         "not a function",
-        """What is to be evaluated with arguments is no function.""",
+        """Only a function takes arguments, and this value is not one.""",
         """
 from relaylang.interpreter import evaluate
 from relaylang.ir import const
@@ -78,8 +78,8 @@ evaluate(const(1.0))
     Page(
         "R0408",
         "out of memory",
-        """The program needs more memory than there is, or than `--memory-limit` allows: a tensor that is too large, or a
-        recursion that does not end.""",
+        """The program needs more memory than the machine has, or than `--memory-limit` allows. A tensor is too large,
+        or a recursion does not end.""",
         "$ relay run endless.relay --memory-limit 300M",
         "$ relay run examples/loop.relay",
         "text",
@@ -104,8 +104,8 @@ evaluate(const(1.0))
     Page(
         "R0412",
         "a value that is not finite comes from values that are",
-        """A warning of `--watch-nan`: a call gives NaN or infinity and all its operands are finite, so that it is the place
-        where such values come from: a logarithm of 0, a division by 0, an overflow.""",
+        """A warning of `--watch-nan`. A call gives NaN or infinity, and all its operands are finite. Such values come
+        from this place: a logarithm of 0, a division by 0, an overflow.""",
         "$ relay run log_of_zero.relay --watch-nan",
         "$ relay run examples/loop.relay --watch-nan",
         "shell",

@@ -24,26 +24,26 @@ PAGES = (
     Page(
         "R0003",
         "the file is not text",
-        """Relay text is UTF-8. The file has bytes that are not, or NUL bytes, as binary files have: a model in another
-        format (.onnx, .tflite, .params), or text in another encoding, which `iconv -t UTF-8` converts. The message names
-        the first such byte.""",
+        """Relay text is UTF-8. The file has other bytes, or NUL bytes, as binary files have. It may be a model in
+        another format (.onnx, .tflite, .params), or text in another encoding. `iconv -t UTF-8` converts text. The
+        message names the first such byte.""",
         "\0",
         "def @main() { 1 }",
     ),
     Page(
         "R0010",
         "the metadata section is damaged",
-        """Behind `#[metadata]` stands JSON that carries the constants which `meta[relay.Constant][0]` and its like refer to.
-        It was cut off, edited or mangled: a bracket is missing, a blob's length is not what its header says, or an index
-        points nowhere. Print the program again where it came from, or leave the section out and give the values with
-        `--params`.""",
+        """Behind `#[metadata]` stands JSON that carries the constants which `meta[relay.Constant][0]` and its like
+        refer to. It was cut off, edited or mangled. A bracket is missing, a blob has another length than its header
+        says, or an index points nowhere. Print the program again where it came from, or leave the section out and
+        give the values with `--params`.""",
         'def @main() { meta[relay.Constant][0] }\n\n#[metadata]\n{"root": 1, "nodes": [',
         "def @main() { meta[relay.Constant][0] /* ty=Tensor[(2), float32] */ }",
     ),
     Page(
         "R0011",
         "a value has no form in a metadata section",
-        """A program that was made from Python holds something that Relay text cannot carry: an array of a type that no tensor
+        """A program from Python holds a value that Relay text cannot carry. It is an array of a type that no tensor
         has, or an object of a class of your own. Use numbers, strings, lists, maps, arrays, types and expressions.""",
         'import numpy as np\nimport relaylang as relay\nrelay.astext(relay.Constant(np.zeros(2, "complex64")))',
         'import numpy as np\nimport relaylang as relay\nrelay.astext(relay.Constant(np.zeros(2, "float32")))',
@@ -52,8 +52,8 @@ PAGES = (
     Page(
         "R0012",
         "a parameter file is damaged",
-        """The file has the name of a parameter file (.npz, .params, .safetensors) and is not one, or it was cut off. A
-        download that failed leaves such files. Get or write it again.""",
+        """The file has the name of a parameter file (.npz, .params, .safetensors), but another content. Or it was cut
+        off. A download that failed leaves such files. Get or write it again.""",
         "$ relay run examples/mlp.relay --params damaged.npz",
         "$ relay run examples/mlp.relay --params good.npz --random-params 0",
         "shell",
@@ -61,7 +61,7 @@ PAGES = (
     Page(
         "R0013",
         "cannot write a file",
-        """The parameters could not be written: the disk is full, or the directory does not exist or may not be written to.""",
+        """The parameters could not be written. The disk is full, or the directory does not exist or is not writable.""",
         """
 import numpy as np
 from relaylang.runtime.params import save_params

@@ -8,16 +8,18 @@ PAGES = (
     Page(
         "R0201",
         "unknown variable",
-        """Nothing binds this variable here. A function of a module binds all its variables: as parameters, by `let`, as graph
-        bindings (`%0 = ...;`) or in a pattern. A fragment, a text without definitions, may leave variables free.""",
+        """Nothing binds this variable here. A function of a module binds all its variables. Parameters, `let`, graph
+        bindings (`%0 = ...;`) and patterns bind them. A fragment, a text without definitions, may leave variables
+        free.""",
         "def @main(%image: Tensor[(1, 3), float32]) {\n  nn.relu(%imgae)\n}",
         "def @main(%image: Tensor[(1, 3), float32]) {\n  nn.relu(%image)\n}",
     ),
     Page(
         "R0202",
         "unknown operator or constructor",
-        """A bare name is an operator (`add`, `nn.conv2d`) or a constructor that the text defines. This one is neither. Names
-        of other frameworks are told by their Relay name; `:doc NAME` in `relay repl` shows an operator.""",
+        """A bare name is an operator (`add`, `nn.conv2d`) or a constructor that the text defines. This one is neither.
+        The message gives the Relay names of operators of other frameworks. `:doc NAME` in `relay repl` shows an
+        operator.""",
         "def @main(%x: Tensor[(1, 3), float32]) {\n  relu(%x)\n}",
         "def @main(%x: Tensor[(1, 3), float32]) {\n  nn.relu(%x)\n}",
     ),
@@ -31,17 +33,17 @@ PAGES = (
     Page(
         "R0204",
         "a graph binding is used outside its block",
-        """A binding `%y = ...;` is known to the end of the block in which it stands: a branch's bindings mean nothing in the
-        other branch. A number such as `%0` names a value for its whole function, as TVM prints shared values, if all that the
-        value needs is known where it is used. Bind what both branches need in front of the `if`.""",
+        """A binding `%y = ...;` is known to the end of its block. The bindings of a branch mean nothing in the other
+        branch. A number such as `%0` names a value for its whole function, as TVM prints shared values. The value's
+        own operands must be known at each use. Bind what both branches need in front of the `if`.""",
         "def @main(%c: bool) {\n  if (%c) {\n    let %a = 1;\n    %0 = add(%a, 2);\n    %0\n  } else {\n    %0\n  }\n}",
         "def @main(%c: bool) {\n  let %a = 1;\n  if (%c) {\n    %0 = add(%a, 2);\n    %0\n  } else {\n    %0\n  }\n}",
     ),
     Page(
         "R0205",
         "defined twice",
-        """A function, a type, a constructor, a parameter, an attribute or a graph binding has the name of another one of its
-        kind in the same place. Both places are shown. (TVM took the first of two in silence.)""",
+        """Two definitions of one kind have the same name in one place. They may be functions, types, constructors,
+        parameters, attributes or graph bindings. Both places are shown. (TVM took the first of two in silence.)""",
         "def @main(%x: int32, %x: int32) {\n  %x\n}",
         "def @main(%x: int32, %y: int32) {\n  add(%x, %y)\n}",
     ),
@@ -85,8 +87,8 @@ PAGES = (
     Page(
         "R0219",
         "an operator cannot be added",
-        """`relaylang.op.register` takes an operator's record with a name that is not one of the language's own, and functions for
-        its kernel and its lowering.""",
+        """`relaylang.op.register` takes a record, a kernel and a lowering. The name of the record is not one of the
+        language's own.""",
         'import relaylang as relay\nrelay.op.register("my.scale")',
         "import relaylang as relay\nfrom relaylang.ops.record import Op, tensor\n\n"
         'relay.op.register(Op("my.negated", ("data",), None, lambda types, attrs, ctx: tensor(types, 0, ctx)),\n'
@@ -96,8 +98,8 @@ PAGES = (
     Page(
         "R0220",
         "a definition of the library has the name of another one",
-        """A function of the Prelude is used, and it needs a type or function whose name the module gives to something else.
-        Rename the module's own.""",
+        """The program uses a function of the Prelude. That function needs a type or a function whose name the module
+        gives to another one. Rename the module's own.""",
         "type List[A] { Other(A) }\n\ndef @main() {\n  @hd\n}",
         "type MyList[A] { Other(A) }\n\ndef @main() {\n  @hd\n}",
         "text",

@@ -35,8 +35,8 @@ PAGES = (
     Page(
         "R0503",
         "a pass returned no module",
-        """A pass takes a module and returns one. This one got or returned something else: a `return` is missing, or it was
-        given an expression, which `IRModule.from_expr` makes a module of.""",
+        """A pass takes a module and returns one. This pass got or returned another value. A `return` is missing, or
+        the argument is an expression. `IRModule.from_expr` makes a module of an expression.""",
         _R + _MOD + "@relay.transform.module_pass(opt_level=0)\ndef forgets(mod, ctx):\n    mod\n\nforgets(mod)",
         _R + _MOD + "@relay.transform.module_pass(opt_level=0)\ndef keeps(mod, ctx):\n    return mod\n\nkeeps(mod)",
         "python",
@@ -44,8 +44,8 @@ PAGES = (
     Page(
         "R0504",
         "a pass made a wrong program",
-        """What a pass returned is not well-typed, or uses variables where they are not bound; the errors behind this one say
-        what. `relay opt --verify` checks after every pass.""",
+        """The result of a pass is not well-typed, or uses variables where they are not bound. The later errors give
+        the places. `relay opt --verify` checks after every pass.""",
         "$ relay opt examples/mlp.relay --load wrong_pass.py --passes Wrong --verify",
         "$ relay opt examples/mlp.relay --passes FuseOps --verify",
         "text",
@@ -116,9 +116,9 @@ PAGES = (
     Page(
         "R0512",
         "a plug-in or a file of passes cannot be loaded",
-        """The file given with --load cannot be read or raised an exception; the message says where. Or an installed package adds
-        something that cannot be imported, or is something else than the group of its entry point wants: the message names the
-        package.""",
+        """The file given with --load cannot be read or raised an exception; the message says where. Or the name of an
+        installed package cannot be imported, or does not fit the group of its entry point. The message names the
+        package. The message names the package.""",
         "$ relay opt examples/mlp.relay --load broken_file.py --passes FuseOps",
         "$ relay opt examples/mlp.relay --load my_passes.py --passes FuseOps",
         "shell",
@@ -135,7 +135,7 @@ PAGES = (
     Page(
         "R0514",
         "a parameter's value does not fit",
-        """A value that is to become part of the program has another element type or another number of dimensions than its
+        """The value becomes part of the program. It has another element type or another number of dimensions than its
         parameter.""",
         "import numpy as np\nimport relaylang as relay\nfrom relaylang.partition import bind_params\n"
         + _MOD
@@ -148,8 +148,8 @@ PAGES = (
     Page(
         "R0515",
         "a function has another form than the pass takes",
-        """Some passes take functions of one form: UnCPS those whose last parameter is a continuation, Defunctionalization an
-        entry that neither takes nor returns functions.""",
+        """Some passes take functions of one form. UnCPS takes those whose last parameter is a continuation.
+        Defunctionalization takes an entry that neither takes nor returns functions.""",
         _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
         'relay.transform.un_cps(mod["main"])',
         _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
@@ -170,9 +170,9 @@ PAGES = (
     Page(
         "R0517",
         "a quantized operator cannot be lowered",
-        """QnnCanonicalizeOps makes plain integer operators of those of the qnn dialect, also where scales and zero points are no
-        constants. What means nothing is left: an output scale of 0, a rounding or a compute_dtype that does not exist, an
-        input scale above 1 of qnn.softmax.""",
+        """QnnCanonicalizeOps makes plain integer operators of those of the qnn dialect, also where scales and zero
+        points are no constants. Operators with meaningless attributes stay. Examples are an output scale of 0, an
+        unknown rounding or compute_dtype, and an input scale of qnn.softmax above 1.""",
         _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
         '  qnn.requantize(%x, 0.5f, 0, 0f, 0, out_dtype="int8")\n}"""))',
         _R + 'relay.transform.QnnCanonicalizeOps()(relay.parse("""def @main(%x: Tensor[(3), int32]) {\n'
@@ -182,9 +182,10 @@ PAGES = (
     Page(
         "R0518",
         "a region waits for its own result",
-        """In an annotated program a value leaves a region, something outside takes it, and what that gives goes into the same
-        region again. A region is one call, so this cannot run. AnnotateTarget and MergeCompilerRegions draw no such region; where
-        annotations come from elsewhere, end the region before the call outside and begin another behind it.""",
+        """In an annotated program a value leaves a region. A call outside takes it, and the result of that call goes
+        into the same region again. A region is one call, so this cannot run. AnnotateTarget and
+        MergeCompilerRegions draw no such region. Annotations from elsewhere must end the region before the call
+        outside, and begin another one behind it.""",
         _CIRCLE.format(program='''def @main(%x: float32) {
   %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
   %1 = exp(annotation.compiler_end(%0, compiler="npu"));
@@ -203,8 +204,8 @@ PAGES = (
     Page(
         "R0519",
         "a pattern table is not well made",
-        """A row of a pattern table is `(name, pattern)` or `(name, pattern, check)`: a text, a dataflow pattern, and a function
-        that is asked about each match.""",
+        """A row of a pattern table is `(name, pattern)` or `(name, pattern, check)`. The check is a function that gets
+        each match.""",
         _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
         'relay.transform.MergeComposite([("npu.exp", "exp")])(relay.parse("def @main(%x: float32) { exp(%x) }"))',
         _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
@@ -215,8 +216,9 @@ PAGES = (
     Page(
         "R0527",
         "a partition has no name, or one that another function has",
-        """Partitions are lifted into the module under their `global_symbol`, which PartitionGraph gives them: each needs one, and
-        two of one name must be equal. What is given up by name must be a partition (a function with `Compiler`).""",
+        """A partition moves into the module under its `global_symbol`, which PartitionGraph gives it. Each partition
+        needs one, and two partitions of one name must be equal. Only a partition (a function with `Compiler`) can
+        be inlined by name.""",
         _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { negative(%x) }"))\n'
         'relay.transform.InlineCompilerFunctionsBoundTo(["main"])(mod)',
         _R + 'from relaylang.op.contrib import partition_for_dnnl\n'
@@ -228,8 +230,9 @@ PAGES = (
     Page(
         "R0528",
         "a value is wanted on two devices",
-        """All operands of an operator lie where its result does, and a function's parameters and result have one device each. A
-        value goes from one device to another by `device_copy`, or where `on_device` stands around it and says where it comes from.""",
+        """All operands of an operator lie where its result does, and a function's parameters and result have one
+        device each. `device_copy` moves a value from one device to another. So does `on_device` around a value that
+        names its device.""",
         _R + 'text = """def @main(%x: float32) {\n'
         '  %0 = device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda");\n'
         '  device_copy(%0, src_virtual_device="cpu", dst_virtual_device="cuda")\n}"""\n'

@@ -38,8 +38,8 @@ PAGES = (
     Page(
         "R0522",
         "a callback changed a type",
-        """What a rewrite puts in must have the type of what it replaces, for the program around it counts on it; or the program
-        was not well-typed before.""",
+        """The new expression must have the type of the replaced one, because the rest of the program depends on it. Or
+        the program was not well-typed before.""",
         "rewrite(Changing(), mod)    # nn.relu(x) becomes x cast to int8",
         "rewrite(Keeping(), mod)     # nn.relu(x) becomes x",
         "text",
@@ -64,8 +64,8 @@ PAGES = (
     Page(
         "R0525",
         "a pattern is not written right",
-        """Patterns are written as the programs that they match: `_` is anything, `const` a constant, `...` any further
-        arguments, `p?` an optional call. `relay match --help` has the list.""",
+        """A pattern looks like the programs that it matches. `_` is any expression, `const` a constant, `...` any
+        further arguments, `p?` an optional call. `relay match --help` has the list.""",
         "$ relay match 'nn.relu(' examples/mlp.relay",
         "$ relay match 'nn.relu(_)' examples/mlp.relay --count",
         "shell",

@@ -24,8 +24,8 @@ PAGES = (
     Page(
         "R0722",
         "a variable without a value",
-        """The session evaluates what is entered, and the expression uses a variable that has no value yet. Bind it:
-        `let %x = 1`.""",
+        """The session evaluates each expression, and this one uses a variable that has no value yet. Bind it: `let %x
+        = 1`.""",
         "add(%x, 1)",
         "let %x = 1\nadd(%x, 1)",
         "session",
@@ -33,7 +33,7 @@ PAGES = (
     Page(
         "R0723",
         "nothing to evaluate",
-        """An expression is wanted, as behind `relay run -e`, and what was given holds definitions.""",
+        """`relay run -e` and similar calls take an expression, and this text holds definitions.""",
         "$ relay run examples/numbers.relay -e 'def @f() { 1 }'",
         "$ relay run examples/numbers.relay -e '@total(Two(5, 6))'",
         "shell",
@@ -41,7 +41,8 @@ PAGES = (
     Page(
         "R0724",
         "no such place to stop at",
-        """`--break` names a variable (%x), a function (@f), an operator or a line of the program; this one is none of them.""",
+        """`--break` takes a variable (%x), a function (@f), an operator or a line of the program. The program has no
+        such place.""",
         "$ relay run examples/loop.relay --break %nowhere",
         "$ relay run examples/loop.relay",
         "shell",
@@ -49,8 +50,8 @@ PAGES = (
     Page(
         "R0725",
         "cannot save",
-        """The session's definitions cannot be written: the file is there already (`:save!` replaces it), or the directory does
-        not exist or may not be written to.""",
+        """The definitions of the session cannot be written. The file is there already (`:save!` replaces it), or the
+        directory does not exist or is not writable.""",
         ":save no/such/directory/session.relay",
         ":save session.relay",
         "session",
@@ -66,8 +67,8 @@ PAGES = (
     Page(
         "R0727",
         "the configuration is wrong",
-        """A warning. The session's configuration file cannot be read, or has a setting that does not exist or a value that it
-        cannot take; the default is used instead.""",
+        """A warning. The configuration file of the session cannot be read. Or a setting does not exist or has a wrong
+        value; the session uses the default.""",
         "[repl]\nvi-mod = yes",
         "[repl]",
         "text",

@@ -8,8 +8,8 @@ PAGES = (
     Page(
         "R0101",
         "unexpected token",
-        """Something stands where it cannot. The message says what could have stood there, or what was likely meant. Often
-        the cause is just in front of the place that is shown.""",
+        """Something stands where it cannot. The message names the tokens that fit, or the likely one. Often the cause
+        is just in front of the place that is shown.""",
         "def @main(%x: int32) {\n  if (%x = 1) { 1 } else { 2 }\n}",
         "def @main(%x: int32) {\n  if (%x == 1) { 1 } else { 2 }\n}",
     ),
@@ -32,16 +32,16 @@ PAGES = (
     Page(
         "R0104",
         "a block without a value",
-        """A function's body, a branch or a clause is a block, and a block's value is the expression at its end. This one is
-        empty or ends with a binding.""",
+        """The body of a function, a branch and a clause are blocks. The value of a block is the expression at its end.
+        This one is empty or ends with a binding.""",
         "def @main(%x: int32) {\n  let %y = add(%x, 1);\n}",
         "def @main(%x: int32) {\n  let %y = add(%x, 1);\n  %y\n}",
     ),
     Page(
         "R0105",
         "not a number of its type",
-        """A number does not fit its type, would be rounded to zero or infinity, or has a suffix that does not exist. The
-        suffixes are i8 to i64, u8 to u64, f (float32), f16, f32, f64 and bf16; without one a whole number is an int32, or an
+        """A number does not fit its type, rounds to zero or infinity, or has an unknown suffix. The suffixes are i8 to
+        i64, u8 to u64, f (float32), f16, f32, f64 and bf16. Without a suffix a whole number is an int32, or an
         int64 where it does not fit. Numbers never wrap around.""",
         "add(100u8, 300u8)",
         "add(100u16, 300u16)",
@@ -56,17 +56,17 @@ PAGES = (
     Page(
         "R0107",
         "not a type",
-        """A type has another form. A tensor's type is `Tensor[(2, 3), float32]`: the extents in parentheses (`?` for one that
-        is not known), then the element type. A scalar is `float32` or `Tensor[(), float32]`; element types are bool, int8 to
-        int64, uint8 to uint64, float16 to float64, bfloat16 and the like.""",
+        """A type has another form. A tensor's type is `Tensor[(2, 3), float32]`: the extents in parentheses (`?` for
+        one that is not known), then the element type. A scalar is `float32` or `Tensor[(), float32]`. Element types
+        are bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16 and some others.""",
         "def @main(%x: Tensor[2, 3, float32]) {\n  %x\n}",
         "def @main(%x: Tensor[(2, 3), float32]) {\n  %x\n}",
     ),
     Page(
         "R0109",
         "an attribute's value does not fit",
-        """An attribute has a value of the wrong kind: a string for a number, a fraction for a whole number, a word that is none
-        of those the attribute knows, or a bare word where a string in quotes is wanted.""",
+        """An attribute has a value of the wrong kind. Examples are a string for a number, a fraction for a whole
+        number, and an unknown word. A string needs its quotes.""",
         "nn.softmax(%x, axis=1.5)",
         "nn.softmax(%x, axis=1)",
     ),
@@ -89,8 +89,9 @@ PAGES = (
     Page(
         "R0112",
         "something is missing",
-        """A separator, a bracket or a word is missing: a `,` between arguments, a `;` behind a binding, the `{ }` around a
-        branch, the parentheses around a condition, an `else`. The suggestion shows where it goes.""",
+        """A separator, a bracket or a word is missing. It may be a `,` between arguments, a `;` behind a binding, or
+        an `else`. It may also be the `{ }` around a branch or the parentheses around a condition. The suggestion
+        shows where it goes.""",
         "def @main(%x: int32, %y: int32) {\n  add(%x %y)\n}",
         "def @main(%x: int32, %y: int32) {\n  add(%x, %y)\n}",
     ),
@@ -120,18 +121,20 @@ PAGES = (
     Page(
         "R0151",
         "values are missing from the text",
-        """A note. The program refers to constants by `meta[relay.Constant][0]` and the text has no metadata section with
-        their values, as texts printed with `show_meta_data=False`. Their types are taken from the comments behind them.
-        To run the program give them values: `--params`, `--random-params`, or `--input 'meta[relay.Constant][0]=w.npy'`.""",
+        """A note. The program refers to constants by `meta[relay.Constant][0]`, and the text has no metadata section
+        with their values. `show_meta_data=False` prints such texts. Their types are taken from the comments behind
+        them. To run the program give them values: `--params`, `--random-params`, or `--input
+        'meta[relay.Constant][0]=w.npy'`.""",
         "add(1f, meta[relay.Constant][0] /* ty=Tensor[(2), float32] */)",
         "add(1f, 2f)",
     ),
     Page(
         "R0152",
         "a call as an older TVM wrote it",
-        """A note. Operators changed their names, arguments and attributes between TVM 0.6 and 0.16. The call is read as the
-        version wrote it, and means what it meant there; the language reference has the table. `relay fmt` and `relay print`
-        write today's call. As an error: `relay fmt` has no short form for the call, and `relay print` writes a longer one.""",
+        """A note. Operators changed their names, arguments and attributes between TVM 0.6 and 0.16. relaylang reads
+        the call as that version wrote it, with the same meaning. The language reference has the table. `relay fmt`
+        and `relay print` write today's call. As an error: `relay fmt` has no short form for the call, and `relay
+        print` writes a longer one.""",
         "scatter(%x, %i, %u)",
         "scatter_elements(%x, %i, %u)",
     ),

@@ -10,17 +10,18 @@ PAGES = (
     Page(
         "R0301",
         "an operator does not accept its arguments",
-        """The operator's rule for its arguments' types does not hold: shapes that do not broadcast, element types that differ,
-        a weight that does not fit its data. The message names the argument and the extent; the labels show where each
-        argument got its type.""",
+        """The type relation of the operator does not hold for its arguments. Shapes do not broadcast, element types
+        differ, or a weight does not fit its data. The message names the argument and the extent; the labels show
+        where each argument got its type.""",
         "def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 7), float32]) {\n  nn.dense(%x, %w, units=4)\n}",
         "def @main(%x: Tensor[(1, 8), float32], %w: Tensor[(4, 8), float32]) {\n  nn.dense(%x, %w, units=4)\n}",
     ),
     Page(
         "R0302",
         "two types differ",
-        """A value has one type where another one is stated or needed: a branch and the other, a body and its function's result,
-        an argument and its parameter. There are no conversions in silence; `cast` makes another element type.""",
+        """A value has one type, and its place needs another one. The types of both branches must agree, and so must
+        those of body and result, argument and parameter. There are no conversions in silence; `cast` makes another
+        element type.""",
         "def @main(%x: int32) -> float32 {\n  %x\n}",
         'def @main(%x: int32) -> float32 {\n  cast(%x, dtype="float32")\n}',
     ),
@@ -43,8 +44,8 @@ PAGES = (
     Page(
         "R0305",
         "what is called is not a function",
-        """Something that is no function stands in front of the arguments, or an operator stands alone, as if it were a value.
-        To hand an operator on, wrap it: `fn (%a) { nn.relu(%a) }`.""",
+        """The expression in front of the arguments is not a function. Or an operator stands alone, as if it were a
+        value. To hand an operator on, wrap it: `fn (%a) { nn.relu(%a) }`.""",
         "def @main(%x: int32) {\n  %x(1)\n}",
         "def @main(%f: fn (int32) -> int32) {\n  %f(1)\n}",
     ),
@@ -74,16 +75,16 @@ PAGES = (
     Page(
         "R0309",
         "a pattern does not fit what is matched",
-        """A pattern takes apart another type than what is matched has: a constructor of another type, a tuple of another
-        length.""",
+        """A pattern takes apart another type than that of the matched value. It has a constructor of another type, or
+        a tuple of another length.""",
         "def @main(%t: (int32, int32)) {\n  match (%t) {\n    (%a, %b, %c) => %a,\n  }\n}",
         "def @main(%t: (int32, int32)) {\n  match (%t) {\n    (%a, %b) => %a,\n  }\n}",
     ),
     Page(
         "R0310",
         "a type would contain itself",
-        """The types can only agree if one of them is a part of itself, as for a function that is given itself. Define a type
-        (`type T { ... }`) where a recursive one is wanted.""",
+        """The types agree only if one of them is a part of itself. A function that takes itself as argument is an
+        example. Define a type (`type T { ... }`) where a recursive one is wanted.""",
         "def @main() {\n  fn (%f) { %f(%f) }\n}",
         "def @main() {\n  fn (%f: fn (int32) -> int32) { %f(1) }\n}",
     ),
@@ -141,15 +142,15 @@ relay.transform.InferType()(relay.IRModule.from_expr(relay.Let(x, relay.const(1.
     Page(
         "R0315",
         "types that are left open",
-        """A note. A fragment's free variables or missing constants have no type, so that what depends on them is checked only
-        as far as it goes. Declare them: `free_var %x: Tensor[(1, 3), float32];`.""",
+        """A note. Free variables or missing constants of a fragment have no type. The checker checks the calls that
+        depend on them as far as it can. Declare them: `free_var %x: Tensor[(1, 3), float32];`.""",
         "nn.relu(%x)",
         "free_var %x: Tensor[(1, 3), float32];\nnn.relu(%x)",
     ),
     Page(
         "R0316",
         "a name is bound twice",
-        """In a program made from Python one variable is two parameters of a function, or a type has two parameters or two
+        """A program from Python binds a name twice. One variable is two parameters, or a type has two parameters or
         constructors of one name. (In a text this is R0205.)""",
         """
 import relaylang as relay

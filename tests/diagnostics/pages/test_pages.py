@@ -23,6 +23,7 @@ from relaylang.repl.app import Shell, run_script
 from relaylang.repl.session import Session
 from tests.cli.command import relay
 from tests.diagnostics.pages.tailored import TAILORED
+from tests.docs.prose import faults
 from tests.shared import ROOT
 from tests.test_project import ALL
 
@@ -180,6 +181,12 @@ def test_explain_lists_all(capsys: Caps) -> None:
 def test_explain_of_no_code(capsys: Caps) -> None:
     ran = relay(capsys, "explain", "R9999")
     assert ran.status == 2 and "error[R0700]" in ran.err and "no code R9999" in ran.err
+
+
+@pytest.mark.parametrize("code", PAGES)
+def test_texts_meet_the_standard_of_prose(code: str) -> None:
+    paragraphs = [" ".join(part.split()) for part in PAGES[code].text.strip().split("\n\n")]
+    assert list(faults("\n\n".join(paragraphs))) == []
 
 
 def test_pages_fit_a_terminal() -> None:
