@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from relaylang._names import ALIASES, NAMES, OPERATORS, PACKAGES
 from relaylang.tvm import transform
 from relaylang.tvm.op import _ABOVE
-from relaylang.tvm.op.build import SPATIAL, dynamic, functions
+from relaylang.tvm.op.build import dynamic, functions, spatial_axes
 from relaylang.tvm.op.composed import COMPOSED
 from relaylang.tvm.op.namespace import names, signatures
 
@@ -62,7 +62,7 @@ def annotation(path: str, parameter: inspect.Parameter) -> str:
     text = KINDS.get(field.kind, "Any")
     if text == "bool" and type(parameter.default) is int:
         text = "bool | int"
-    if path in SPATIAL and field.kind == "Ints":
+    if spatial_axes(path)[0] and field.kind == "Ints":
         text = "int | " + text
     elif field.kind == "Ints":
         text += " | int"

@@ -343,7 +343,7 @@ Relation = Callable[[Sequence[Type], AnyValue, RelationContext], "Type | None"]
 BackRelation = Callable[[Type, Sequence[Type], AnyValue, RelationContext], None]
 
 
-#: How many tensors a call makes: a number, or a function of the call's arguments and attributes.
+#: How many results a call has: a number, or a function of the call's arguments and attributes.
 Results = int | Callable[[Sequence[AnyValue], AnyValue], int]
 
 
@@ -365,7 +365,7 @@ class Op(Expr):
     | `traits` | facts that passes ask for (`Trait`) |
     | `of` | the operator of which this one is a form; a trait says which |
     | `symbol` | the sign between its arguments, as in `%x + %y` |
-    | `results` | how many tensors a call makes where its value is a tuple: a number, or a function of the call |
+    | `results` | how many results the Python function gives one by one, or a function of the call; 0: the call itself |
     | `python` | how TVM's Python function differs from the record (see below) |
     | `example` | a function or module with a call, where trying types finds none |
 

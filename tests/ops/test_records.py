@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from relaylang.ir import Call, FuncType, TupleType
 from relaylang.ops import FAMILIES, OPS, get, make_attrs
 from relaylang.ops.record import AttrError, OpPattern
+from relaylang.repl.opdoc import example
 from tests.shared import SHARED
 
 REFERENCE = SHARED / "reference" / "relay_ops.json"
@@ -140,3 +142,19 @@ def test_missing_attributes() -> None:
     with pytest.raises(AttrError, match="must be given"):
         make_attrs(reshape.attrs, {})
     assert make_attrs(transpose.attrs, {}).axes is None
+
+
+@pytest.mark.parametrize("name", [op.name for op in OPS.values() if op.results])
+def test_results_are_those_of_the_type(name: str) -> None:
+    shown = example(get(name))
+    assert shown is not None
+    call, ty = shown.function.body, shown.function.checked_type
+    number = get(name).results
+    assert isinstance(call, Call) and isinstance(ty, FuncType) and isinstance(ty.ret_type, TupleType)
+    assert (number(call.args, call.attrs) if callable(number) else number) == len(ty.ret_type.fields)
+
+
+def test_every_operator_has_a_summary_and_an_example() -> None:
+    for op in OPS.values():
+        assert op.doc.endswith(".") and "\n" not in op.doc, op.name
+        assert example(op) is not None, op.name

@@ -49,26 +49,21 @@ NUMBERS: dict[tuple[str, str], str] = {
     ("vision.all_class_non_max_suppression", "score_threshold"): "float32",
 }
 
-#: Functions over so many spatial axes: one number for an attribute stands for all of them, and with True the padding
-#: is written out for each side.
-SPATIAL: dict[str, tuple[int, bool]] = {
-    **{f"nn.conv{n}d": (n, True) for n in (1, 2, 3)},
-    **{f"nn.conv{n}d_transpose": (n, n > 1) for n in (1, 2, 3)},
-    **{f"nn.{kind}_pool{n}d": (n, True) for n in (1, 2, 3) for kind in ("max", "avg")},
-    **{f"nn.adaptive_{kind}_pool{n}d": (n, False) for n in (1, 2, 3) for kind in ("max", "avg")},
+#: Functions over so many spatial axes, beside convolutions and pools: one number for an attribute stands for all of them,
+#: and with True the padding is written out for each side.
+_SPATIAL: dict[str, tuple[int, bool]] = {
+    "nn.conv1d_transpose": (1, False),
     "nn.contrib_conv2d_winograd_without_weight_transform": (2, True),
     "nn.contrib_conv3d_winograd_without_weight_transform": (3, True),
     "nn.contrib_conv2d_gemm_without_weight_transform": (2, True),
-    "nn.contrib_conv2d_nchwc": (2, True),
-    "nn.contrib_depthwise_conv2d_nchwc": (2, True),
     "nn.conv2d_backward_weight": (2, True),
     "nn.deformable_conv2d": (2, True),
     "image.dilation2d": (2, False),
-    "qnn.op.conv2d": (2, True),
-    "qnn.op.conv2d_transpose": (2, True),
     "nn.correlation": (2, False),
     **{f"image.resize{n}d": (n, False) for n in (1, 2, 3)},
+    "qnn.op.avg_pool2d": (0, False),  # its windows stay as they are given
 }
+_WINDOWED = frozenset({Trait.CONV, Trait.CONV_TRANSPOSE, Trait.POOL, Trait.ADAPTIVE_POOL})
 _WINDOW = ("strides", "dilation", "dilations", "kernel_size", "pool_size", "output_padding", "output_size")
 
 #: The forms of operators with arguments in place of attributes, and where an argument has another name there.
@@ -197,9 +192,19 @@ def dynamic(path: str) -> tuple[Op, list[str]] | None:
     return form, [a for a in names if a in functions()[path].parameters.parameters and a not in op.args]
 
 
+@cache
+def spatial_axes(path: str) -> tuple[int, bool]:
+    """Over how many spatial axes a function goes, and whether its padding is written out for each side."""
+    op = functions()[path].op
+    if path in _SPATIAL or op is None or op.traits.isdisjoint(_WINDOWED):
+        return _SPATIAL.get(path, (0, False))
+    layout = op.schema["data_layout" if "data_layout" in op.schema else "layout"].default
+    return len(set("DHW") & set(str(layout))), Trait.ADAPTIVE_POOL not in op.traits
+
+
 def spatial(path: str, op: Op, values: dict[str, Any]) -> None:
     """Attributes of windows written out for each axis, in place."""
-    count, sides = SPATIAL[path]
+    count, sides = spatial_axes(path)
     for name in (*_WINDOW, "size", "padding"):
         if isinstance(values.get(name), int) and op.schema[name].kind == "Ints":
             values[name] = (values[name],) * count
@@ -228,7 +233,7 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     if form is not None and any(isinstance(values[name], Expr) for name in form[1]):
         moved = {name: operand(values.pop(name), _MOVED.get(name)) for name in form[1]}
         op = form[0]
-    elif path in SPATIAL:
+    elif spatial_axes(path)[0]:
         spatial(path, op, values)
     attrs = dict(PRESET.get(op.name if moved else path, {}))
     args = []
