@@ -27,6 +27,7 @@ from relaylang.passes.counting import CallGraph, count_layers, list_fake_quantiz
 from relaylang.passes.fusion.fuse_ops import FuseOps
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Sequential
+from relaylang.passes.rewriting import is_primitive
 from relaylang.passes.simplify.simplify_inference import SimplifyInference
 from relaylang.tvm.calibration import get_calibration_data, get_calibration_ranges
 from relaylang.typing.kinds import TypeKind, check_kind
@@ -38,7 +39,7 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
         fused = Sequential([InferType(), SimplifyInference(), FuseOps(3)])(mod)
     found: dict[str, Function] = {}
     for node in post_order(fused["main"]):
-        if isinstance(node, Function) and node.attrs.get("Primitive"):
+        if isinstance(node, Function) and is_primitive(node):
             found.setdefault(str(structural_hash(node)), node)
     return found
 

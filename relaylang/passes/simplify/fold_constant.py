@@ -19,6 +19,7 @@ from relaylang.ir import (
     Call,
     Constant,
     Expr,
+    Function,
     If,
     IRModule,
     Let,
@@ -93,7 +94,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
             bound_to.setdefault(id(node.value), []).append(node.variable)
             if isinstance(_placed(node.value), Constant):
                 constants[node.variable] = node.value
-        if is_primitive(node) and node is not expr:
+        if isinstance(node, Function) and is_primitive(node) and node is not expr:
             closed.update([id(n) for n in post_order(node) if not isinstance(n, (Op, Constant))])
     for node in order:
         if isinstance(node, Var):
