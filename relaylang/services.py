@@ -1,8 +1,8 @@
 """Services: the few functions that a low floor uses and a higher floor provides.
 
-A node prints itself (`node.astext()`), `x + y` makes a call of an operator: the printer and the builders stand above
-the nodes. The low floor asks for such a function by name; `relaylang/_names.py` registers the provider of each, and
-nobody else does. A provider is "module:function"; the module is imported when somebody first uses the service.
+A node prints itself (`node.astext()`), and `x + y` makes a call. The printer and the builders stand above the nodes. The
+low floor asks for such a function by name. `relaylang/_names.py` alone registers the provider of each. A provider is
+"module:function"; the first use of the service imports the module.
 
 A table of a low floor may have rows on higher floors, too, each a file of its own: `folders` gives their packages.
 """

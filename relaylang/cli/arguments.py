@@ -52,7 +52,7 @@ def values_for(
     session: Session,
     open_ended: bool = False,
 ) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """A value for everything that is needed, by name, and notes. Raises `RelayError` for what is missing or wrong.
+    """A value for each required name, and notes. Raises `RelayError` for a missing or wrong value.
 
     `session` evaluates the inputs that are Relay expressions. In an `open_ended` call only constants must have values.
     """
@@ -87,7 +87,7 @@ def values_for(
 
 
 def _untyped(node: Var | MetaRef) -> Diagnostic:
-    """The error for a random value of what has no type."""
+    """The error for a random value of a variable without a type."""
     name = node.name_hint
     notes = [f"say it with --input '{name}=Tensor[(1, 3), float32]', or give a value with --input {name}=x.npy"]
     return error("R0706", f"no random value for parameter {name}: its type is not known", node.span, notes=notes)

@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {in_words(message)}", f"{self.prog} --help")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
-        """As argparse does it; what a verb does not know is said by the verb, with the option that was meant."""
+        """As in argparse, but the verb reports unknown options, and suggests the nearest one."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown and " " in self.prog:
             name = unknown[0].partition("=")[0]

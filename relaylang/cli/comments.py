@@ -1,7 +1,7 @@
-"""Types that a fragment's comments tell: `f(%x) /* ty=Tensor[(2), uint8] */` says much about a `%x` that has no type.
+"""Types in the comments of a fragment, such as `f(%x) /* ty=Tensor[(2), uint8] */`.
 
-A fragment's free variables have no types of their own. Where a call that takes one keeps its operand's shape, the
-comment behind the call gives the variable's type: it is assumed, and kept if the checker then finds the commented type.
+Free variables of a fragment have no types. If a call keeps its operand's shape, the comment after the call suggests the
+variable's type. The suggestion stays if the checker then infers the commented type.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ VERIFY_HELP = (
 
 
 def verified(path: str, run: Callable[[SourceFile], object], quiet: bool = False) -> list[Diagnostic]:
-    """Run a file's parts, say where expectations and diagnostics differ, and return what was said of it."""
+    """Run a file's parts, report differences from the expectations, and return the diagnostics."""
     from relaylang.testing.expected import verify  # takes a tenth of the time of `relay check`
 
     try:

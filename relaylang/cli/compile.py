@@ -123,14 +123,14 @@ def _bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tu
 
 
 def _wanted(needed: Sequence[Var | MetaRef], args: argparse.Namespace, inputs: Sequence[str]) -> list[Var | MetaRef]:
-    """What is to have a value: all but the inputs."""
+    """The parameters that need a value: all but the inputs."""
     if not inputs and args.random_params is not None:
         inputs = [node.name_hint for node in needed if isinstance(node, Var)][:1]
     return [node for node in needed if isinstance(node, MetaRef) or node.name_hint not in inputs]
 
 
 def _say(artifact: Any, path: str, bound: Sequence[str]) -> None:
-    """What was made: an accelerator's report, or a line."""
+    """Print the report of an accelerator, or a line about the result."""
     if hasattr(artifact, "report"):
         print(artifact.report().rstrip("\n"))
     size = Path(path).stat().st_size

@@ -104,7 +104,7 @@ class Debugging:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Around the evaluation: behind it, also where it fails, what was gathered is written."""
+        """Write the gathered data after the evaluation in the block, also after a failure."""
         begin = time.perf_counter()
         try:
             yield

@@ -1,7 +1,7 @@
-"""Say whether two programs are the same, up to the names of what they bind, and where they first differ.
+"""Compare two programs up to the names of bound variables, and show the first difference.
 
-Comments, layout, the names of local variables and graph bindings, types that are only shown, and how a text is spelt do not
-count. Names of functions and types, attributes, constants to the bit and which values are shared do.
+The comparison ignores comments, layout, spelling, type comments, and names of local variables and graph bindings. It
+includes names of functions and types, attributes, constants to the bit, and sharing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Say what of relaylang works on this machine: packages, extras, compilers, backends; and how to get what is missing."""
+"""List the working and missing parts of relaylang on this machine, with commands that install the missing ones."""
 
 from __future__ import annotations
 

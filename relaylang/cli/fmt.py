@@ -1,10 +1,10 @@
 """Write Relay text in its canonical form.
 
-Names, comments, the order of statements and single blank lines stay. The documented dialect (`data`, `case`, bare variables,
-`#` comments, missing semicolons) becomes the canonical one, a module gets its version header. The metadata section is not
-touched. The result is the same program, and formatting it again changes nothing.
+Names, comments, the order of statements and single blank lines stay. The documented dialect becomes canonical: `data`,
+`case`, bare variables, `#` comments, missing semicolons. A module gets its version header; the metadata section stays.
+The result is the same program, and formatting it again changes nothing.
 
-One file is written to stdout unless an option says otherwise. A folder stands for the .relay files below it.
+The result goes to stdout unless an option says otherwise. A folder stands for the .relay files below it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def unified(old: str, new: str, name: str) -> list[str]:
 
 
 def files_below(names: list[str]) -> tuple[list[str], list[Diagnostic]]:
-    """The files that are named, and those that end in .relay below the folders that are; what cannot be looked into."""
+    """The given files, and the .relay files below the given folders; and the unreadable folders."""
     found: list[str] = []
     said: list[Diagnostic] = []
     for name in names:

@@ -55,7 +55,7 @@ def split_types(inputs: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Ty
 
 
 def stated_types(free_vars: Sequence[Var], types: Mapping[str, Type]) -> dict[Var, Type]:
-    """The types that the call states, by variable. Raises `RelayError` for what is no fragment's untyped variable."""
+    """The types that the call states, by variable. Raises `RelayError` for other names than untyped free variables."""
     untyped = {v.name_hint: v for v in free_vars if v.type_annotation is None}
     for name in types:
         if name not in untyped:
@@ -76,9 +76,9 @@ def load_array(path: str) -> np.ndarray:
 
 
 def literal_array(text: str) -> np.ndarray | None:
-    """Numbers in nested lists as an array (bool, int64, uint64, object or float64), or None where it is something else.
+    """Numbers in nested lists as an array (bool, int64, uint64, object or float64), None for another text.
 
-    The numbers may carry Relay's suffixes; one with a point, an exponent or `f` behind it makes all of them floats.
+    The numbers may have Relay's suffixes. One number with a point, an exponent or an `f` makes all of them floats.
     """
     top: list[Any] = []
     stack = [top]
@@ -124,8 +124,8 @@ def literal_array(text: str) -> np.ndarray | None:
 def fit_array(array: np.ndarray, ty: TensorType, what: str, *, exact: bool) -> np.ndarray:
     """The array as a value of the type, or a `RelayError`.
 
-    `exact` arrays (from files) must have the type's dtype already; literals are converted where no value changes its
-    kind: whole numbers to any number type that holds them, fractions to float types, booleans to bool only.
+    `exact` arrays (from files) must have the type's dtype. Literals keep their kind. Integers fit any number type that
+    holds them, fractions fit float types, and booleans fit bool only.
     """
     dims = tuple(ty.shape)
     if len(dims) != array.ndim or any(isinstance(d, int) and d != n for d, n in zip(dims, array.shape)):

@@ -1,7 +1,7 @@
 """Run passes over a program and print the result.
 
---passes is a list with commas: NAME or NAME(option=value). --list shows the passes that there are. What is said about
-passes (--print-changed, --time, --bisect) goes to stderr.
+--passes is a list with commas: NAME or NAME(option=value). --list shows all passes. Reports about passes (--print-changed,
+--time, --bisect) go to stderr.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Carve out what an accelerator takes, and say why the rest stays.
+"""Partition a program for an accelerator, and give the reasons for calls that stay on the host.
 
-The result is the program with a function for each region. With --report a table says where each call goes; for one that
-stays, the pattern that came nearest and what refused it.
+The result has a function for each region. With --report, a table shows the target of each call. For a call that stays, it
+shows the nearest pattern and the reason for the refusal.
 """
 
 from __future__ import annotations

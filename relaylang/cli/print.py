@@ -1,4 +1,4 @@
-"""Print a program: with its types, as it stands or in a normal form, without loss or as TVM printed it."""
+"""Print a program with its types: unchanged or in a normal form, without loss or in TVM's style."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages of long work: how long each took, and a bar on the terminal when one takes more than two seconds.
+"""Stages of long work: the time of each, and a progress bar on the terminal after two seconds.
 
     with Stages() as stages:
         with stages.stage("parse"):
@@ -6,7 +6,7 @@
         with stages.stage("evaluate", total=94) as step:
             step(1)
 
-Nothing is drawn unless stderr is a terminal. What is drawn is wiped before anything else is written.
+It draws only if stderr is a terminal, and wipes the bar before other output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How every verb says what is wrong: on stderr as text, as JSON lines or as a SARIF log, or into a file.
+"""Writes the diagnostics of every verb: to stderr or a file, as text, JSON lines or a SARIF log.
 
-The command calls `begin` before a verb runs and `end` when it has; in between everything goes through `report`.
+The command calls `begin` before a verb and `end` after it. In between, all diagnostics go through `report`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
 
 
 def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
-    """The common options as far as they can be told from arguments that may be wrong otherwise."""
+    """The common options in arguments that may have other errors."""
     found: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
     wanted = {"format": FORMATS, "color": COLORS, "report": None}
     if "partition" in arguments[:1]:
@@ -87,7 +87,7 @@ class Output:
             sys.stderr.write(text)
 
     def close(self, status: int) -> None:
-        """Write what is written once. Raises `OSError` where the report's file cannot be written."""
+        """Write the end of the report. Raises `OSError` if the report's file cannot be written."""
         if self.format == "sarif":
             from importlib.metadata import version  # takes a tenth of the time of `relay check`
 
@@ -135,7 +135,7 @@ class _Kept(Output):
 
 @contextmanager
 def collecting() -> Iterator[list[Diagnostic]]:
-    """Keep what is reported in here instead of saying it."""
+    """Keep the diagnostics of the block instead of writing them."""
     global _output
     before, kept = _output, _Kept(_output.format, _output.color)
     _output = kept
@@ -146,7 +146,7 @@ def collecting() -> Iterator[list[Diagnostic]]:
 
 
 def use_color(stream: TextIO) -> bool:
-    """Whether to colour what goes to a stream: as --color says, else on a terminal that can show it without NO_COLOR."""
+    """Whether to colour the output to a stream: by --color, else on a capable terminal without NO_COLOR."""
     if _output.color != "auto":
         return _output.color == "always"
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,5 +1,8 @@
-"""The standard streams, made fit for every text: closed ones fail as a full disk does, characters that the terminal's
-encoding lacks are written as `\\u00e9`, which a string of Relay text reads back as the same character."""
+"""Prepares the standard streams for every text.
+
+A closed stream fails like a full disk. Characters outside of the terminal's encoding appear as `\\u00e9`, which a string of
+Relay text reads back.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def can_show(text: str) -> bool:
 
 
 def close_stdout() -> None:
-    """Send what is still written to stdout nowhere: its reader is gone, or its disk is full."""
+    """Discard further output to stdout: its reader is gone, or its disk is full."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Draw a program's graph: as text for the terminal, for Graphviz, as SVG, or as one HTML page that opens anywhere.
+"""Draw a program's graph: as text for the terminal, for Graphviz, as SVG, or as one HTML page.
 
-The page needs no network: drag to pan, wheel to zoom, search, click for types and attributes, ⊞ unfolds what was fused.
+The page needs no network. Drag to pan, wheel to zoom, search, and click for types and attributes. ⊞ unfolds fused operators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A text as the language sees it: what is wrong with it, the types that were found, its names."""
+"""The analysis of a text: its diagnostics, its inferred types, its names."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Analysis:
         return next((n for n in found if isinstance(n, Call)), None)
 
     def symbol_type(self, symbol: Symbol) -> str | None:
-        """The type of a name as text, where it is known; that of the last version that could be read, where not."""
+        """The type of a name as text; if it is unknown, that of the last readable version."""
         ty: Type | None = None
         if symbol.kind == "function" and self.reading is not None:
             root = self.reading.function_at(symbol.definition.start) if symbol.definition is not None else None

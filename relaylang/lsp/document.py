@@ -1,7 +1,7 @@
-"""A module's text that is read and checked again after every keystroke: only what changed, and whom that concerns.
+"""Reads and checks a module's text after every keystroke: the changed parts, and the parts that depend on them.
 
-A function is read again when its own text changes, or when a name of a function that it mentions comes or goes; it is
-checked again when the type of a function that it calls changes (see `relaylang.typing.Checker`).
+A function is read again if its text changes, or if a function that it mentions comes or goes. It is checked again if the
+type of a called function changes (see `relaylang.typing.Checker`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class NotByParts(Exception):
 
 
 class Document:
-    """A module's text, and all that there is to say of it.
+    """A module's text and its analysis.
 
-    `Document(text, name)` reads everything; `changed(text)` what another text has that this one has not, and leaves this
-    document with its text and its parts, no more. Both raise `NotByParts` for texts that are no modules, that have a metadata
-    section, imports or an old header, or in whose type definitions something is wrong.
+    `Document(text, name)` reads everything. `changed(text)` reads the new parts of another text; this document then keeps
+    only its text and parts. Both raise `NotByParts` for texts that are no modules, and for errors in type definitions.
+    They also raise it for metadata sections, imports and old headers.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -89,7 +89,7 @@ class Document:
         return made
 
     def _update(self, unread: list[int], behind: int) -> None:
-        """Read what has to be read of this text, of which other parts are known already."""
+        """Read the new parts of this text, next to known parts."""
         names = self.known.functions
         come = self.first.keys() - names.keys()
         gone = names.keys() - self.first.keys()
@@ -171,8 +171,10 @@ class Document:
     # -- checking
 
     def _wanted(self) -> dict[str, Function]:
-        """The functions to check. Of one in which something is wrong, and of one that uses such a one, what its header
-        says; nothing where that does not say its type."""
+        """The functions to check.
+
+        A function with errors, or a user of one, appears by its header. It is absent if that gives no type.
+        """
         wrong = [name for name, part in self.first.items() if part.function is None]
         users: dict[str, list[str]] = {}
         for name, part in self.first.items() if wrong else ():
@@ -183,7 +185,7 @@ class Document:
         return {name: function for name, function in kept.items() if function is not None}
 
     def _header(self, name: str) -> Function | None:
-        """What stands for a function that is not looked at: the same one every time."""
+        """The substitute of an unchecked function, always the same object."""
         part = self.first[name]
         if part.header is None and part.function is not None and declares_its_type(part.function):
             part.header = part.function
@@ -237,7 +239,7 @@ def start_of(diagnostic: Diagnostic) -> int:
 
 
 def _misses(part: Part) -> bool:
-    """Whether an unknown name is told, beside which a known one that is like it may stand."""
+    """Whether diagnostics name an unknown name, perhaps with a similar known one."""
     return any(d.code in ("R0202", "R0206") for d in part.said)
 
 

@@ -163,7 +163,7 @@ def renamable(analysis: Analysis, offset: int) -> Token:
 
 
 def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]:
-    """The places of the name at an offset and what stands there then. Raises `CannotRename`."""
+    """The places of the name at an offset, with their new texts. Raises `CannotRename`."""
     token = renamable(analysis, offset)
     symbol = analysis.table.at[token.start][1]
     sigil = symbol.name[0] if symbol.name[0] in "%@" else ""
@@ -292,7 +292,7 @@ class Action:
 
 
 def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
-    """The repairs of what is wrong between two offsets."""
+    """The repairs of the errors between two offsets."""
     out = []
     for d in analysis.diagnostics:
         if d.fix is None or d.span is None or d.span.source.name != analysis.name:

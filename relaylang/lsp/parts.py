@@ -62,7 +62,7 @@ class Part:
         return made
 
     def sources(self) -> Iterator[SourceFile]:
-        """The sources that what is said of it may point into."""
+        """The sources that its diagnostics may point into."""
         for source in self._sources:
             yield source
             yield source.plain
@@ -137,7 +137,7 @@ class Part:
 
 
 class Known:
-    """What the parts of a text know of one another: the names of its functions and types, and the types' definitions."""
+    """The shared knowledge of a text's parts: names of functions and types, and type definitions."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -207,9 +207,9 @@ def begins_definitions(text: str) -> bool:
 
 
 def _definition_alone(source: TokenSource) -> Part | None:
-    """The part of a text that is one function and nothing in front of it; None where that takes a closer look.
+    """The part of a text with one function and nothing before it, None for a text that needs the tokeniser.
 
-    Most keystrokes change such a text, which may be long: its tokens are not cut for this.
+    Most keystrokes change such a text, which may be long. This function makes no tokens.
     """
     text = source.scanned
     head = _HEAD.match(text)

@@ -61,7 +61,7 @@ class RelayServer(LanguageServer):
         return made
 
     def publish(self, uri: str) -> None:
-        """Send what is wrong with a text."""
+        """Send the diagnostics of a text."""
         analysis = self.analysis(uri)
         items = [_diagnostic(analysis, d, uri) for d in analysis.diagnostics if d.code not in _QUIET]
         document = self.workspace.get_text_document(uri)

@@ -1,7 +1,7 @@
 """The names of a text that may be wrong: where each is bound, and where it is used.
 
-This reads tokens only, so that it works while a text is being written. It follows Relay's scopes: parameters hold in
-their function's body, lets and graph bindings to the end of their block, pattern variables in their clause.
+This reads tokens only, so that it works on incomplete texts. It follows Relay's scopes. Parameters hold in the body of
+their function. Lets and graph bindings hold to the end of their block, pattern variables in their clause.
 """
 
 from __future__ import annotations

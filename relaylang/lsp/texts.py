@@ -9,8 +9,10 @@ from relaylang.lsp.analysis import Lines
 
 
 class Text(TextDocument):
-    """An open text. Its lines end where the protocol says; pygls' own end at form feeds and Unicode's line ends, too, so that
-    changes behind one would go to the wrong place."""
+    """An open text with the line ends of the protocol.
+
+    Texts of pygls also break lines at form feeds and Unicode's line ends. Later changes would then miss their place.
+    """
 
     def apply_change(self, change: lsp.TextDocumentContentChangeEvent) -> None:
         if not isinstance(change, lsp.TextDocumentContentChangePartial):

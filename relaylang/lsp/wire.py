@@ -14,7 +14,7 @@ _NO_MESSAGE = ("Unable to deserialize message", "Unable to handle message")
 
 
 class Headers:
-    """A stream whose headers are written as pygls reads them: names of headers count in any case, lines may end with \\n."""
+    """A stream that rewrites headers for pygls. Names of headers may have any case, lines may end with \\n."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -34,7 +34,7 @@ class Headers:
 
 
 def worth_a_line(record: logging.LogRecord) -> bool:
-    """Not requests that are refused: their answer says why, and an editor shows it. Of what is no message, one line."""
+    """Whether to log a record: not refused requests, whose answer has the reason; a line for each wrong message."""
     if record.exc_info and isinstance(record.exc_info[1], JsonRpcException):
         return False
     for title in _NO_MESSAGE:

@@ -27,12 +27,12 @@ class _Calls(Watch):
 
 
 def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalVar, dict[str, Any]]:
-    """The values that each partition of a module (a function with `Compiler`) is given and gives, by its variable.
+    """The inputs and outputs of each partition of a module (a function with `Compiler`), by its variable.
 
-    `data` gives @main's parameters by name. An entry is `{"inputs": [...], "outputs": [...], "calls": [...]}`: the arrays
-    of the partition's first call, in the order of its parameters and of its result's fields, and such a pair for every
-    call, where it is called in a loop. Partitions that are not called have no entry. Raises `RelayError` as evaluating
-    the program does.
+    `data` gives @main's parameters by name. An entry is `{"inputs": [...], "outputs": [...], "calls": [...]}`. "inputs" and
+    "outputs" are the arrays of the first call, in the order of parameters and result fields.
+    "calls" has such a pair for every call, as in a loop. A partition without calls has no entry. Raises `RelayError` as
+    evaluating the program does.
     """
     check(mod)
     parts = {gv: f for gv, f in mod.functions.items() if isinstance(f, Function) and "Compiler" in f.attrs}

@@ -47,10 +47,10 @@ class Executor:
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
         """The function `expr` (a `GlobalVar`, a function, or @main where it is None) as a Python function.
 
-        It takes values by position or by parameter name: numpy arrays, objects with a `numpy()` of their own, numbers and
-        lists (as the parameter's element type), tuples. It returns an array (`.numpy()` is the plain array), a tuple, or a
-        value of `interpreter.values`. Any other expression is evaluated at once and its value returned. `binds` gives the
-        expression's free variables values; with it the expression is interpreted.
+        It takes values by position or by parameter name: numpy arrays, objects with a method `numpy()`, and tuples. Numbers
+        and lists get the parameter's element type. It returns an array (`.numpy()` is the plain array), a tuple, or a value
+        of `interpreter.values`. For any other expression, the result is its value. `binds` gives values to its free
+        variables; with it, the interpreter evaluates the expression.
 
         Raises `RelayError`: for arguments that do not fit, and for a failure of the program.
         """

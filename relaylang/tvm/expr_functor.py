@@ -6,9 +6,9 @@
 
     half = Halve().visit(expr)
 
-Each node is visited once, and its result kept, so that sharing stays. A method that a class overrides goes on with
-`super().visit_call(call)` or `self.visit(child)`: that is recursion, and deep programs get the stack that it needs.
-New passes are shorter with `relaylang.ir.rewrite`, which does not recurse at all.
+A visitor visits each node once and keeps its result, so that sharing stays. An overriding method continues with
+`super().visit_call(call)` or `self.visit(child)`. This recurses, and deep programs get a large stack. New passes are
+shorter with `relaylang.ir.rewrite`, which does not recurse.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ExprFunctor:
 
 
 class ExprVisitor(ExprFunctor):
-    """Visits everything in an expression; override the methods of what is of interest."""
+    """Visits every node of an expression; override the methods of the kinds that you need."""
 
     def visit_leaf(self, node: Expr) -> None:
         """A node with nothing in it."""

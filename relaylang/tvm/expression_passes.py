@@ -47,10 +47,9 @@ def Defunctionalization(func: Function | None = None, mod: IRModule | None = Non
 def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
     """A function of the same parameters that returns `(result, (gradient, ...))`.
 
-    The mode "first_order" takes data flow and gives it back; "higher_order" also goes through branches, references,
-    functions and data, and its results have gradients again. The functions that the expression calls are then added to
-    `mod` as `<name>_grad`. A global variable stands for its function in `mod`. Raises `RelayError` (R0511) for what has
-    no gradient.
+    The mode "first_order" takes data flow and returns data flow. "higher_order" also differentiates branches, references,
+    functions and data, and its results have gradients again. It adds called functions to `mod` as `<name>_grad`. A global
+    variable stands for its function in `mod`. Raises `RelayError` (R0511) for a call without a gradient.
     """
     if mode not in ("first_order", "higher_order"):
         raise RelayError(error("R0501", f"gradient has the modes first_order and higher_order, not {mode}"))

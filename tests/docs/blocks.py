@@ -66,7 +66,7 @@ def indented(page: str) -> Iterator[tuple[int, str]]:
 
 
 def transcripts(page: str) -> list[tuple[int, str, str]]:
-    """The `$ command` lines of indented blocks: line, command, and what is shown below it."""
+    """The `$ command` lines of indented blocks: line, command, and the output below it."""
     out: list[tuple[int, str, str]] = []
     end = -1  # the line behind the one that the last command's output has reached
     for number, line in indented(page):
@@ -128,8 +128,8 @@ def _pipeline(command: str) -> list[list[str]]:
 def fits(wanted: str, printed: str) -> bool:
     """Whether a text is what the page shows.
 
-    `...` is anything within a line. Floats with five or more fractional digits are compared as numbers, to 1e-5 of
-    their size: processors and versions of numpy add in different orders, and print as many digits as a sum needs.
+    `...` matches any part of a line. Floats with five or more fractional digits are compared as numbers, to 1e-5 of their
+    size. Processors and versions of numpy add in different orders.
     """
     parts = _LONG.split(wanted)  # text, number, text, number, ..., text
     texts = (re.escape(text).replace(r"\.\.\.", r"[^\n]*") for text in parts[::2])
@@ -147,7 +147,7 @@ class _Numbers(doctest.OutputChecker):
 
 
 def run_page(path: Path, update: bool = False) -> list[str]:
-    """Run a page's blocks in the current folder. Returns what is wrong; with `update` the page's outputs become those."""
+    """Run a page's blocks in the current folder. Returns the differences; with `update` the page gets the new outputs."""
     page = path.read_text(encoding="utf-8")
     wrong: list[str] = []
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -1,4 +1,4 @@
-"""How the outputs of pages are compared with what comes."""
+"""The comparison of outputs on pages with real outputs."""
 
 from __future__ import annotations
 

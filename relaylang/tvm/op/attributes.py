@@ -22,13 +22,14 @@ from relaylang.passes.quantise.legalizations import register_legalize
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
-    """Say something of an operator, under TVM's name for it; without `value` a decorator of a function.
+    """Set an attribute of an operator, under TVM's name; without `value` this is a decorator.
 
-    `target.<name>`: whether an accelerator takes a call as it is: a function of the call that gives True, or a sentence
-    that says why not. `FTVMLegalize` and maps of your own that end so; `FTVMAlterOpLayout`, `FTVMConvertOpLayout`,
-    `FInferCorrectLayout`, `FTVMFakeQuantizationToInteger`: as the functions `relaylang.transform.register_...`.
-    Of several, the last registered counts.
-    Raises `RelayError` for an operator or a key that is not known.
+    - `target.<name>`: a function that gets a call, and returns True or the reason why the accelerator refuses it.
+    - `FTVMLegalize`, and your own maps with this ending.
+    - `FTVMAlterOpLayout`, `FTVMConvertOpLayout`, `FInferCorrectLayout`, `FTVMFakeQuantizationToInteger`: as the functions
+      `relaylang.transform.register_...`.
+
+    The last registration counts. Raises `RelayError` for an unknown operator or key.
     """
     if find(op_name) is None:
         near = did_you_mean(op_name, operator_names())

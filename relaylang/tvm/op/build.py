@@ -1,8 +1,8 @@
 """TVM's functions that make calls of operators, from the operators' records.
 
-A function's parameters that are attributes of the record become attributes; the others are the arguments, in their
-order. `Op.python` says where the parameters differ from the record. What TVM's functions do besides that stands in
-tables here, and the few that make more than one call in `composed`.
+Parameters with the names of the record's attributes become attributes. The others are the arguments, in their order.
+`Op.python` lists the differences between parameters and record. Tables here have further behaviour of TVM's functions.
+`composed` has the few functions that make several calls.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ Argument = Expr | TupleWrapper | float | np.ndarray | np.generic | list[Any] | t
 
 
 def operand(value: Any, dtype: str | None = None) -> Expr:
-    """An argument: an expression as it is, a list of them as a tuple, a number or an array as a constant."""
+    """An argument: an expression itself, a list as a tuple, a number or an array as a constant."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, TupleWrapper):

@@ -1,7 +1,7 @@
 """TVM's functions that are more than one call of an operator, or that take what no operator takes.
 
-The signature of a function that stands for an operator is that of the record; its defaults are put in before it is
-called. The others are called with their own.
+A function in place of an operator has the signature of the record; the caller fills in the record's defaults. The other
+functions have their own signatures.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def stft(
 
 
 def sparse_fill_empty_rows(sparse_indices: Any, sparse_values: Any, dense_shape: Any, default_value: Any) -> Tuple:
-    """In the element types of what was given."""
+    """The result has the element types of the arguments."""
     places, values, empty = make("sparse_fill_empty_rows")(sparse_indices, sparse_values, dense_shape, default_value)
     like = make("cast_like")
     return Tuple((like(places, sparse_indices), like(values, sparse_values), make("cast")(empty, "bool")))
