@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean
+.PHONY: bare consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all           run make test, then make sweeps"
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
 	@echo "make lint               run ruff, and mypy on the installed package"
+	@echo "make generated          write the stubs and the editors' grammar from the operators' records"
 	@echo "make docs               build the documentation into build/docs"
 	@echo "make consistency        run every operator with every element type, interpreted and compiled"
 	@echo "make conformance        compare every type relation with TVM's, live or recorded"
@@ -49,6 +50,10 @@ lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'
 	@$(BIN)/ruff check .
 	@cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p relaylang
+
+generated: setup
+	@$(BIN)/python scripts/make_stubs.py
+	@$(BIN)/python scripts/editors.py
 
 bench-typing: setup
 	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)
