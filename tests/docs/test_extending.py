@@ -25,6 +25,7 @@ FILES = {
     "A pass": ["relaylang/passes/simplify/drop_repetitions.py"],
     "An accelerator": ["relaylang/partition/targets/tiny_npu.py"],
     "A diagnostic code": ["relaylang/diagnostics/pages/syntax.py"],
+    "A backend": ["pyproject.toml", "relaylang/backends/plain/__init__.py", "relaylang/backends/registry.py"],
 }
 
 #: Runs a section as a page of its own, with the tree that PYTHONPATH names.
