@@ -1,14 +1,13 @@
-"""How fast compiled networks run on one thread, beside TVM 0.16, and products beside numpy's BLAS.
+"""Times compiled networks on one thread against TVM 0.16, and products against numpy's BLAS.
 
     RELAY_ORACLE=/path/to/python python benchmarks/cpu.py [NAME ...] [--rounds N] [--write]
 
-RELAY_ORACLE is a Python that has TVM 0.16; without it our own figures are shown alone. Both sides compile the same text
-for this machine's processor with the same random weights, bound when the program is built (TVM: `relay.build` at level 3,
-graph executor; the virtual machine where a program has functions). Each round runs both one after the other, so many
-times that it takes a while; the round with the least processor time counts, in milliseconds a run. Ours is a whole call
-from numpy arrays to numpy arrays, TVM's its run alone. Building (without our cache of compiled code) is timed by the clock,
-in seconds. `worst` is the greatest difference of the results, relative to the greatest value. `--write` puts the tables
-into benchmarks/results/cpu.md.
+RELAY_ORACLE is a Python with TVM 0.16; without it, the table has relaylang's figures only. Both sides compile the same
+text for this machine's processor, and bind the same random weights. TVM uses `relay.build` at level 3 with the graph
+executor, or the virtual machine for a program with functions. Each round runs both in turn, many times. The round with the
+least processor time counts, in milliseconds for a run. relaylang's time is a whole call from numpy arrays to numpy arrays,
+TVM's the run alone. The build time is wall time in seconds, without relaylang's cache. `worst` is the greatest difference
+of the results, relative to the greatest value. `--write` puts the tables into benchmarks/results/cpu.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Hostile texts at full size: what comes of each, how long it takes and how much memory it needs.
+"""Measures hostile texts at full size: the result of each, its time and its memory.
 
     python benchmarks/hostile.py [--size 1000000] [--long 10000000] [--write] [NAME...]
 
-Each of `relaylang.testing.hostile.TEXTS` is read in a process of its own and, where it is a program, checked, printed, read
-again, compared, hashed, brought into A-normal form and dropped, at a quarter of its size and at its size. Linear cost is a
-ratio of 4. `--size` counts the levels or items of deep and wide texts, `--long` the letters of long words and comments.
+A separate process reads each text of `relaylang.testing.hostile.TEXTS`. It checks, prints, reads again, compares and hashes
+a program, converts it to A-normal form, and drops it. It does so at a quarter of the size and at the full size. Linear cost
+is a ratio of 4. `--size` counts the levels or items of deep and wide texts, `--long` the letters of long words and comments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "hostile.md"
 
 
 def measured(name: str, size: int, answer: Connection) -> None:
-    """Run one text and send what came of it, the seconds, the text's megabytes and the peak of memory in MB."""
+    """Run one text and send its result, the seconds, the text's megabytes and the peak of memory in MB."""
     survive("log(1f)")
     text = TEXTS[name](size)
     start = time.process_time()
@@ -37,7 +37,7 @@ def measured(name: str, size: int, answer: Connection) -> None:
 
 
 def run(name: str, size: int) -> tuple[str, float, float, float]:
-    """`measured` in a process of its own; a process that dies says so."""
+    """`measured` in a separate process; the result names the death of a process."""
     mine, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=measured, args=(name, size, theirs))
     process.start()

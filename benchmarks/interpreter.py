@@ -1,12 +1,11 @@
-"""How fast programs are evaluated and brought into A-normal form, beside TVM 0.16's debug interpreter and virtual machine.
+"""Times evaluation and A-normal form against TVM 0.16's debug interpreter and virtual machine.
 
     RELAY_ORACLE=/path/to/python python benchmarks/interpreter.py [--rounds N] [--long] [--write]
 
-RELAY_ORACLE is a Python that has TVM 0.16. Without it our own figures are shown alone. Each round times both sides one
-after the other in one run; the least of all rounds counts. Times are in milliseconds. `--long` adds what TVM cannot do
-(a loop of ten million, a recursion a million deep, a hundred thousand lets), with the memory that it takes. `--write`
-puts the tables into benchmarks/results/interpreter.md. TVM's interpreter recurses on the C++ stack: it gets an
-unlimited one, without which it ends at some thousand calls.
+RELAY_ORACLE is a Python with TVM 0.16; without it, the tables have relaylang's figures only. Each round times both sides in
+turn; the least of all rounds counts, in milliseconds. `--long` adds programs that TVM cannot run, with their memory. They
+are a loop of ten million, a recursion a million deep, and a hundred thousand lets. `--write` puts the tables into
+benchmarks/results/interpreter.md. TVM's interpreter recurses on the C++ stack, and gets an unlimited one.
 """
 
 from __future__ import annotations

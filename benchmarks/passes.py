@@ -1,12 +1,11 @@
-"""How long passes take: beside TVM 0.16, and on programs of 100 000 nodes.
+"""Times passes: against TVM 0.16, and on programs of 100 000 nodes.
 
     RELAY_ORACLE=/path/to/python python benchmarks/passes.py [--write]
 
-RELAY_ORACLE is a Python that has TVM 0.16; without it our times stand alone. Prints what `--write` puts into
-benchmarks/results/passes.md. Each time is the least processor time of several runs of a pass on a module whose types are
-known, with the types of its result; ours and TVM's are taken one after the other in one run of this script. TVM gets a
-process and an unlimited stack for each pass, and `--limit` seconds. What would take it longer even if its time grew only
-linearly is not run at 100 000.
+RELAY_ORACLE is a Python with TVM 0.16; without it, the tables have relaylang's times only. `--write` puts the output into
+benchmarks/results/passes.md. Each time is the least processor time of several runs of a pass on a typed module. It includes
+the types of the result. relaylang and TVM take turns in one run. TVM gets a process and an unlimited stack for each pass,
+and `--limit` seconds. It skips 100 000 nodes where linear growth would exceed this limit.
 """
 
 from __future__ import annotations

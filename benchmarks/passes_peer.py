@@ -1,8 +1,12 @@
-"""Run by `benchmarks/passes.py` in a Python that has TVM 0.16: one pass over one program.
+"""Runs one pass over one program, for `benchmarks/passes.py`, in a Python with TVM 0.16.
 
-Arguments: the folder of the module that makes `llvm` mean this machine, the program (a file of text, or `chain N`, `lets N`),
-the pass, how often to run it. Prints `ready` when the types are found, then the least processor
-time in seconds.
+Its arguments are:
+
+- the folder of the module that makes `llvm` mean this machine
+- the program: a file, `chain N` or `lets N`
+- the pass, and the number of runs
+
+It prints `ready` after type inference, then the least processor time in seconds.
 """
 
 import gc

@@ -1,12 +1,11 @@
-"""How fast Relay text is read, checked and printed, beside TVM 0.16, both in one run.
+"""Times reading, checking and printing of Relay text against TVM 0.16, both in one run.
 
     RELAY_ORACLE=/path/to/python python benchmarks/text.py [--rounds N] [--write]
 
-RELAY_ORACLE is a Python that has TVM 0.16 (the wheel `hhb-tvm` 3.2.3 holds one), which makes the programs, too. Without
-it our own figures are shown, on the programs that are at hand. Each round times both
-sides one after the other; the least of all rounds counts. TVM's parser alone is `relay.parser.ParseExpr` on the same text
-with `fn` in place of `def @main`, which builds the same IR and does not check types. `--write` puts the tables into
-benchmarks/results/text.md.
+RELAY_ORACLE is a Python with TVM 0.16 (the wheel `hhb-tvm` 3.2.3 holds one), which also makes the programs. Without it, the
+tables have relaylang's figures only, on the available programs. Each round times both sides in turn; the least of all
+rounds counts. TVM's parser alone is `relay.parser.ParseExpr` on the same text with `fn` in place of `def @main`. It builds
+the same IR and does not check types. `--write` puts the tables into benchmarks/results/text.md.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def timed(call: Callable[[], object]) -> float:
 def both(
     rounds: int, budget: float, ours: Callable[[], object], theirs: Callable[[], float] | None
 ) -> tuple[float, float | None]:
-    """The least times of both sides in ms, of so many rounds as fit into the budget of seconds, two at least."""
+    """The least times of both sides in ms, of at least two rounds within the budget of seconds."""
     mine: list[float] = []
     other: list[float] = []
     begun = time.perf_counter()

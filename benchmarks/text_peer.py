@@ -1,7 +1,7 @@
-"""Run by `benchmarks/text.py` in a Python that has TVM 0.16: makes one program, named by the argument, and times TVM on it.
+"""Makes one program, named by the argument, and times TVM on it, for `benchmarks/text.py`, in a Python with TVM 0.16.
 
-Prints one JSON line with the program's text. Then, for each line `FILE<tab>WHAT` of the input, one number: the seconds that
-WHAT took: `parse` alone, `check` (parse and check), `print`.
+It prints one JSON line with the program's text. For each line `FILE<tab>STEP` of the input it prints the seconds of a step.
+The steps are `parse`, `check` (parse and check) and `print`.
 """
 
 import gc

@@ -21,7 +21,7 @@ def test_pages_meet_the_standard(page: Path) -> None:
 
 #: Folders and files whose docstrings meet the standard.
 SOURCES = [
-    "relaylang/cli", "relaylang/lsp", "relaylang/plugins", "relaylang/runtime", "relaylang/stdlib", "relaylang/testing",
+    "benchmarks", "relaylang/cli", "relaylang/lsp", "relaylang/plugins", "relaylang/runtime", "relaylang/stdlib", "relaylang/testing",
     "relaylang/tvm", "relaylang/viz", "repl", "scripts",
 ]  # fmt: skip
 
