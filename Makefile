@@ -14,7 +14,7 @@ help:
 	@echo "make test-all           run make test, then make sweeps"
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
 	@echo "make lint               run ruff, and mypy on the installed package"
-	@echo "make generated          write the stubs and the editors' grammar from the operators' records"
+	@echo "make generated          write the stubs, the editors' grammar, docs/diagnostics.md and README's picture"
 	@echo "make docs               build the documentation into build/docs"
 	@echo "make consistency        run every operator with every element type, interpreted and compiled"
 	@echo "make conformance        compare every type relation with TVM's, live or recorded"
@@ -54,6 +54,8 @@ lint: setup
 generated: setup
 	@$(BIN)/python scripts/make_stubs.py
 	@$(BIN)/python scripts/editors.py
+	@$(BIN)/python scripts/diagnostics_page.py
+	@$(BIN)/python scripts/picture.py
 
 bench-typing: setup
 	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)
