@@ -15,7 +15,7 @@ _DTYPES = (
 
 
 def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | None:
-    """What a string must be instead, and the one that was meant; None where it may be what it is."""
+    """For a wrong string: the rule that it breaks, and the likely word, if any. None for a string that is allowed."""
     if value.__class__ is not str:
         return None
     words = CHOICES.get((op, name))
@@ -31,7 +31,7 @@ def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | 
 
 
 def _not_a_layout(op: str, name: str, layout: str) -> tuple[str, str | None] | None:
-    """What a layout must be instead. Convolutions take height before width only: TVM compiles none of the others."""
+    """The rule that a layout breaks. Convolutions take height before width only: TVM compiles no other order."""
     two = TWO_LAYOUTS.get(op)
     if two is not None and name == "layout":
         if layout in two or layout.startswith(two[0]):

@@ -31,9 +31,9 @@ def _float_text(value: float) -> str:
 
 
 class AttributeText:
-    """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of what has no other.
+    """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of a value without a literal.
 
-    `section`: a metadata section will be written (TVM puts maps there, and only then).
+    `section` is whether the printout has a metadata section. With one, TVM puts maps there.
     """
 
     def __init__(self, style: str, meta: Callable[[str, AnyValue], str], section: bool = True) -> None:
@@ -45,7 +45,7 @@ class AttributeText:
         self._plans: dict[type, list[tuple[str, str, AnyValue, bool]]] = {}
 
     def value(self, value: AnyValue) -> str:
-        """One attribute value. Lists nest as deep as they are given, which is not with the program's size."""
+        """One attribute value. Recursive: how deep lists nest does not grow with the program."""
         kind = type(value)
         if kind is str:
             return self._string(value)
@@ -107,7 +107,7 @@ class AttributeText:
         return self._string(str(value))
 
     def call(self, attrs: AnyValue, callee_has_schema: bool) -> list[str]:
-        """A call's attributes, `key=value` each, those that differ from their default or have none."""
+        """The `key=value` texts of a call's attributes that differ from their default or have none."""
         if isinstance(attrs, RawAttrs):
             if callee_has_schema:
                 return [self._meta(attrs.type_key, attrs)]

@@ -1,8 +1,8 @@
-"""What of a text is not in the canonical form of the language: found while the text is read, told by token.
+"""Finds where a text departs from the canonical form of the language, token by token.
 
-The documented dialect (`data`, `case`, bare variables, `->` behind constructors) and what the reader forgives (a statement
-that ends with its line, arms without braces) have one canonical spelling. `rewritings` reads a text and
-notes where it has to be put in place.
+The documented dialect has `data`, `case`, bare variables, and `->` behind constructors. The reader also forgives statements
+that end with their line, and arms without braces. Each of these has one canonical spelling. `rewritings` reads a text and
+notes where that spelling belongs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from relaylang.syntax.tokens import TokenSource
 
 
 class Rewritings:
-    """Notes what is to be changed while `build` reads a text. Positions are those of tokens.
+    """Notes the changes that a text needs while `build` reads it. Every key is the number of a token.
 
-    `texts` gives tokens other texts (none: the token goes), `behind` what is to be put behind a token, `before` in front of
-    it. `lists` are the braces around arms and constructors, `maps` those around attribute values, `blocks` the parentheses
-    around statements (`lists`: by the closing bracket, the others by the opening one). `tops` are the tokens that begin a definition.
+    - `texts`: a token's new text; an empty one removes the token
+    - `behind`, `before`: text to insert behind or in front of a token
+    - `lists`: the closing braces around arms and constructors
+    - `maps`: the opening braces around attribute values
+    - `blocks`: the opening parentheses around statements
+    - `tops`, `ends`: the first and the last token of each definition
     """
 
     def __init__(self, build: Build) -> None:
@@ -48,7 +51,7 @@ class Rewritings:
         self.closing: dict[int, int] = {}  # braces around a block that is an expression
         self.grouped: dict[int, int] = {}  # parentheses around an expression, and those of a tuple
         self.binds: set[int] = set()  # the `=` of lets
-        self.fresh: dict[int, str] = {}  # what is put in front of a token
+        self.fresh: dict[int, str] = {}  # arguments and attributes to insert in front of a token
 
     def statement_ends(self, last: int) -> None:
         if self.tokens[last] != ";":
@@ -77,7 +80,7 @@ class Rewritings:
         self.fresh[end] = ", ".join(said)
 
     def behind_comments(self, at: int) -> int:
-        """The number of a token, or, where that is a comment, of the next one that is none."""
+        """The number of the first token from `at` on that is not a comment."""
         while self.is_comment(at):
             at += 1
         return at
@@ -97,7 +100,7 @@ class Rewritings:
 
 
 def _argument(arg: Expr) -> str:
-    """A further argument of a call that was written otherwise: a number, a tuple of such, a call that makes a tensor."""
+    """The text of an argument that an old spelling lacks: a number, a tuple, or a tensor-making call."""
     if isinstance(arg, Constant):
         return scalar_text(arg.data, arg.dtype) or ""
     if isinstance(arg, Tuple):
@@ -108,7 +111,7 @@ def _argument(arg: Expr) -> str:
 
 
 def _noted(action: Action, note: AnyValue) -> Action:
-    """An action that is taken note of: its part is the `Rewritings`, which stands behind the build's parts."""
+    """The action, followed by `note`. Its part is the `Rewritings`, the last of the loop's parts."""
     part, act = action
 
     def both(self: Rewritings, v: AnyValue, first: int, last: int) -> AnyValue:
@@ -221,7 +224,7 @@ def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
 
 
 def _match_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
-    """What is matched stands in parentheses."""
+    """Put the matched value in parentheses."""
     begin = first + 1
     while self.is_comment(begin):
         begin += 1
@@ -316,7 +319,7 @@ def _tables() -> Tables:
 
 
 def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Rewritings, TokenSource]:
-    """The text's tokens and what is to be changed in them. The text must be one that the reader takes."""
+    """The changes that bring a text to its canonical form, and its tokens. The text must be correct."""
     tab = _tables()
     source = TokenSource(name, text, tab)
     tokens = source.tokens()

@@ -4,8 +4,8 @@ Variables, globals, constants, operators and constructors stand in line. Every o
 scope that meets it first. A scope's last expression and a let's value get none where they are used once. Function bodies,
 branches, match arms and what follows a let are scopes. Graph names are counted through the whole printout.
 
-No recursion on the program's depth: data flow is walked with an explicit stack, and what opens a scope is a generator
-that a small loop (`run`) drives. A scope's text is a nested list of strings, put together once at the end.
+Nothing recurses on the program's depth. An explicit stack walks data flow. Each node that opens a scope is a generator,
+driven by a small loop (`run`). A scope's text is a nested list of strings, joined once at the end.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from relaylang.syntax.placement import LEAVES, ScopeKey, missing_values, place, 
 from relaylang.syntax.rope import Moved, Text
 from relaylang.syntax.type_text import TypeText
 
-#: How deep the text is indented at most. Beyond it the levels stand below each other, so that a deep nest's text
-#: grows with its size and not with the square of it.
+#: The deepest level of indentation. Deeper levels are not indented further. So a nest's text grows with its size, and
+#: not with the square of it.
 MAX_LEVEL = {"lossless": 40, "tvm": 400}
 
 Steps = Generator[AnyValue, None, Text]
@@ -80,16 +80,16 @@ class ExpressionText:
         self.names = Names(style)
         self.counter = 0
         self.deepest = MAX_LEVEL[style]
-        self.lines = ["\n"]  # line ends, by the level of what follows
+        self.lines = ["\n"]  # line ends, by the level of the next line
         self.texts: dict[int, Text] = {}  # a visited node's own text
         self.refs: dict[int, str] = {}  # how a node is referred to
         self.levels: dict[int, int] = {}  # the level at which a node's nested text was made
         self.free: dict[int, str] = {}  # the declarations of free variables that are visited, but not yet used
-        self.kept: list[AnyValue] = []  # what is remembered by its identity must stay alive
+        self.kept: list[AnyValue] = []  # keeps values alive whose `id` is a key above
         self.start(None)
 
     def start(self, root: Expr | None) -> None:
-        """Make ready for one definition. TVM went on with what it had said about earlier ones."""
+        """Make ready for one definition. TVM's style keeps the names of earlier definitions."""
         if not self.tvm:
             self.texts, self.refs, self.free = {}, {}, {}
         self.shared = set() if root is None else shared_nodes(root)
@@ -102,7 +102,7 @@ class ExpressionText:
         self.scopes[()] = (self.doc, self.level, self.hoisted)
 
     def run(self, steps: Steps) -> Text:
-        """Drive generators that yield generators, without recursion. Returns what the outermost returns."""
+        """Drive generators that yield generators, without recursion. Returns the outermost one's value."""
         stack = [steps]
         value: AnyValue = None
         while stack:
@@ -151,7 +151,7 @@ class ExpressionText:
         return said
 
     def bind(self, var: Var) -> str:
-        """A name for a variable where it is bound, and what stands there: the name with the variable's type."""
+        """Name a variable where it is bound. Returns the binder's text: the name with the variable's type."""
         key = id(var)
         if self.tvm and key in self.refs:
             return self.refs[key] + "-malformed-ir"
@@ -192,7 +192,7 @@ class ExpressionText:
     # -- references
 
     def ref(self, node: Expr) -> str:
-        """How a visited node is referred to from inside another: in line, or by a graph name that it gets now."""
+        """The reference to a visited node from inside another: in line, or by a new graph name."""
         text = self.refs.get(id(node))
         if text is not None:
             return text
@@ -233,7 +233,7 @@ class ExpressionText:
         return name
 
     def finish(self, node: Expr) -> Text:
-        """The text of a visited node that stands last in its scope, or as a let's value: in line if it is used once."""
+        """The text of a let's value or of a scope's last node: in line if it is used once."""
         key = id(node)
         if key in self.refs or key in self.shared or type(node) is Var:
             return self.ref(node)
@@ -334,7 +334,7 @@ class ExpressionText:
             return f"({text}).{node.index}"
         return f"{text}.{node.index}"
 
-    # -- what opens scopes
+    # -- nodes that open scopes
 
     def scope(self, body: Expr, key: ScopeKey, level: int) -> Steps:
         """A body with everything that is hoisted in it."""
@@ -356,7 +356,7 @@ class ExpressionText:
         self.lost.update(self.hoisted)
 
     def let(self, node: Let, level: int) -> Steps:
-        """A chain of lets. What a value needs stands between the let before it and its own."""
+        """A chain of lets. The graph bindings that a value needs stand between its let and the one before."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
         line = self.line(level)
         mine: list[AnyValue] = []

@@ -101,7 +101,7 @@ class _Pieces:
         self.pending: list[Comment] = []  # comments in front of tokens that go
         self.lines = 0
         self.opened: list[str] = []  # kinds of the brackets that are open
-        self.starts: list[int] = []  # and where they stand among the pieces
+        self.starts: list[int] = []  # the numbers of their pieces
         self.binds = False  # whether the token ends a let's head
 
     def add(self, text: str, kind: str = "", comments: list[Comment] | None = None, lines: int = 0, apart: bool = False) -> None:
@@ -229,9 +229,8 @@ def _pieces(text: str, name: str, module: IRModule | None = None) -> list[Piece]
 def format_text(text: str, name: str = "<string>", module: IRModule | None = None) -> str:
     """The canonical form of a text. It reads as the same program and is its own canonical form.
 
-    `module` has definitions that the text may use. The metadata section stays as it is. Raises `RelayError` with what is
-    wrong where the text cannot be read. A result that would be another program is never returned: that is a fault of ours
-    (`AssertionError`).
+    `module` has definitions that the text may use. The metadata section stays as it is. Raises `RelayError` with the
+    text's errors. A result that reads as another program is a fault of relaylang, and raises `AssertionError`.
     """
     first = parse(text, name, module)
     defines = first.module is not None
@@ -245,7 +244,7 @@ def format_text(text: str, name: str = "<string>", module: IRModule | None = Non
         made = Layout(pieces).text()
     section = first.source.text[first.source.end :]  # type: ignore[attr-defined]
     if any(n.code == "R0152" for n in first.notes):
-        section = dated(section, VERSION)  # what follows it is written as today
+        section = dated(section, VERSION)  # the text in front of it is in today's spelling now
     if section:
         made += "\n#[metadata]" + section[section_start(section, 0) :]
     again: AnyValue = parse(made, name, module)

@@ -1,7 +1,8 @@
-"""The canonical layout of Relay text: where lines end, how far they are indented, what stands between two tokens.
+"""The canonical layout of Relay text: line ends, indentation, and the space between two tokens.
 
-It is what the printer writes. Beyond that, an author's own line ends are kept where they say something: in brackets, around
-infix operators, one blank line between statements, a block on one line where it was on one and holds no statement.
+The layout is the printer's. Beyond that, it keeps an author's own line ends where they help a reader. These are line ends
+in brackets and around infix operators, and one blank line between statements. A block without statements that was on one
+line stays on one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Comment:
 
 @dataclass(slots=True)
 class Piece:
-    """A token of the layout: its text, what stood in front of it, and what role it has."""
+    """A token of the layout: its text, the comments and line ends in front of it, and its role."""
 
     text: str
     comments: list[Comment] = field(default_factory=list)
@@ -38,7 +39,7 @@ class Piece:
 
 @dataclass(slots=True)
 class _Context:
-    """An open bracket: its kind, the level inside and that of what closes it, whether it stands over several lines."""
+    """An open bracket: its kind, the levels inside it and of its closing bracket, and whether it spans several lines."""
 
     kind: str
     inner: int
@@ -191,7 +192,7 @@ class Layout:
         return int((before in _INFIX or (piece.text in _INFIX and piece.kind == "")) and context.kind == "block")
 
     def _space(self, piece: Piece, previous: Piece) -> str:
-        """What stands between two pieces of one line."""
+        """The space between two pieces of one line."""
         now, before = piece.text, previous.text
         context = self.stack[-1]
         if piece.kind == "field":

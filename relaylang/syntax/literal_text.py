@@ -1,7 +1,7 @@
 """Scalars and strings as they stand in Relay text.
 
-Two styles: "lossless" writes the shortest digits that read back to the same bits and a suffix for every type that has
-one; "tvm" writes what TVM 0.16 wrote (six significant digits, no 8-bit and no unsigned scalars).
+The style "lossless" writes the shortest digits that read back to the same bits, and the type's suffix.
+The style "tvm" writes what TVM 0.16 wrote: six significant digits, no 8-bit and no unsigned scalars.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def tvm_float_text(number: float) -> str:
 
 
 def _plain_nan(data: np.ndarray) -> bool:
-    """Whether a NaN is the one that the literal `nan` reads as."""
+    """Whether a NaN has the bits that the literal `nan` reads as."""
     return data.tobytes() == np.array(np.nan, dtype=data.dtype).tobytes()
 
 
@@ -136,7 +136,7 @@ _TVM_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 1
 
 
 def tvm_string_text(value: str) -> str:
-    """A string in double quotes as TVM escapes it: byte by byte, what is not printable ASCII in hexadecimal."""
+    """A string in double quotes as TVM escapes it: byte by byte, in hexadecimal where not printable ASCII."""
     if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
         return f'"{value}"'
     out = []

@@ -161,7 +161,7 @@ def string(text: str) -> str:
 
 
 def bad_escapes(token: str) -> list[tuple[int, str]]:
-    """The escapes of a token's strings that lack their digits: where each begins, and what it wants."""
+    """The escapes of a token's strings that lack their digits: where each begins, and the digits it needs."""
     found = []
     for literal in _STRING.finditer(token):
         for escape in _MALFORMED.finditer(token, *literal.span()):

@@ -1,7 +1,7 @@
-"""The metadata section of a text: what has no other form in it, as the JSON that TVM reads and writes.
+"""The metadata section of a text: the values without a literal, as the JSON that TVM reads and writes.
 
-The JSON is a list of nodes that refer to each other by number, node 0 being none: `root` is the map from type keys to
-lists, every attribute is a string (a number, a text, or a node's number), and the tensors stand beside the nodes in
+The JSON is a list of nodes that refer to each other by number. Node 0 is the null reference. `root` is the map from type
+keys to lists. Every attribute is a string: a number, a text, or a node's number. The tensors stand beside the nodes in
 base64 (`tensorblob`).
 """
 
@@ -39,15 +39,15 @@ from relaylang.syntax.tensorblob import BlobError, read_blob
 MODULE_KEY = "IRModule"
 
 
-#: How deep lists and maps nest at most that are attributes' values, and how many values there are at most in one that a
-#: section makes out of nodes which it refers to again and again.
+#: The deepest nest of lists and maps in an attribute's value, and the most values in one. Nodes may be shared, so a small
+#: section can describe a value of any size.
 DEEPEST_VALUE = 100
 _MOST_VALUES = 10_000_000
 
 _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 
-#: Type keys that TVM 0.6 had for what has others today.
+#: Type keys of TVM 0.6 that have other names today.
 _OLD_KEYS = {"StrMap": "Map", "Variable": "tir.Var"}
 
 
@@ -107,7 +107,7 @@ class Document:
         return found
 
     def value(self, root: int) -> AnyValue:
-        """What a node stands for. Nodes that it refers to are made first, without recursion."""
+        """A node's value. The nodes that it refers to are made first, without recursion."""
         values = self._values
         stack = [root]
         opened: set[int] = set()
@@ -130,7 +130,7 @@ class Document:
         return values[root]
 
     def _measure(self, number: int, node: dict[str, AnyValue]) -> None:
-        """Refuse what is small in the section and large as a value."""
+        """Refuse a value that is small in the section, through shared nodes, and large in memory."""
         parts = [self._extents.get(n, (0, 1)) for n in self._needs(node)]
         depth = 1 + max([d for d, _ in parts], default=0)
         count = 1 if node.get("type_key") in COMPUTED else 1 + sum([c for _, c in parts])
@@ -302,10 +302,10 @@ def _sections(text: str) -> dict[str, list[AnyValue]]:
 def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) -> dict[str, list[AnyValue]]:
     """The values of a metadata section by type key.
 
-    `text` is the JSON behind `#[metadata]`, which begins at `offset` of `source`. Constants come as `Constant` nodes
-    whose data cannot be written to, numbers, strings, lists and maps as Python's, types as types, what we do not know
-    as `MetaNode`, an entry that was left out as None. Raises `RelayError` (R0010) for a damaged section; what its
-    headers claim is never allocated.
+    `text` is the JSON behind `#[metadata]`, which begins at `offset` of `source`. Constants become `Constant` nodes with
+    read-only data. Numbers, strings, lists and maps become Python's, types become types, and unknown nodes `MetaNode`. An
+    entry that was left out is None. Raises `RelayError` (R0010) for a damaged section. Sizes that its headers claim are
+    checked before anything is allocated.
     """
     begin = len(text) - len(text.lstrip())
     at = offset + begin
@@ -327,7 +327,7 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
 
 
 def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
-    """Take the constants out of a section's values, by what refers to them: `meta[relay.Constant][0]`."""
+    """Take the constants out of a section's values, by their references: `meta[relay.Constant][0]`."""
     values = meta.pop("relay.Constant", [])
     return {f"meta[relay.Constant][{i}]": v.data for i, v in enumerate(values) if isinstance(v, Constant)}
 
@@ -335,7 +335,7 @@ def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
 def with_constants(
     meta: dict[str, list[AnyValue]] | None, constants: Mapping[str, np.ndarray]
 ) -> dict[str, list[AnyValue]]:
-    """A section's values with constants that are kept elsewhere; what the section has itself stays."""
+    """A section's values, with the constants that it lacks filled in from elsewhere."""
     values = list((meta or {}).get("relay.Constant", []))
     for name, array in constants.items():
         found = _CONSTANT.fullmatch(name)

@@ -1,4 +1,4 @@
-"""The nodes of a metadata section that have no value of ours: which of their attributes are the numbers of nodes.
+"""The nodes of a metadata section without a class here, and which of their attributes are numbers of nodes.
 
 In the section's JSON every attribute is a string. Where TVM keeps an object the string is the number of that object's
 node, elsewhere it is the value itself. Only the declaration of the node's type tells one from the other.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Damaged(Exception):
-    """What is wrong with a section."""
+    """A section is damaged; the message says how."""
 
 
 #: Operators of two extents.
@@ -85,17 +85,17 @@ def _of_operators() -> dict[str, tuple[str, ...]]:
 
 
 def objects_of(type_key: str) -> tuple[str, ...] | None:
-    """The attributes of a type of nodes that are objects, in TVM's order; None for a type that we do not know."""
+    """The attributes of a node type that hold objects, in TVM's order. None for an unknown type."""
     known = OBJECTS.get(type_key)
     return known if known is not None else _of_operators().get(type_key)
 
 
 class MetaNode:
-    """A node that has no value of ours: its type key and its attributes as they came, all of them strings.
+    """A node without a class here: its type key, and its attributes as the section's strings.
 
-    `parts` holds the values of the attributes that are objects, where we know which those are. Where we do not, `parts` is
-    None, and `document` is the section that the node came from: the numbers in its attributes are that section's, and it
-    is written again with the node. `other` is what the node holds beside its attributes (`repr_str`, `data`).
+    `parts` holds the values of the attributes that are objects, for a known node type. For an unknown type it is None.
+    Then `document` is the node's section, for the attributes may be numbers of nodes there. The printer writes that section
+    again with the node. `other` has the node's fields beside the attributes (`repr_str`, `data`).
     """
 
     __slots__ = ("attrs", "document", "other", "parts", "type_key")
@@ -131,7 +131,7 @@ class MetaNode:
         }
 
     def _guess(self, name: str, text: str) -> AnyValue:
-        """The value of an attribute of which no declaration is known: a string where it may be the number of one."""
+        """The value of an undeclared attribute: a string where it may be the number of a string's node."""
         if self.document is None or not text.isdecimal() or len(text) > 9 or "dtype" in name:
             return text
         number = int(text)
@@ -141,7 +141,7 @@ class MetaNode:
         return number
 
     def content(self) -> dict[str, AnyValue]:
-        """What the node says, for comparing: the numbers of nodes count where they are known to be numbers of nodes."""
+        """The node's content, for comparing. In an unknown type's node, attributes that may be node numbers do not count."""
         if self.parts is None:
             plain = {name: "" if text.isdecimal() else text for name, text in self.attrs.items()}
             return {**plain, "": self.other.get("repr_str")}
@@ -160,7 +160,7 @@ class MetaNode:
 
 
 def _in_place(field: AttrField | None, text: str) -> AnyValue:
-    """The value of an attribute that stands in place, as it is where it is no value of the field's kind."""
+    """The value of an attribute that is not a node's number. A text that does not fit the field stays a string."""
     kind = "" if field is None else field.kind
     try:
         if kind == "float":
@@ -173,7 +173,7 @@ def _in_place(field: AttrField | None, text: str) -> AnyValue:
 
 
 def kind_of_meta(value: AnyValue) -> str:
-    """What a value of a metadata section is, as a word for messages."""
+    """The kind of a value of a metadata section, as a word for messages."""
     kinds: list[tuple[AnyValue, str]] = [
         (MetaNode, "attributes"),
         (bool, "a truth value"),

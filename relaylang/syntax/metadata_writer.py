@@ -1,4 +1,4 @@
-"""Writes the metadata section of a text: the JSON that TVM reads, byte for byte as TVM writes it where it can."""
+"""Writes the metadata section of a text: the JSON that TVM reads, with TVM's own bytes where possible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Writer:
         self.device = 0
 
     def adopt(self, found: Sequence[MetaNode]) -> None:
-        """Begin with what nodes of unknown types may refer to, so that the numbers in them keep their meaning."""
+        """Begin with the nodes that unknown types may refer to, so that the numbers in them keep their meaning."""
         documents = {id(node.document): node.document for node in found if node.document is not None}
         if len(documents) > 1:
             title = "nodes of two metadata sections with unknown types cannot be written into one"

@@ -1,4 +1,4 @@
-"""Names as they stand in Relay text: which ones may stand bare, and how each gets a name of its own."""
+"""Names in Relay text: which may stand bare, and how each variable gets a name of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def key_text(name: str) -> str:
 
 
 class Names:
-    """Gives every variable a name that no other has: the one it came with, then that with a number behind it."""
+    """Gives every variable a name of its own: the name hint, with a number if the hint is taken."""
 
     __slots__ = ("_next", "_tvm")
 

@@ -1,4 +1,4 @@
-"""What is found out about a program before it is printed: which nodes are shared, where they belong, what is missing."""
+"""Analyses a program before it is printed: shared nodes, the scopes they belong to, missing metadata values."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def missing_values(root: object) -> set[tuple[str, int]]:
 
 
 def _mentioned(value: AnyValue, found: set[tuple[str, int]]) -> None:
-    """Add what an attribute's value refers to. Values nest no deeper than texts may have them."""
+    """Add the metadata values that an attribute's value refers to. Values nest no deeper than texts allow."""
     if isinstance(value, MetaRef):
         found.add((value.type_key, value.index))
     elif isinstance(value, (list, tuple)):

@@ -110,12 +110,13 @@ def astext(
 ) -> str:
     """A module, function, expression, type or pattern as Relay text.
 
-    `style` "lossless": `parse` of the text gives a structurally equal program, bit for bit in constants, and printing
-    that gives the same text. "tvm": the bytes that TVM 0.16 printed. `show_types` writes `/* ty=... */` behind
-    what has been checked. Constants that have no literal stand in a metadata section behind the text; with
-    `show_meta_data=False` a comment says that it is left out, and with a dict as `meta` they are put there (type key
-    -> values, indexed as in the text). `show_spans` adds the places in the text that the program was read from, as TVM
-    does. `header`: the version line; default for modules and expressions, not for types.
+    In the `style` "lossless", `parse` of the text gives a structurally equal program, bit for bit in constants. Printing
+    that program gives the same text. The style "tvm" writes the bytes that TVM 0.16 printed.
+
+    `show_types` writes `/* ty=... */` behind expressions with a checked type. Constants without a literal stand in a
+    metadata section behind the text. `show_meta_data=False` replaces the section by a comment. With a dict as `meta`,
+    they go there instead: type key -> values, indexed as in the text. `show_spans` adds each node's place in its source,
+    as TVM does. `header` is whether to write the version line; by default modules and expressions have it, types do not.
     """
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")

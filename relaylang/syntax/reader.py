@@ -1,7 +1,7 @@
 """Relay text to IR.
 
-Good input is run by the short loop in `_run` over coarse tokens and tables that Lark made; a text with an error in it is
-gone through once more by Lark's interactive parser (see `recover`), which finds what was expected and goes on.
+The short loop in `_run` reads correct texts, over coarse tokens and the tables that Lark made. A text with an error is
+read again by `recovery`. It finds the expected tokens, and reads on behind the error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ from relaylang.syntax.tokens import OpenComment, TokenSource
 
 @dataclass
 class ParseResult:
-    """What a text holds.
+    """The result of reading a text.
 
-    `module` is the module of its definitions (None for a fragment), `expr` the fragment's expression (None where there are
-    definitions only). `free_vars` are the variables that nothing binds, `bindings` the names that the fragment's outermost
-    statements bind, `missing` the metadata values that the text refers to and does not carry, `notes` what is worth knowing.
+    - `module`: the module of its definitions; None for a fragment
+    - `expr`: the fragment's expression; None for a text of definitions only
+    - `free_vars`: the variables that nothing binds
+    - `bindings`: the names that the fragment's outermost statements bind
+    - `missing`: the metadata values that the text refers to and does not carry
+    - `notes`: diagnostics below errors
     """
 
     module: IRModule | None
@@ -57,7 +60,7 @@ class ParseResult:
         return self.module
 
 
-#: What is put in front of a type to read it alone.
+#: The tokens in front of a type that is read alone.
 _TYPE_LEAD = ("free_var", "%type", ":")
 
 
@@ -71,7 +74,7 @@ class SyntaxStop(Exception):
 
 
 class CutAnew(Exception):
-    """The text is to be cut anew: its comments nest, or a name has a dash in it."""
+    """The text needs other tokens: its comments nest, or a name has a dash in it."""
 
 
 @lru_cache(maxsize=1)
@@ -228,7 +231,7 @@ def read(
 
 
 def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tuple[Build, AnyValue, TokenSource]:
-    """Read a source with the build that `start` makes for its tokens; a text that is cut anew gets another one.
+    """Read a source with the build that `start` makes for its tokens. A second set of tokens gets another build.
 
     Returns the build with all its parts, the text's value, and the source. Raises `RelayError`, whose `partial` is the
     module where nothing but names and values is wrong.
@@ -305,11 +308,11 @@ def parse(
 ) -> ParseResult:
     """Read a module, an expression or a fragment.
 
-    `name` is what diagnostics call the text. `module` and `variables` are known from before: their functions, types,
-    constructors and variables may be used, and the resulting module holds the known definitions and the text's own, which
-    replace those of the same name. `constants` gives values to constants that the text refers to and does not carry, by what
-    refers to them (`meta[relay.Constant][0]`). A text that imports the library is read by `relaylang.parse`.
-    Raises `RelayError` with everything that is wrong.
+    `name` is the text's name in diagnostics. The text may use the functions, types and constructors of `module`, and the
+    `variables`. The resulting module holds the definitions of `module` and the text's own, which replace those of the same
+    name. `constants` gives values to constants that the text refers to and does not carry, by their references
+    (`meta[relay.Constant][0]`). For a text that imports the library, use `relaylang.parse`. Raises `RelayError` with all
+    errors.
     """
     build, (defines, expr), source = read(text, name, module, variables, constants=constants)
     notes = notes_of(build, defines)
@@ -323,7 +326,7 @@ def parse(
 
 
 def _module(build: Build, known: IRModule | None) -> IRModule:
-    """What a text defines, with the definitions known from before."""
+    """The text's definitions together with those of the given module."""
     if known is None:
         return IRModule(build.functions.made, build.types.made, module_attributes(build.meta.values))
     return IRModule({**known.functions, **build.functions.made}, _replaced(known, build), known.attrs)
@@ -336,7 +339,7 @@ def _replaced(module: IRModule, build: Build) -> dict[AnyValue, AnyValue]:
 
 
 def notes_of(build: Build, defines: bool) -> list[Diagnostic]:
-    """What is worth knowing of a text that has been read."""
+    """The notes and warnings about a text that was read without errors."""
     notes = []
     if build.meta.missing:
         what = build.meta.missing
@@ -397,7 +400,7 @@ def leaves_comment(text: str) -> bool:
 def is_complete(text: str) -> bool:
     """Whether a text is worth reading as it stands, for prompts that take several lines.
 
-    False where a bracket, a comment or a string is open, or where the text is right so far and more must follow.
+    False where a bracket, a comment or a string is open. Also False where the text is right so far and more must follow.
     """
     tab = tables()
     source = TokenSource("<input>", text, tab)

@@ -1,4 +1,4 @@
-"""Texts put together from nested lists, so that what stands in many nested blocks is not copied for each of them."""
+"""Texts as nested lists of strings. Text inside many nested blocks is not copied once for each block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def flatten(text: Text) -> str:
     """One string of a nested list."""
     out: list[str] = []
     stack: list[AnyValue] = [iter([text])]
-    shifts: list[tuple[int, str]] = []  # the stack's height at which a shift ends, and what a line end becomes
+    shifts: list[tuple[int, str]] = []  # the stack's height at which a shift ends, and the shifted line end
     while stack:
         for item in stack[-1]:
             if type(item) is str:

@@ -1,9 +1,14 @@
-"""How TVM 0.6 to 0.15 wrote calls that are written otherwise today: one row for a spelling.
+"""Old spellings of calls, of TVM 0.6 to 0.15: one row each.
 
-A row says which calls it is about: by the operator's name where today has no such operator, by the number of arguments,
-by attributes that today's operator lacks, by required ones that are not given. Where the meaning of a call changed and its
-text did not (`nn.batch_matmul`, layouts of transposed convolutions), the row counts only in a text that says that it is so
-old: TVM 0.6 and older wrote `v0.0.4`, and a metadata section names the version that wrote it.
+A row recognises its calls by one of four traits:
+
+- an operator's name that no longer exists
+- the number of arguments
+- attributes that today's operator lacks
+- missing required attributes
+
+Some calls changed their meaning and kept their text (`nn.batch_matmul`, layouts of transposed convolutions). Their rows
+need a text of known age. TVM 0.6 and older wrote `v0.0.4`, and a metadata section names its writer's version.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True)
 class Operand:
-    """An argument of today that was an attribute; `default` is what the old operator took where it was not given."""
+    """An argument of today that was an attribute. `default` is the old attribute's default."""
 
     name: str
     dtype: str
@@ -47,13 +52,15 @@ class Operand:
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """A call as TVM `first` to `last` wrote it, and what is today's.
+    """A call as TVM `first` to `last` wrote it, and its translation to today's call.
 
-    `args` is the number of arguments, where that tells the spelling. `given` are attributes that today's operator requires,
-    or for which it has another default; a call without one of those in `lacks` is of this spelling. `renamed` gives
-    attributes today's names, after which `words` gives some values today's words. `gone` are attributes that say nothing
-    where they have the given value (`...`: any). `more` builds further arguments; `makes` builds all of them, from the old
-    ones and the attributes `taken`.
+    - `args`: the number of arguments, where that identifies the spelling
+    - `lacks`: attributes that identify the spelling by their absence
+    - `given`: values of attributes that today's operator requires, or for which it has another default
+    - `renamed`: today's names of attributes; `words` then gives today's words for some values
+    - `gone`: attributes without a meaning where they have the given value (`...`: any)
+    - `more`: builds further arguments
+    - `makes`: builds all arguments, from the old ones and the attributes `taken`
     """
 
     name: str
@@ -110,8 +117,8 @@ class Spelling:
     def read(self, args: Sequence[Expr], values: Mapping[str, AnyValue]) -> tuple[list[Expr], dict[str, AnyValue]]:
         """Today's arguments and attributes.
 
-        Raises `KeyError` with the name of an attribute that has to be given, or `ValueError` with that of one whose value
-        does not fit.
+        Raises `KeyError` with the name of a missing required attribute. Raises `ValueError` with the name of an attribute
+        whose value does not fit.
         """
         old = {**{k: v for k, v in self.given.items() if k not in values}, **values}
         for name in self.gone:
@@ -346,7 +353,7 @@ def has_old_header(text: str) -> bool:
 
 
 def version_of(text: str, section: int) -> Version | None:
-    """The version of TVM that wrote a text, or the newest that can have; None where the text does not say.
+    """The version of TVM that wrote a text, or the newest possible one. None where the text has no version.
 
     `section` is where the metadata section begins.
     """

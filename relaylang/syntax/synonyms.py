@@ -1,4 +1,4 @@
-"""Names that other frameworks have for what Relay has, for suggestions."""
+"""Other frameworks' names of Relay's operators and types, for suggestions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The parser's tables: built by Lark from `grammar/relay.lark`, kept in a file of the user's cache directory.
 
-What is kept is plain JSON: the terminals with their patterns, the rules, and per state what each symbol leads to. A cached
-file is used only where the grammar's text, Lark's version and this layout are the ones it was made from; one that is
-damaged or unreadable is made anew.
+The file is plain JSON: the terminals with their patterns, the rules, and the states with an action per symbol. It counts
+only for the same grammar text, version of Lark and layout of tables. A damaged or unreadable file is made anew.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from relaylang.grammar import text as grammar_text
 #: Raised where the layout of the cached file changes.
 LAYOUT = 4
 
-#: Kinds of tokens that no rule has: a comment that is not in front of a token, a name with a dash or slash in it (which may
-#: be a subtraction), and what is no token at all.
+#: Kinds of tokens that no rule has. COMMENT is a comment that is not in front of a token. DASHED is a name with a dash or
+#: slash in it, perhaps a subtraction. BAD are characters that form no token.
 SPECIAL = ("COMMENT", "DASHED", "BAD")
 
 #: A rule's action: the number of the part that it belongs to, and the function `(part, values, first, last) -> value`.
@@ -121,7 +120,7 @@ def _key(grammar: str) -> str:
 
 
 def _usable(data: AnyValue) -> bool:
-    """Whether a cached file holds what `build` makes, so that nothing in it can lead a parse astray."""
+    """Whether a cached file has the form that `build` makes, so that a damaged one never misleads a parse."""
     try:
         count, rules = len(data["states"]), len(data["rules"])
         return (
@@ -169,12 +168,13 @@ def _keep(path: Path, made: dict[str, AnyValue]) -> None:
 class Tables:
     """The tables as the loop runs them.
 
-    `start` is a row. A row is a list with a place for every symbol: where a terminal leads to another row, it is shifted; where
-    it leads to a tuple `(length, part, action, symbol, completes)`, a rule is reduced: before the terminal, or, with `completes`,
-    by the terminal, which is the rule's last symbol and needs no place on the stack. A nonterminal likewise leads to a row
-    or completes a further rule. None is a syntax error.
-    `kind_of(text)` is the number of a token's terminal; `tokens` finds the tokens of a text, with the white space and the
-    comment in front of each.
+    `start` is a row. A row is a list with an entry for every symbol. An entry that is a row shifts the terminal. An entry
+    `(length, part, action, symbol, completes)` reduces a rule before the terminal. With `completes`, the terminal is the
+    rule's last symbol, and never goes on the stack. A nonterminal likewise leads to a row or completes a further rule.
+    None is a syntax error.
+
+    `kind_of(text)` is the number of a token's terminal. `tokens` finds the tokens of a text, each with the white space and
+    the comment in front of it.
     """
 
     def __init__(self, data: dict[str, AnyValue], actions: dict[str, Action]) -> None:
@@ -195,7 +195,7 @@ class Tables:
         signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
         whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
         comment = f"{patterns()['BLOCK_COMMENT']}|{patterns()['LINE_COMMENT']}"
-        # a string that nothing ends runs to the text's end, so that what is behind it is not looked at again
+        # an unterminated string runs to the text's end, so its rest is not searched again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
         kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
         self.tokens = re.compile(rf"\s*(?:(?:{comment})\s*)?({kinds})")

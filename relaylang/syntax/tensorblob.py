@@ -1,7 +1,13 @@
 """Tensors as bytes, in the layout that TVM's metadata sections and `.params` files use.
 
-Little-endian: u64 magic, u64 0, i32 device type (1: CPU), i32 device number, i32 rank, u8 type code, u8 bits,
-u16 lanes, i64 per extent, i64 byte count, then the elements.
+The fields, little-endian:
+
+- u64 magic, u64 0
+- i32 device type (1: CPU), i32 device number
+- i32 rank
+- u8 type code, u8 bits, u16 lanes
+- i64 per extent, i64 byte count
+- the elements
 """
 
 from __future__ import annotations
@@ -27,8 +33,8 @@ _BY_CODE: dict[tuple[int, int], np.dtype] = {
     (_E4M3, 8): np.dtype(ml_dtypes.float8_e4m3fn),
     (_E5M2, 8): np.dtype(ml_dtypes.float8_e5m2),
 }
-#: Element types of ml_dtypes that TVM 0.16 has no code for, by their names there: DLPack's codes where they do not mean
-#: something else in TVM's files, else codes of its range for custom types. Each element takes a byte.
+#: Codes of ml_dtypes' element types that TVM 0.16 lacks. They are DLPack's codes, unless TVM's files use a code otherwise.
+#: Then the code is one of TVM's range for custom types. Each element takes a byte.
 _NEWER = {
     (_INT, 2): "int2", (_INT, 4): "int4", (_UINT, 2): "uint2", (_UINT, 4): "uint4",
     (135, 8): "float8_e3m4", (8, 8): "float8_e4m3", (9, 8): "float8_e4m3b11fnuz", (11, 8): "float8_e4m3fnuz",
@@ -103,7 +109,7 @@ def read_blob(data: bytes | memoryview, at: int = 0) -> tuple[np.ndarray, int]:
 
 
 def elements(data: bytes | memoryview, dtype: np.dtype, size: int, at: int = 0) -> np.ndarray:
-    """`size` bytes of a buffer as elements of a type, viewed in place; a bool is any byte, and not 0 or 1 only."""
+    """`size` bytes of a buffer as elements of a type, viewed in place. For bool, every byte but 0 is true."""
     raw = np.frombuffer(data, np.uint8, size, at)
     if dtype == np.bool_ and raw.size and raw.max() > 1:
         return raw != 0

@@ -1,7 +1,7 @@
-"""The tokeniser of Relay text for whatever is no parser: the editor, the session, Pygments, the formatter.
+"""The tokeniser of Relay text beside the parser's: for the editor, the session, Pygments and the formatter.
 
-Its tokens are the fine terminals of the grammar: one for each bracket, sign, name and literal. It takes any text, also one
-that is wrong or unfinished, and every character but white space is in a token. The parser's coarse tokens come from the same
+Its tokens are the fine terminals of the grammar: one for each bracket, sign, name and literal. It takes any text, also a
+wrong or unfinished one. Every character but white space is in a token. The parser's coarse tokens come from the same
 terminals (`tables.Tables.tokens`, `tokens.TokenSource`).
 """
 
@@ -21,7 +21,7 @@ _IN_COMMENT = re.compile(r"/\*|\*/")
 _CONSTANTS = frozenset({"True", "False", "None"})
 _DIVIDES = re.compile(r"[.\-:/]")
 _NUMBERS = re.compile(r"(?:[.\-:/][0-9]+)+\Z")
-#: The string inside the grammar's patterns, and the one that ends with its line: a quote that is being written ends there.
+#: The string inside the grammar's patterns, and a string that ends with its line: its closing quote is still missing.
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _QUOTED_IN_LINE = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
 _NAME_KINDS = ("local", "global", "name", "keyword", "constant", "type")
@@ -31,8 +31,8 @@ _NAME_KINDS = ("local", "global", "name", "keyword", "constant", "type")
 class Token:
     """A piece of a text.
 
-    `kind` is local, global, string, number, name, keyword, constant, type, reference (`meta[...][0]`), comment, header,
-    metadata (the section), arrow (a sign of two characters) or mark (any other character).
+    `kind` is local, global, string, number, name, keyword, constant, type, comment or header. Further kinds are reference
+    (`meta[...][0]`), metadata (the section), arrow (a sign of two characters) and mark (any other character).
     """
 
     kind: str
@@ -88,7 +88,7 @@ def _binders() -> re.Pattern[str]:
 
 
 def _bound(text: str) -> set[str]:
-    """The names with dots and dashes that a text binds: `%layer-1` is a name where it is bound, else a subtraction."""
+    """The names with dots and dashes that a text binds. A bound `%layer-1` is a name, any other a subtraction."""
     return {name for found in _binders().findall(text) for name in found if name[1:2] != '"' and _DIVIDES.search(name)}
 
 

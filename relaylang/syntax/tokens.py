@@ -36,7 +36,7 @@ class TokenSource(SourceFile):
         self.end = metadata_start(text)
         self.scanned = text
         self.splits: dict[int, tuple[int, ...]] = {}
-        #: What has been done to the text that is done once: its nested comments blanked, its subtractions split.
+        #: The two changes that a text gets at most once: its nested comments blanked, its subtractions split.
         self.blanked = self.names_split = False
         self._places: tuple[list[int], list[int]] | None = None
         #: The same text with plain offsets, for places inside tokens.
@@ -116,9 +116,9 @@ class TokenSource(SourceFile):
         return None
 
     def cut_anew(self, tokens: list[str]) -> list[str]:
-        """The tokens once more, with what has not been tried yet: without nested comments, then with subtractions.
+        """The tokens once more: at first without nested comments, the next time with names split into subtractions.
 
-        Raises `OpenComment`. Each of the two happens once, so that a reading is begun three times at most.
+        Raises `OpenComment`. Each change happens once, so a text is read three times at most.
         """
         if not self.blanked:
             open_at = self.blank_comments()

@@ -1,4 +1,4 @@
-"""Types as they stand in Relay text, with the names of type variables kept apart where two of one name meet."""
+"""Types in Relay text. Two type variables of one name get different names where they meet."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class TypeText:
     def comment(self, ty: Type) -> str:
         """` /* ty=TYPE */`, or nothing where the type is larger than anybody reads.
 
-        A value's type can be larger than the program: `n` tuples around each other have types of `n * n` parts, and if each
-        holds the one before it twice, of two to the power of `n`.
+        A value's type can be larger than the program. The types of `n` nested tuples have `n * n` parts together. If each
+        tuple holds the one before it twice, they have two to the power of `n`.
         """
         text = self._comments.get(id(ty))
         if text is None:

@@ -108,7 +108,7 @@ class Build:
         )
 
     def finish(self) -> None:
-        """Report what is known at the text's end only: deferred diagnostics, and names that nothing defines."""
+        """At the text's end, report the deferred diagnostics and the names that nothing defines."""
         self.reports.finish()
         self.meta.finish()
         self.types.finish_constructors()

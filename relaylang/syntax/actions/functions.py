@@ -17,7 +17,7 @@ from relaylang.syntax.literals import string
 
 
 class Signature:
-    """A function's head while it is read: its parameters, and what their names hid."""
+    """A function's head while it is read: its parameters, and the values that their names hide."""
 
     __slots__ = ("attrs", "binders", "hid", "name", "params", "ret_type", "seen")
 

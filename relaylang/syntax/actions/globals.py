@@ -47,7 +47,7 @@ class FunctionNames:
         return var
 
     def declare(self, name: str, at: int) -> None:
-        """Enter the name of a definition; reports a second one."""
+        """Enter the name of a definition. A second definition of the name is an error."""
         known = self.defined.get(name)
         if known is not None:
             self.reports.twice(f"function `@{name}`", at, known)
@@ -128,7 +128,7 @@ class TypeNames:
         return var
 
     def open_variables(self, names: Iterable[tuple[str, int]]) -> list[tuple[str, TypeVar | None, TypeVar]]:
-        """Put type variables into scope: for each its name, the one that it hides, and itself."""
+        """Put type variables into scope. Returns for each its name, the variable that it hides or None, and itself."""
         opened = []
         seen: dict[str, int] = {}
         for name, at in names:
@@ -141,7 +141,7 @@ class TypeNames:
         return opened
 
     def close_variables(self, binders: Iterable[tuple[str, TypeVar | None, TypeVar]]) -> None:
-        """End the scope of what `open_variables` returned."""
+        """End the scope of the type variables that `open_variables` returned."""
         for name, old, _ in binders:
             if old is None:
                 self.variables.pop(name, None)

@@ -97,13 +97,13 @@ class Locals:
         self.gone = {}
 
     def bind(self, key: str, value: AnyValue) -> AnyValue:
-        """Let a name stand for a value. Returns what it stood for, for `unbind`."""
+        """Bind a name to a value. Returns the name's earlier value, for `unbind`."""
         old = self.names.get(key)
         self.names[key] = value
         return old
 
     def unbind(self, key: str, old: AnyValue) -> None:
-        """Let a name stand for what it stood for before `bind`."""
+        """Restore a name's value from before `bind`."""
         if old is None:
             del self.names[key]
         else:
@@ -136,7 +136,7 @@ class Locals:
         return node
 
     def _projection(self, key: str, at: int) -> Expr | None:
-        """Fields of a tuple for `%t.0.1`, where `%t` is in scope; the longest name that is in scope is the tuple's."""
+        """Fields of a tuple for `%t.0.1`, where `%t` is in scope. The longest name in scope is the tuple's."""
         parts = key.split(".")
         count = len(parts)
         while count > 1 and parts[count - 1].isascii() and parts[count - 1].isdigit() and len(parts[count - 1]) < 10:

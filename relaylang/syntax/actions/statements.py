@@ -14,7 +14,7 @@ from relaylang.syntax.actions.types import TypeActions, tensor_type
 
 
 class Block:
-    """The statements of a block: its names with what they hid, its lets, its last statement."""
+    """The statements of a block: its names with the values that they hide, its lets, its last statement."""
 
     __slots__ = ("last", "lets", "seen")
 
@@ -165,7 +165,7 @@ class StatementActions:
         return v
 
     def _close(self, block: Block, value: Expr, first: int, last: int) -> Expr:
-        """The block's value inside its lets. Its names stand for what they hid again."""
+        """The block's value inside its lets. Ends the scope of the block's names."""
         names, gone = self.names, self.locals.gone
         for key, (hidden, at, graph) in block.seen.items():
             if graph:

@@ -8,7 +8,7 @@ from relaylang.syntax.actions.locals import Locals
 
 
 class ListActions:
-    """Makes lists of whatever stands between commas."""
+    """Makes lists of the values between commas."""
 
     def on_list_one(self, v: AnyValue, first: int, last: int) -> list[AnyValue]:
         return [v]

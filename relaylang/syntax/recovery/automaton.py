@@ -1,6 +1,6 @@
-"""The parser's tables run token by token, with trials: whether a token could follow, and how far a repair would lead.
+"""Runs the parser's tables token by token, and tries tokens: may one follow, how far does a repair lead?
 
-The short loop of the reader makes the program; this one makes nothing and can be asked anything.
+The reader's short loop makes the program. This automaton makes no nodes, so trials cost little.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Automaton:
 
 
 class Trial:
-    """A copy of an automaton that costs nothing to make: the stack below `base`, and what stands on it now."""
+    """A cheap copy of an automaton: it shares the stack below `base`, and has its own states on top."""
 
     __slots__ = ("base", "extra", "of")
 
@@ -54,7 +54,7 @@ class Trial:
         self.extra: list[int] = []
 
     def feed(self, kind: str) -> bool:
-        """As the automaton's; after False the trial is of no use any more."""
+        """Takes a token, as the automaton does. After False, the trial is of no further use."""
         of, extra = self.of, self.extra
         states, rules = of.states, of.rules
         top = extra[-1] if extra else of.stack[self.base - 1]

@@ -37,7 +37,7 @@ def _in_parameters(h: Here) -> bool:
 
 
 def definition(h: Here) -> Answer:
-    """What goes wrong between `def` and the parameters."""
+    """Mistakes between `def` and the parameters."""
     if h.pk == "DEF" and h.k in ("NAME", "NAMEP", "LOCAL"):
         name = h.t.rstrip("(").lstrip("%")
         spot = h.part(h.i, 0, int(h.k == "LOCAL"))

@@ -1,4 +1,4 @@
-"""Tokens in words: what could stand at a place, and what was found there."""
+"""Tokens in words: those that could stand at a place, and the one found there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ CLOSES = {"(": ")", "[": "]", "{": "}"}
 OPENS = {v: k for k, v in CLOSES.items()}
 CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
 
-#: Signs and words by the names of their terminals, in the order in which they are told.
+#: Signs and words by the names of their terminals, in the order of messages.
 SIGNS = {
     "SEMI": ";", "COMMA": ",", "RPAR": ")", "RSQ": "]", "RBRACE": "}", "LBRACE": "{", "ARROW": "->", "FAT": "=>",
     "EQ": "=", "COLON": ":", "LPAR": "(", "LSQ": "[", "GT": ">", "ELSE": "else", "TYPE": "type",
@@ -15,7 +15,7 @@ SIGNS = {
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "LT", "GT", "LE", "GE", "EQEQ", "NE"}
 EXPRESSION = {"LET", "GRAPHBIND", "FREE_VAR", "STRING", "MATCH", "MATCHQ", "IF", "FN", "LBRACE", "LPAR", "REF", "REF_READ",
               "REF_WRITE", "LOCAL", "NUMBER", "NAME", "NAMEP", "GLOBAL", "META", "MINUS"}  # fmt: skip
-#: Groups of terminals that one word stands for: where all of the first set are possible, those of the second are said by it.
+#: Groups of terminals under one word. Where all of the first set are possible, the word replaces those of the second.
 _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"LOCAL", "NUMBER", "NAMEP", "IF"}, EXPRESSION, "an expression"),
     ({"STAR", "EQEQ"}, _OPERATORS | {"LPAR", "PROJ", "DOT"}, "an operator"),
@@ -46,7 +46,7 @@ _LONGEST = 40
 
 
 def in_words(possible: set[str]) -> list[str]:
-    """What a set of terminals is to a reader: `;`, an operator, an expression, a type."""
+    """A set of terminals in words: `;`, an operator, an expression, a type."""
     left = set(possible) - {"ERROR", "HEADER"}
     words: list[str] = []
     for needed, covered, word in _WORDS:
@@ -75,7 +75,7 @@ def quoted(token: str) -> str:
 
 
 def found_in_words(kind: str, token: str) -> str:
-    """What was found: the variable `%x`, `;`, the end of the text."""
+    """The found token in words: the variable `%x`, `;`, the end of the text."""
     if kind == "PARAM":
         token = token.partition(":")[0]
     elif kind in ("ATTRS", "NAMEEQ"):

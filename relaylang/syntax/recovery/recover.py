@@ -1,10 +1,10 @@
-"""Errors of syntax: what is wrong, how it is repaired, and how reading goes on behind it.
+"""Errors of syntax: finds the mistake, suggests a repair, and reads on behind it.
 
 A text that the reader's loop could not read goes through an automaton of the same tables, token by token. Where a token
 cannot follow, the known mistakes (`mistakes`) are asked first. Then small repairs are tried: a token put in, left out or
-changed. One that lets several of the next tokens follow is suggested. Where none does, the diagnostic lists what could stand
-here, tokens are skipped to the next `;`, `,`, closing bracket or definition, and the grammar's ERROR takes the place of what
-was begun.
+changed. The diagnostic suggests a repair that lets several of the next tokens follow. If there is none, it lists the
+tokens that could stand here. Then tokens are skipped to the next `;`, `,`, closing bracket or definition. The grammar's
+ERROR takes the place of the unfinished phrase.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ class Recovery:
         token = self.tokens[i]
         name = self.tab.names[self.tab.kind_of(token)]
         if token == "#" and self.source.text.startswith("#[", self.source.start_of(i)):
-            return "BAD"  # a header or a metadata section that is not what it should be
+            return "BAD"  # a wrong header or a broken metadata section
         if name == "SEMI" and i in self.inner_signs():
             return "INNER"
         return "LOCAL" if name == "DASHED" else name
 
     def inner_signs(self) -> set[int]:
-        """Each `;` in parentheses that are closed, and in an arm of a match that has no braces: what it ends is no block's."""
+        """Each `;` in closed parentheses, and in an arm of a match without braces. It ends no statement of a block."""
         if self.inner is None:
             self.inner = set()
             opened: list[tuple[str, list[int]]] = []  # brackets, and the `;` in each
-            heads: dict[int, bool] = {}  # whether what a `)` closes stands behind `match`
+            heads: dict[int, bool] = {}  # whether the parentheses that a `)` closes stand behind `match`
             tokens = self.tokens
             for i, token in enumerate(tokens):
                 last = token[-1:]
@@ -216,7 +216,7 @@ class Recovery:
         return self.resume(i)
 
     def apply(self, repair: Repair) -> bool:
-        """Make a repair. False, and what was fed stays, where it does not fit."""
+        """Make a repair. Returns False where it does not fit; the tokens fed until then stay."""
         for _ in range(repair.dropped):
             self.machine.drop()
         for kind in repair.feed:
@@ -255,7 +255,7 @@ class Recovery:
         return done
 
     def repaired(self, i: int, kind: str) -> tuple[Diagnostic, Repair, int] | None:
-        """What is to be said, the best of the small repairs, and how far it leads; None where none leads on."""
+        """The diagnostic, the best of the small repairs, and how far it leads. None where no repair leads on."""
         best: tuple[Diagnostic, Repair, int] | None = None
         for diagnostic, repair, wanted in candidates(self, i, kind):
             done = self.progress(repair.at, repair.feed, repair.dropped)
@@ -311,7 +311,7 @@ class Recovery:
         self.owed.clear()
 
     def put_error(self, kind: str, hopeless: set[str]) -> bool:
-        """Put ERROR in place of what was begun, at the innermost place where `kind` can follow it."""
+        """Put ERROR in place of the unfinished phrase, at the innermost place where `kind` can follow it."""
         if kind in hopeless:
             return False
         machine = self.machine
@@ -329,7 +329,7 @@ class Recovery:
 def _sound_definitions(tokens: list[str], places: list[int]) -> tuple[list[str], dict[str, int], set[str]] | None:
     """The tokens with blank comments in place of every definition that has an error in it.
 
-    Also the names of what was left out, and the words with which those definitions begin. None where nothing is sound.
+    Also the names of those definitions, with their tokens, and their first words. None where no definition is sound.
     """
     starts = [i for i, t in enumerate(tokens) if t in _DEFINITIONS and not (t == "type" and tokens[i - 1] == "extern")]
     if not starts or any(at < starts[0] for at in places):
@@ -352,10 +352,10 @@ def _sound_definitions(tokens: list[str], places: list[int]) -> tuple[list[str],
 def syntax_errors(
     tab: Tables, tokens: list[str], source: TokenSource, at: int, known: Diagnostics, read_again: Reading
 ) -> list[Diagnostic]:
-    """What there is to say of a text in which the loop stopped at token `at`.
+    """The diagnostics of a text in which the loop stopped at token `at`.
 
-    `known` is what was found until then; of it counts what stands in front of the first error of syntax. The definitions
-    that have no such error are read once more with `read_again`, which takes tokens and the names of what is left out.
+    `known` are the diagnostics until then; those in front of the first error of syntax count. `read_again` reads the
+    definitions without such an error once more. It takes tokens and the names of the definitions that are left out.
     """
     recovery = Recovery(tab, tokens, source)
     found = recovery.run()

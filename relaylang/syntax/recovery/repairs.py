@@ -120,7 +120,7 @@ def missing(r: Recovery, i: int, sign: str) -> Diagnostic:
 
 
 def unclosed(r: Recovery, i: int, kind: str, at: int, sign: str, depth: int) -> Diagnostic:
-    """A bracket that is open where token `i` ends what it stands in."""
+    """The error for a bracket that is still open where token `i` ends the phrase around it."""
     closer = CLOSES[sign]
     place = r.behind(r.before)
     if not r.tokens[i] and not depth:
@@ -162,13 +162,13 @@ def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
 
 
 def surplus(r: Recovery, i: int, title: str, label: str = "") -> Diagnostic:
-    """A token that is one too many."""
+    """The error for a superfluous token."""
     place = r.place(i)
     return error("R0101", title, place, label, fix=Fix(place, "", "leave it out"))
 
 
 def complaint(r: Recovery, i: int, kind: str, possible: set[str] | None = None) -> Diagnostic:
-    """What could have stood at token `i`."""
+    """The error for an unexpected token `i`: it lists the tokens that could have stood there."""
     if possible is None:
         possible = r.machine.possible()
     token, place = r.tokens[i], r.place(i)

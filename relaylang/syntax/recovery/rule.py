@@ -1,4 +1,4 @@
-"""What a rule of recovery works with: a token and its neighbours, a repair, an answer."""
+"""The values that a rule of recovery works with: a token and its neighbours, a repair, an answer."""
 
 from __future__ import annotations
 

@@ -71,13 +71,13 @@ def string_over_lines(h: Here) -> Answer:
 
 
 def _string_end(line: str) -> int:
-    """Where a string that nothing ends was likely meant to end: in front of what follows a string in Relay text."""
+    """The likely end of an unterminated string: in front of a token that can follow a string in Relay text."""
     found = re.search(r"\s*(?:[,;)\]}]|\Z)", line[1:])
     return found.start() + 1 if found is not None else len(line)
 
 
 def no_token(h: Here) -> Answer:
-    """What is no token at all."""
+    """Characters that form no token."""
     if h.k != "BAD":
         return None
     t, place = h.t, h.place()
@@ -126,7 +126,7 @@ def no_token(h: Here) -> Answer:
     if t == "\\" and h.n[:1] == "n":
         return error("R0101", "a `\\n` stands here instead of a line end", place), None
     shown = t[:20] if t.isprintable() else f"U+{ord(t[0]):04X}"
-    if unicodedata.category(t[0]) == "Cf":  # it cuts names in two, and what is said of the pieces helps nobody
+    if unicodedata.category(t[0]) == "Cf":  # it cuts names in two, and errors about the pieces help nobody
         h.r.stopped = True
         return error("R0101", f"the invisible character {shown} has no meaning here", place, fix=Fix(place, "", "delete it")), None
     return error("R0101", f"the character `{shown}` has no meaning here", place), Repair(h.after)

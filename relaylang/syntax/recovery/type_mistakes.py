@@ -49,7 +49,7 @@ _TENSOR = re.compile(
 
 
 def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> Answer:
-    """Say what a tensor's type looks like, and go on behind this one."""
+    """Show the form of a tensor's type, and go on behind this one."""
     r = h.r
     at = word
     inside: list[str] = []
