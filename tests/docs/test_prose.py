@@ -21,9 +21,20 @@ def test_pages_meet_the_standard(page: Path) -> None:
 
 #: Folders and files whose docstrings meet the standard.
 SOURCES = [
-    "benchmarks", "relaylang/cli", "relaylang/lsp", "relaylang/plugins", "relaylang/runtime", "relaylang/stdlib", "relaylang/testing",
-    "relaylang/tvm", "relaylang/viz", "repl", "scripts",
-]  # fmt: skip
+    "benchmarks",
+    "grammar",
+    "relaylang/cli",
+    "relaylang/lsp",
+    "relaylang/plugins",
+    "relaylang/runtime",
+    "relaylang/stdlib",
+    "relaylang/syntax",
+    "relaylang/testing",
+    "relaylang/tvm",
+    "relaylang/viz",
+    "repl",
+    "scripts",
+]
 
 
 @pytest.mark.parametrize("folder", SOURCES)
