@@ -30,7 +30,7 @@ from relaylang.ops import (
     vision,
 )
 from relaylang.ops.record import Op, OpPattern, make_attrs
-from relaylang.ops.traits import Trait
+from relaylang.ops.traits import Fact, Trait
 
 #: Each family's operators; a family is a file here, and has its kernels and its lowering under the same name elsewhere.
 FAMILIES: dict[str, tuple[Op, ...]] = {
@@ -67,7 +67,7 @@ def get(name: str) -> Op:
     return OPS[name]
 
 
-def having(*traits: Trait, without: Collection[Trait] = ()) -> tuple[str, ...]:
+def having(*traits: Fact, without: Collection[Fact] = ()) -> tuple[str, ...]:
     """The names of the operators that have all of some traits, and none of others."""
     wanted, unwanted = frozenset(traits), frozenset(without)
     return tuple([op.name for op in OPS.values() if wanted <= op.traits and not unwanted & op.traits])
@@ -76,7 +76,7 @@ def having(*traits: Trait, without: Collection[Trait] = ()) -> tuple[str, ...]:
 #: The operators that expressions write with a symbol.
 SYMBOLS: dict[str, str] = {op.symbol: op.name for op in OPS.values() if op.symbol}
 
-def forms(form: Trait, *traits: Trait) -> tuple[str, ...]:
+def forms(form: Fact, *traits: Fact) -> tuple[str, ...]:
     """The names of one kind of forms (`Trait.QUANTISED`, ...) of the operators that have all of some traits."""
     originals = frozenset(having(*traits))
     return tuple([op.name for op in OPS.values() if form in op.traits and op.of in originals])

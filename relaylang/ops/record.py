@@ -41,7 +41,7 @@ import numpy as np
 from relaylang.ir.expr import Expr
 from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.takes import Word, words
-from relaylang.ops.traits import Trait
+from relaylang.ops.traits import Fact, Trait
 
 Ints = tuple[int, ...]
 Bounds = tuple[int | None, ...]
@@ -392,7 +392,7 @@ class Op(Expr):
     variadic: bool
     doc: str
     takes: tuple[Word, ...]
-    traits: frozenset[Trait]
+    traits: frozenset[Fact]
     of: str
     symbol: str
     results: Results
@@ -413,7 +413,7 @@ class Op(Expr):
         variadic: bool = False,
         doc: str = "",
         takes: str = "",
-        traits: Iterable[Trait] = (),
+        traits: Iterable[Fact] = (),
         of: str = "",
         symbol: str = "",
         results: Results = 0,

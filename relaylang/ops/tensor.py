@@ -9,7 +9,7 @@ from relaylang.ir.types import TensorType, Type
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast, compare, identity, identity_of_tensors, to_bool
 from relaylang.ops.shapes import bits_of, need_scalar, norm_axis, product, same_dim
-from relaylang.ops.traits import Trait
+from relaylang.ops.traits import Fact, Trait
 
 E, B = OpPattern.ELEMWISE, OpPattern.BROADCAST
 
@@ -71,7 +71,7 @@ def multiply_per_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
     return identity_of_tensors(types, attrs, ctx)
 
 
-def unary(name: str, level: int, doc: str, *traits: Trait, **facts: AnyValue) -> Op:
+def unary(name: str, level: int, doc: str, *traits: Fact, **facts: AnyValue) -> Op:
     """f(x) of each element: a tensor of any type to one of the same."""
     return Op(name, ("data",), None, identity, E, level, needs=(), doc=doc, traits={Trait.UNARY, *traits}, **facts)
 
@@ -81,13 +81,13 @@ def test(name: str, doc: str) -> Op:
     return Op(name, ("data",), None, to_bool, E, 3, doc=doc, traits={Trait.UNARY})
 
 
-def binary(name: str, level: int, doc: str, *traits: Trait, **facts: AnyValue) -> Op:
+def binary(name: str, level: int, doc: str, *traits: Fact, **facts: AnyValue) -> Op:
     """Two tensors of one element type, broadcast, to a third of the same."""
     known = {Trait.BINARY, Trait.BROADCAST, *traits}
     return Op(name, ("lhs", "rhs"), None, broadcast, B, level, doc=doc, traits=known, **facts)
 
 
-def comparison(name: str, symbol: str, doc: str, *traits: Trait) -> Op:
+def comparison(name: str, symbol: str, doc: str, *traits: Fact) -> Op:
     """Two tensors of one element type, broadcast, to bool."""
     known = {Trait.BINARY, Trait.BROADCAST, Trait.COMPARISON, *traits}
     return Op(name, ("lhs", "rhs"), None, compare, B, 4, doc=doc, traits=known, symbol=symbol)

@@ -8,96 +8,113 @@ of that transformation's table.
 
 from __future__ import annotations
 
-from enum import Enum, auto
+
+class Fact:
+    """One trait. It bears the name of the attribute of `Trait` that holds it."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Trait.{self.name}"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return getattr, (Trait, self.name)
+
+    def __deepcopy__(self, memo: object) -> Fact:
+        return self
 
 
-class Trait(Enum):
-    """A fact about an operator. A form of another operator names that operator in the record's `of`."""
-
-    __hash__ = object.__hash__  # an enumeration's own hash is slow, and records are made when a program starts
+# Passes ask for traits at every node: an attribute of a plain class is found several times as fast as an
+# enumeration's member.
+class Trait:
+    """The facts about operators. A form of another operator names that operator in the record's `of`."""
 
     #: A function of each element of one tensor; the shape stays.
-    UNARY = auto()
+    UNARY = Fact()
     #: A function of each pair of elements of two tensors, which are broadcast.
-    BINARY = auto()
+    BINARY = Fact()
     #: Its arguments are broadcast against each other; each element of the result comes from the elements at its place.
-    BROADCAST = auto()
+    BROADCAST = Fact()
     #: A `BINARY` operator whose result is bool.
-    COMPARISON = auto()
+    COMPARISON = Fact()
     #: The second argument is a vector along one axis of the first.
-    VECTOR = auto()
+    VECTOR = Fact()
 
     #: f(x, y) is f(y, x).
-    COMMUTATIVE = auto()
+    COMMUTATIVE = Fact()
     #: f(f(x, y), z) is f(x, f(y, z)) for whole numbers; floats may round otherwise.
-    ASSOCIATIVE = auto()
+    ASSOCIATIVE = Fact()
     #: A larger element has no smaller result.
-    MONOTONE = auto()
+    MONOTONE = Fact()
     #: f(f(x)) is f(x).
-    IDEMPOTENT = auto()
+    IDEMPOTENT = Fact()
     #: The result is the first argument wherever nothing is trained, placed or marked.
-    IDENTITY = auto()
+    IDENTITY = Fact()
 
     #: Combines the elements along axes.
-    REDUCTION = auto()
+    REDUCTION = Fact()
     #: A `REDUCTION` whose result counts places along the axes.
-    ARG_REDUCTION = auto()
+    ARG_REDUCTION = Fact()
 
     #: A convolution of data and a weight, with `data_layout` and `kernel_layout`.
-    CONV = auto()
+    CONV = Fact()
     #: A transposed convolution of data and a weight, with `data_layout` and `kernel_layout`.
-    CONV_TRANSPOSE = auto()
+    CONV_TRANSPOSE = Fact()
     #: A product of matrices.
-    MATMUL = auto()
+    MATMUL = Fact()
     #: A function of each window of the data, with `layout`.
-    POOL = auto()
+    POOL = Fact()
     #: A `POOL`, `GLOBAL_POOL` or `ADAPTIVE_POOL` that takes the largest element.
-    LARGEST = auto()
+    LARGEST = Fact()
     #: A `POOL`, `GLOBAL_POOL` or `ADAPTIVE_POOL` that takes the mean.
-    AVERAGE = auto()
+    AVERAGE = Fact()
     #: A function of all of the space, with `layout`.
-    GLOBAL_POOL = auto()
+    GLOBAL_POOL = Fact()
     #: A function of a given number of windows, with `layout`.
-    ADAPTIVE_POOL = auto()
+    ADAPTIVE_POOL = Fact()
 
     #: The same elements in the same order, in another shape.
-    RESHAPE = auto()
+    RESHAPE = Fact()
     #: Every element is the same number.
-    FILL = auto()
+    FILL = Fact()
     #: The last argument gives nothing but its type.
-    LIKE = auto()
+    LIKE = Fact()
     #: Looks at its argument's shape, at no element.
-    EXTENTS = auto()
+    EXTENTS = Fact()
     #: The argument is a tuple of tensors.
-    OF_TUPLE = auto()
+    OF_TUPLE = Fact()
 
     #: Says where its argument is.
-    PLACEMENT = auto()
+    PLACEMENT = Fact()
     #: Passes keep the call although its value is its argument's: it stops evaluation, fusion or recomputation.
-    BARRIER = auto()
+    BARRIER = Fact()
     #: Marks a value for a later pass.
-    MARK = auto()
+    MARK = Fact()
     #: Keeps what is in front and behind in different kernels; fusion takes the call away.
-    SEPARATION = auto()
+    SEPARATION = Fact()
     #: Stands for code that exists already: fusion makes no kernel of it.
-    NON_COMPUTATIONAL = auto()
+    NON_COMPUTATIONAL = Fact()
     #: A call has an effect beside its value.
-    STATEFUL = auto()
+    STATEFUL = Fact()
     #: The value comes from a generator's key.
-    RANDOM = auto()
+    RANDOM = Fact()
 
     #: Quantized numbers from real ones.
-    QUANTISE = auto()
+    QUANTISE = Fact()
     #: Real numbers from quantized ones.
-    DEQUANTISE = auto()
+    DEQUANTISE = Fact()
     #: The form of `of` for tensors of quantized numbers.
-    QUANTISED = auto()
+    QUANTISED = Fact()
     #: The form of `of` with arguments in place of attributes.
-    DYNAMIC = auto()
+    DYNAMIC = Fact()
     #: The form of `of` by an approximation.
-    FAST = auto()
+    FAST = Fact()
     #: The form of `of` with channels in blocks.
-    BLOCKED = auto()
+    BLOCKED = Fact()
 
 
-__all__ = ["Trait"]
+__all__ = ["Fact", "Trait"]

@@ -8,7 +8,7 @@ from functools import cached_property
 from relaylang.ir import Call, Constant, Expr, GlobalVar, IRModule, Tuple, TupleGetItem, children, post_order
 from relaylang.ops import get
 from relaylang.ops.record import Op
-from relaylang.ops.traits import Trait
+from relaylang.ops.traits import Fact, Trait
 from relaylang.passes.analysis import call_graph, recursive_functions
 
 
@@ -82,7 +82,7 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     return counts
 
 
-def _calls(node: Expr, trait: Trait) -> bool:
+def _calls(node: Expr, trait: Fact) -> bool:
     return isinstance(node, Call) and isinstance(node.op, Op) and trait in node.op.traits
 
 

@@ -10,6 +10,7 @@ import pytest
 import relaylang as relay
 from relaylang.interpreter.kernels import KERNELS
 from relaylang.ops import OPS, Trait, get, having, make_attrs
+from relaylang.ops.traits import Fact
 from relaylang.repl.opdoc import example
 
 RNG = np.random.default_rng(7)
@@ -137,7 +138,7 @@ def test_reduction_does_not_depend_on_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("trait", [Trait.POOL, Trait.GLOBAL_POOL, Trait.ADAPTIVE_POOL])
-def test_pools_have_a_layout_and_take_the_largest_or_the_mean(trait: Trait) -> None:
+def test_pools_have_a_layout_and_take_the_largest_or_the_mean(trait: Fact) -> None:
     for name in having(trait):
         assert "layout" in get(name).schema
         assert len(get(name).traits & {Trait.LARGEST, Trait.AVERAGE}) == 1
@@ -145,7 +146,7 @@ def test_pools_have_a_layout_and_take_the_largest_or_the_mean(trait: Trait) -> N
 
 
 @pytest.mark.parametrize("trait", [Trait.CONV, Trait.CONV_TRANSPOSE])
-def test_convolutions_have_layouts(trait: Trait) -> None:
+def test_convolutions_have_layouts(trait: Fact) -> None:
     for name in having(trait):
         assert {"data_layout", "kernel_layout", "out_layout", "groups"} <= set(get(name).schema), name
         assert get(name).args[:2] == ("data", "weight")

@@ -48,7 +48,7 @@ def paragraphs(text: str) -> Iterator[tuple[str, list[str]]]:
 def named(word: str) -> set[str]:
     """The operators of one word."""
     if word.isupper():
-        return set(having(Trait[word]))
+        return set(having(getattr(Trait, word)))
     if word.startswith("."):
         return {name for name, op in OPS.items() if word[1:] in op.schema}
     return {name for name in OPS if fnmatchcase(name, word)}
