@@ -9,11 +9,12 @@ one. A backend is a module with a function
 
     compile_for(mod, target, fallback, params, entry) -> Artifact
 
-where `target` is its own `Target`, `fallback` the targets behind it in the string (those that compile what it leaves),
-`params` values for parameters of the entry function by name. Backends are imported when they are first used.
+`target` is the backend's own `Target`. The targets behind it in the string are `fallback`: they compile the rest.
+`params` has values for parameters of the entry function by name. Backends are imported when they are first used.
 
-An installed package adds a backend by an entry point in the group `relaylang.backends`: a module, or an object, with
-`compile_for`, `doc` (a line) and `options` (names and types). What its code raises is reported with its name.
+An installed package adds a backend by an entry point in the group `relaylang.backends`. The entry point is a module or
+an object with `compile_for`, `doc` (a line) and `options` (names and types). Errors that its code raises are reported
+with the package's name.
 """
 from __future__ import annotations
 
@@ -45,10 +46,10 @@ def compile_module(
     """Compile a module (or one function or expression) for a target. Raises `RelayError`.
 
     The module may be unchecked: the checker runs where types are missing. `params` gives values for parameters of the
-    entry function; they become part of the artifact. `options` are added to those of the first target of the string
-    and win over them (`{"cc": "clang", "num-threads": 1}`); underscores and dashes are the same.
-    Of several targets each takes what it can, in order: `"ethos-u, c"` partitions for the NPU and compiles the rest
-    for the CPU.
+    entry function; they become part of the artifact. `options` (`{"cc": "clang", "num-threads": 1}`) are added to the
+    options of the first target of the string, and win over them. An option's name may have underscores or dashes. Each
+    of several targets takes the calls that it supports, in order. `"ethos-u, c"` partitions for the NPU and compiles
+    the rest for the CPU.
     """
     if isinstance(target, Target):
         targets = [target]

@@ -23,9 +23,9 @@ def compile_added(
     params: Mapping[str, Any],
     entry: str,
 ) -> Any:
-    """The artifact that a package's backend makes of a module, which is checked before.
+    """The artifact that a package's backend makes of a module. The module is checked first.
 
-    Raises `RelayError` (R0604) for what the backend raises itself, and for what is no artifact.
+    Raises `RelayError` (R0604) for errors of the backend, and for a result that has no artifact's methods.
     """
     check(mod)
     made = _called(name, "compile_for", _door(backend), mod, target, list(fallback), dict(params), entry)
@@ -55,7 +55,7 @@ def _called(name: str, where: str, function: Callable[..., Any], *args: Any, **n
 
 
 class Added:
-    """A package's artifact; what its methods raise is told with the backend's name."""
+    """A package's artifact. Errors of its methods are reported with the backend's name."""
 
     def __init__(self, name: str, artifact: Any) -> None:
         self._name = name

@@ -18,8 +18,11 @@ from relaylang.plugins.entrypoints import BACKEND_GROUP, installed_names, load_i
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend as the registry knows it: what it is, its options with their types, and `compile_for`, or the module that
-    holds it. `package` is the installed package that it is from, "" for our own."""
+    """A backend of the registry: its name, its options with their types, and `compile_for`, or the module that holds
+    it.
+
+    `package` is the installed package that it is from, "" for our own.
+    """
 
     module: str = ""
     doc: str = ""
@@ -44,7 +47,8 @@ BACKENDS: dict[str, Backend] = {
 #: Other names that people write for a backend.
 ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_u": "ethos-u"}
 
-#: A quoted part of a target string, and a word: a backslash before a space, a quote or a backslash stands for it.
+#: A quoted part of a target string, and a word. A backslash before a space, a quote or a backslash stands for that
+#: character.
 _QUOTED = r"""(?:\\[\s"'\\]|"(?:\\["\\]|\\(?!["\\])|[^"\\])*"|'[^']*')"""
 _WORD = re.compile(rf"""(?:{_QUOTED}|[^\s"'])+""")
 _TARGET = re.compile(rf"""[^,\s](?:{_QUOTED}|[^,"']|,(?!\s*[A-Za-z]))*""")
@@ -65,10 +69,10 @@ def _unquoted(text: str) -> str:
 
 
 def find_backend(name: str) -> Backend | None:
-    """The backend of a name, also where an installed package adds it, which is imported now; None where there is none.
+    """The backend of a name, None if there is none. A backend of an installed package is imported now.
 
-    A package's entry point is a `Backend`, or a module or object with `compile_for`, and `doc` and `options` if it likes.
-    Raises `RelayError` (R0512) where it cannot be loaded or is no backend.
+    A package's entry point is a `Backend`, or a module or object with `compile_for`. It may also have `doc` and
+    `options`. Raises `RelayError` (R0512) if it cannot be loaded or is no backend.
     """
     known = BACKENDS.get(name)
     if known is not None:

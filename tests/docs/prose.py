@@ -1,6 +1,7 @@
 """Measures prose: sentences of at most 20 words, and no phrase that hides its subject.
 
-`faults` takes a Markdown page, a docstring or a message. Code, tables, headings and HTML do not count.
+`faults` takes a Markdown page, a docstring or a message. Code, tables, headings and HTML do not count. `texts` gives
+the docstrings and comments of Python code.
 """
 
 from __future__ import annotations
@@ -103,3 +104,41 @@ def faults(text: str, limit: int = LIMIT) -> Iterator[tuple[str, str]]:
             found = pattern.search(plain)
             if found:
                 yield sentence, f"“{found[0]}”: {advice}"
+
+
+_STRING_OR_COMMENT = re.compile(
+    r"""\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(\#[^\n]*)""", re.S
+)
+#: Comments that tools read.
+_FOR_TOOLS = re.compile(r"#!|#:?\s*(?:fmt: |noqa|type: |pragma: |-\*-|ruff: |mypy: )")
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of Python code, each with its first line.
+
+    Comments that fill whole lines and follow each other are one text. A comment behind code is a text of its own.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                indent = " " * first.col_offset
+                yield first.lineno, "\n".join(line.removeprefix(indent) for line in first.value.value.split("\n"))
+    block: list[str] = []
+    line = end = counted = 0
+    for found in _STRING_OR_COMMENT.finditer(source):
+        comment = found[1]
+        if comment is None or _FOR_TOOLS.match(comment):
+            continue
+        line += source.count("\n", counted, found.start())
+        counted = found.start()
+        alone = not source[source.rfind("\n", 0, counted) + 1 : counted].strip()
+        if block and not (alone and line == end + 1):
+            yield end + 2 - len(block), "\n".join(block)
+            block = []
+        block.append(re.sub(r"^#:? ?", "", comment))
+        end = line
+        if not alone:
+            yield line + 1, block.pop()
+    if block:
+        yield end + 2 - len(block), "\n".join(block)

@@ -1,12 +1,13 @@
-"""The CPU backend: a module to C, the C to a shared library, the library to an artifact that numpy calls.
+"""The CPU backend. It writes a module as C and compiles that to a shared library, which numpy arrays call.
 
     artifact = compile_for(mod, Target("c"), [], {"weight": w}, "main")
     artifact.run(data=x)
     print(emit_c(mod, {"weight": w}))
 
-The way: one data-flow graph (`flatten`), simplified for inference, fused into kernels (`passes.fuse_ops`), each kernel
-lowered to loops (`kernel`, `lower/`), the calls put in order with a plan of their memory (`schedule`), written as one C
-file (`emit`), compiled (`cc`). What depends on bound parameters alone is computed once, when the artifact is loaded.
+The module becomes one data-flow graph (`flatten`), simplified for inference and fused into kernels (`passes.fuse_ops`).
+Each kernel is lowered to loops (`kernel`, `lower/`). The calls get an order and a plan of their memory (`schedule`).
+One C file is written (`emit`) and compiled (`cc`). Values that depend on bound parameters alone are computed once, when
+the artifact is loaded.
 """
 from __future__ import annotations
 
@@ -89,10 +90,10 @@ def _emitter(program: Program, entry: str, isa: Isa, threads: int | None) -> Emi
 
 def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
            options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
-    """The C text of a module: one static function for each stage of each kernel, then the functions that call them.
+    """The C text of a module: a static function for each stage of a kernel, and the functions that call them.
 
-    `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic"; without it the
-    C compiler is asked what it compiles for. Raises `RelayError`.
+    `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic". The default is
+    the C compiler's own target. Raises `RelayError`.
     """
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)

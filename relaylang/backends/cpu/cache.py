@@ -1,7 +1,7 @@
-"""What the C compiler made, kept between runs in the user's cache directory under a digest of what it was made from.
+"""The compiler's results, kept between runs in the user's cache directory. The key is a digest of the compiler's input.
 
-An entry holds a digest of itself in front, so that a damaged one is no entry. A directory that cannot be read or written
-means that nothing is kept, never an error.
+Each entry begins with a digest of its content; a damaged entry is ignored. If the directory cannot be read or written,
+nothing is kept, and no error is raised.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from relaylang.runtime.files import atomic_write
 from relaylang.syntax.tables import cache_directory
 
-#: When more than this is kept (bytes), what was not used for longest goes, down to half of it.
+#: The most bytes to keep. Above that, the least recently used entries are removed, down to half of it.
 LIMIT = 256 << 20
 #: One in so many new entries looks whether there is too much.
 _SWEEP = 64
@@ -25,7 +25,7 @@ def directory() -> Path:
 
 
 def cached(key: str) -> bytes | None:
-    """What is kept under a key, None where there is nothing whole."""
+    """The content of a key's entry, or None if there is no undamaged entry."""
     try:
         path = directory() / key
         content = path.read_bytes()
@@ -49,7 +49,7 @@ def store(key: str, content: bytes) -> None:
 
 
 def sweep(folder: Path, limit: int = LIMIT) -> None:
-    """Remove what was not used for longest where there is more than `limit`. Raises `OSError`."""
+    """Remove the least recently used entries of a folder that holds more than `limit` bytes. Raises `OSError`."""
     entries = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):

@@ -22,8 +22,8 @@ from relaylang.runtime.library import temporary_failure
 from relaylang.runtime.machine import usable_cpus
 from relaylang.runtime.processes import Processes, cleaned_up
 
-#: Products and sums stay apart except where the generated code asks for them together, so that element-wise results are
-#: those of the interpreter to the bit; integers wrap.
+#: Products and sums are fused only where the generated code asks for it. So element-wise results have the interpreter's
+#: bits. Integers wrap.
 FLAGS = ("-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
          "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
 
@@ -55,7 +55,7 @@ def find_compiler(name: str | None) -> list[str]:
 
 
 def _response(paths: Sequence[str]) -> str:
-    """The text of a response file (`@file`) that names these paths, whatever is in them."""
+    """The text of a response file (`@file`) that names these paths, with any characters in them."""
     return "\n".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
 
 
@@ -102,8 +102,8 @@ class Compiler:
     def compile(self, units: Sequence[str], text: str, keep: str | None = None) -> bytes:
         """The shared library made of several C files, which are compiled side by side.
 
-        What was compiled before comes from the cache. `text` is the whole as one file: `keep` names a file to which it
-        is written, and it is kept where the compiler fails.
+        Files that were compiled before come from the cache. `text` is the whole as one file. It is written to the file
+        `keep`, and kept if the compiler fails.
         """
         if keep:
             try:
@@ -133,7 +133,7 @@ class Compiler:
             raise temporary_failure(e) from None
 
     def _key(self, *parts: str) -> str:
-        """A digest of what is compiled, by what and how."""
+        """A digest of the source, the compiler and its flags."""
         head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Element types in C: what stands in memory, and what arithmetic is done in."""
+"""Element types in C: those in memory, and those of the arithmetic."""
 from __future__ import annotations
 
 from relaylang.runtime.manifest import ELEMENTS

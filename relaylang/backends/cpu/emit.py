@@ -1,7 +1,7 @@
 """The C: helpers, one function for each stage of each kernel, and the two that run them in order.
 
 It is one file to read (`Emitter.file`), and several to compile side by side (`Emitter.units`). A function is named by a
-digest of its text, so that a kernel's C is the same wherever it occurs and its object file can be kept.
+digest of its text. So a kernel's C is the same wherever it occurs, and its object file can be cached.
 """
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def _digest(text: str) -> str:
 class Piece:
     """A function of the C: its text without what makes it known elsewhere, and where it may be called from.
 
-    A `local` one is repeated in every file that calls it, any other stands in one and is declared in the others.
+    A `local` function is repeated in every file that calls it. Any other function stands in one file and is declared in
+    the others.
     """
 
     __slots__ = ("name", "text", "declaration", "local", "uses")

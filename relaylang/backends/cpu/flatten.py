@@ -1,7 +1,7 @@
 """A whole program as one data-flow graph: lets, tuples, closures and calls are worked out when it is compiled.
 
 The program is evaluated with its tensors left unknown. A call of a known function becomes that function's body, a let
-its value, a projection the field. What remains is one expression over operators, with `if` where the condition is not
+its value, a projection the field. The result is one expression over operators, with `if` where the condition is not
 known. Evaluation runs on a stack of its own, whatever the program's depth.
 """
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _Flattener:
         cond = yield (expr.cond, env)
         if isinstance(cond, Constant):
             return (yield (expr.true_branch if bool(cond.data) else expr.false_branch, env))
-        # Each branch keeps what it computes to itself; what was computed before is shared.
+        # Each branch has its own values; both share the values computed before.
         branches = []
         for branch in (expr.true_branch, expr.false_branch):
             value = yield (branch, env)

@@ -1,9 +1,11 @@
 """The matrix kernel: a block of results held in registers while the sum runs.
 
-`rows` results times `vectors` vectors of columns are accumulated at once. For each step of the sum, one row of packed
-weights is loaded and each row's input value is broadcast straight from the data: which addresses these are is given as
-constant offsets, so that the same kernel serves products (rows of a matrix), 1x1 convolutions (neighbouring pixels) and
-convolutions at any stride (an implicit im2col, never written to memory).
+`rows` results times `vectors` vectors of columns are accumulated at once. Each step of the sum loads one row of packed
+weights. It broadcasts each row's input value straight from the data.
+
+The addresses of the input values are constant offsets. So the same kernel serves products (rows of a matrix) and 1x1
+convolutions (neighbouring pixels). It also serves convolutions at any stride: an implicit im2col, never written to
+memory.
 """
 from __future__ import annotations
 

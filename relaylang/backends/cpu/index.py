@@ -1,7 +1,7 @@
 """Index arithmetic of generated loops: affine forms over loop variables, and reshaping them.
 
-A loop variable is its number (0 outermost). An index is an `Affine` where possible, because affine accesses tell which
-loops may be merged and what can be hoisted; what division makes of one is an `Expr` of the scalar graph.
+A loop variable is its number (0 outermost). An index is an `Affine` where possible, and an `Expr` of the scalar graph
+after a division. Affine accesses show which loops can be merged, and which values can be hoisted.
 """
 from __future__ import annotations
 

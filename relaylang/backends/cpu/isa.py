@@ -58,9 +58,9 @@ class Isa:
                         continue
                     together, segments, each = rows // length, 1, 1
                     work = -(-lines // together) * together * length / lines
-                # A block's beginning and end take the time of a third of a row. Fewer than five rows do not make up for
-                # the weights that come from the second cache, fewer than eight sums not for the sums' latency; with
-                # few vectors, inputs are read again and again.
+                # A block's beginning and end take the time of a third of a row. With fewer than five rows, the weights
+                # wait for the second cache. With fewer than eight sums, the latency of the sums shows. With few
+                # vectors, inputs are read again and again.
                 cost = padded * work * (1 + 0.35 / rows) * (1 + 0.08 / vectors)
                 cost *= max(1.0, 1 + (5 - rows) * 0.15) * max(1.0, 1 + (8 - vectors * rows) * 0.06)
                 if best is None or (cost, -vectors * rows) < best:

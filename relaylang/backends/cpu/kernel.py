@@ -1,8 +1,9 @@
 """From one fused function to C: tensors as recipes for their elements, kernels as stages of loops.
 
-Most operators only say how an element of their result is made (`Tensor.at`), and cost no memory. Operators with loops of
-their own (convolutions, products, reductions, pools: `ANCHORS`) write a buffer; the last of them hands each finished
-value to what follows it in the function (`Sink`), so that a bias, a residual and a relu are applied on the way out.
+Most operators only say how an element of their result is made (`Tensor.at`), and cost no memory. Operators with loops
+of their own (convolutions, products, reductions, pools: `ANCHORS`) write a buffer. The last of them hands each finished
+value to the operators behind it in the function (`Sink`). So a bias, a residual and a relu are applied as values are
+stored.
 """
 from __future__ import annotations
 

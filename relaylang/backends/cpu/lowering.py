@@ -44,7 +44,7 @@ from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
 _MANY = 64
-#: Where an element takes more elements of others than this, and so many of each, a value is written to memory.
+#: If an element reads more elements than this, and more of each other tensor than this, the value is written to memory.
 _ELEMENTS, _EACH = 32, 4
 
 _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]

@@ -1,8 +1,8 @@
-"""Scalar expressions and loop nests: how one element of a result is computed, and the C that computes them all.
+"""Scalar expressions and loop nests: how one element of a result is computed, and the C of all elements.
 
 A `Nest` holds a loop for each dimension. Its expressions are a graph of `Scalar` nodes (shared by structure), its
-stores say where results go. `emit` merges neighbouring loops that all accesses run through as one, computes each
-expression in the outermost loop where it is known, and writes the C.
+stores say where results go. `emit` merges neighbouring loops that all accesses run through as one. It computes each
+expression in the outermost loop where its operands are known, and writes the C.
 """
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ Index = Affine | Scalar
 
 
 class Nest:
-    """Loops `0..extents[d]` and what is computed inside. `bounds[d]`, where given, narrows loop `d` to C expressions."""
+    """Loops `0..extents[d]` and the values computed inside. `bounds[d]`, where given, narrows loop `d` to C
+    expressions."""
 
     def __init__(self, extents: Sequence[int], bounds: dict[int, tuple[str, str]] | None = None) -> None:
         self.extents = [max(1, e) for e in extents]

@@ -1,8 +1,9 @@
 """From a fused expression to instructions on memory slots.
 
-A slot is one tensor in memory. What depends on bound parameters and constants alone is put into the `prepare` list,
-which runs once when the artifact is loaded (packed weights, folded normalisations); the rest is the `run` list. Branches
-of an `if` have lists of their own; what both branches, or a branch and the rest, need is computed before.
+A slot is one tensor in memory. Values that depend on bound parameters and constants alone (packed weights, folded
+normalisations) go into the `prepare` list. It runs once, when the artifact is loaded. The other values go into the
+`run` list. The branches of an `if` have lists of their own. Values that both branches need, or a branch and the rest,
+are computed before.
 """
 from __future__ import annotations
 
@@ -131,7 +132,7 @@ Instruction = Run | PackIn | Copy | Branch
 
 
 class Program:
-    """What is to be emitted."""
+    """The instructions, slots and functions to emit."""
 
     def __init__(self) -> None:
         self.inputs: list[tuple[str, TensorType, list[Any]]] = []  # name, type, position in a tuple-typed parameter
@@ -430,7 +431,7 @@ def _lives(items: list[Instruction]) -> list[Slot]:
 
 
 def _plan(program: Program) -> None:
-    """Give every slot its place: what prepare keeps in the fixed memory, the rest in an arena that is used again."""
+    """Give every slot its place. Values that prepare keeps lie in the fixed memory, the rest in a reused arena."""
     prepare, run = walk(program.prepare), walk(program.run)
     made_before = {id(s): s for item in prepare for s in item.outputs}
     kept: dict[int, Slot] = {}
@@ -454,8 +455,8 @@ def _plan(program: Program) -> None:
 def _place(slots: list[Slot]) -> int:
     """Offsets for slots with known lives, none of which overlap in time and place. Returns the arena's size.
 
-    The large ones first, each at the lowest place that is free throughout its life; for very many slots, in order of
-    time with a list of free stretches, which is linear.
+    Large slots come first, each at the lowest place that is free throughout its life. Very many slots are placed in
+    order of time from a list of free stretches, which is linear.
     """
     if len(slots) > 1500:
         return _place_in_order(slots)

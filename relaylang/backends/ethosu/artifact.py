@@ -1,4 +1,4 @@
-"""A program compiled for the Ethos-U: what is written to disk, and how it runs on a machine that has no NPU.
+"""A program compiled for the Ethos-U: its files, and how it runs on a machine that has no NPU.
 
 The `.tar` holds
 
@@ -93,7 +93,7 @@ class EthosUArtifact:
         return self.text
 
     def run(self, *args: Any, **named: Any) -> Any:
-        """The entry's value; regions run on the TOSA reference model, what is between them on the host.
+        """The entry's value. Regions run on the TOSA reference model, the steps between them on the host.
 
         Arguments come in order or by name. Returns an array, or a tuple of them. Raises `RelayError`.
         """
@@ -173,7 +173,7 @@ class EthosUArtifact:
 def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunction], source: str) -> EthosUArtifact:
     """Read an archive. `make_host` gets a host step's name, text and saved program, and makes it ready to run.
 
-    `source` is what messages call the archive. Raises `RelayError` (R0641) for what is no archive of ours.
+    `source` is what messages call the archive. Raises `RelayError` (R0641) if the bytes are no archive of ours.
     """
     files = read_sealed(content, source)
     try:

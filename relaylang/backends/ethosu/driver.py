@@ -110,10 +110,9 @@ def check(mod: IRModule) -> IRModule:
 
 
 def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
-    """The checked module whose entry has constants in the place of what `params` names.
+    """The checked module with constants in place of the parameters that `params` names.
 
-    A name is that of a parameter, or of a constant that the text refers to and does not have
-    (`meta[relay.Constant][0]`).
+    A name is a parameter's, or that of a constant without a value in the text (`meta[relay.Constant][0]`).
     """
     if not params:
         return mod
@@ -175,8 +174,10 @@ def _with_entry(mod: IRModule, entry: str, func: Function) -> IRModule:
 def _partition_and_compile(
     mod: IRModule, entry: str, how: Settings
 ) -> tuple[Partitioned, dict[str, Compiled], dict[str, bytes]]:
-    """Partition, and compile every region. Composites on which the compiler fails stay on the host, be it that it fails
-    on them alone or together with what stands before them."""
+    """Partition, and compile every region.
+
+    If the compiler fails on a composite, alone or with the calls before it, the composite stays on the host.
+    """
     partitioned = offload(mod, entry)
     check(partitioned.module)
     try:
@@ -227,9 +228,10 @@ def _refusal(region: Region, how: Settings) -> str | None:
 
 
 def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
-    """The call that has to leave a region for the compiler to take it, and the compiler's words; None where it takes it.
+    """The call that must leave a region for the compiler to accept it, with the compiler's message. None if it accepts
+    it.
 
-    That is a call up to which the compiler takes the region, but not with it.
+    The compiler accepts the region up to this call, but not with it.
     """
     reason = _refusal(region, how)
     if reason is None:

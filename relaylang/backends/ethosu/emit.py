@@ -1,9 +1,9 @@
 """A region as a TOSA graph.
 
-TOSA wants NHWC and int8. A tensor of the region is stored with its channels last where a layer asked for that, and
-transposed back where the region ends; a uint8 tensor is stored as its number less 128, in int8, and turned at the
-region's edges by a rescale, the one place where TOSA knows unsigned numbers. The graph's inputs and outputs have the
-shapes, layouts and bytes that the Relay function has.
+TOSA wants NHWC and int8. A tensor is stored with its channels last where a layer asked for that. It is transposed back
+where the region ends. A uint8 tensor is stored less 128, in int8. A rescale converts it at the region's edges, the one
+place where TOSA knows unsigned numbers. The graph's inputs and outputs have the shapes, layouts and bytes that the
+Relay function has.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 class Value:
     """A Relay tensor inside the graph.
 
-    `dtype` is Relay's; `stored` has the tensor in each order of axes in which it exists: axis i of `stored[perm]` is
-    Relay's axis perm[i]. `flat` is set for a matrix that is a flattened NCHW tensor whose transposition is put off.
+    `dtype` is Relay's type. `stored` has the tensor in each existing order of axes: axis i of `stored[perm]` is Relay's
+    axis perm[i]. `flat` is set for a matrix that is a flattened NCHW tensor whose transposition is put off.
     """
 
     dtype: str
@@ -35,7 +35,7 @@ class Value:
 
     @property
     def offset(self) -> int:
-        """What is taken off a number of the Relay tensor to get the stored one."""
+        """The difference of a number of the Relay tensor and the stored one."""
         return 128 if self.dtype == "uint8" else 0
 
 
@@ -105,7 +105,7 @@ class _Writer:
         return moved
 
     def any_order(self, value: Value, last: int | None = None) -> tuple[tuple[int, ...], Tensor]:
-        """The tensor in an order in which it exists, with Relay's axis `last` at the end if that is asked for."""
+        """The tensor in an order in which it exists. Relay's axis `last` comes last if given."""
         if value.flat is not None and not value.stored:
             self.in_order(value)
         for perm, tensor in value.stored.items():

@@ -1,4 +1,4 @@
-"""Arm's tools, which are optional: where they come from and what is said when they are missing.
+"""Arm's tools, which are optional: how they are found, and the message if they are missing.
 
     pip install "relaylang[ethosu]"
 

@@ -1,9 +1,9 @@
 """A TOSA 1.0 graph as plain data, and its flatbuffer.
 
-The graph is one basic block. Tensors are named; every operand that TOSA 1.0 wants as a constant tensor
-(multipliers, shifts, zero points) or as a shape (reshape targets, slice bounds, paddings) is added by the
-`Graph` methods. The file format is Arm's `tosa.fbs`: enum and slot numbers below are those of that schema, whose
-rule is that an operator's attribute table has the operator's own number in the union.
+The graph is one basic block. Tensors are named. TOSA 1.0 wants some operands as constant tensors (multipliers, shifts,
+zero points), others as shapes (reshape targets, slice bounds, paddings). The `Graph` methods add both. The file format
+is Arm's `tosa.fbs`, whose enum and slot numbers are used below. In its union, an operator's attribute table has the
+operator's own number.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Graph:
     operators: list[Operator] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    #: In front of the names of what is added next, for reports: the layer that it belongs to.
+    #: The prefix of the names of operators added next, for reports: the layer that they belong to.
     layer: str = ""
     _constants: dict[tuple, str] = field(default_factory=dict)
 

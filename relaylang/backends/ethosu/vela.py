@@ -56,7 +56,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Memory:
-    """Peak use in bytes, and the traffic by what was moved: (bytes read, bytes written)."""
+    """Peak use in bytes, and the traffic by kind of data: (bytes read, bytes written)."""
 
     name: str
     peak: int

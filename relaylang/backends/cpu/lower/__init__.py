@@ -74,11 +74,11 @@ ANCHORS: dict[str, AnchorLowering] = {
 }
 
 
-#: Written by stages of their own that want finished operands: never fused with what is before them.
+#: Operators whose stages need finished operands: they are never fused with their producers.
 ALONE = frozenset([
     *APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS, *nn_sparse.ANCHORS
 ])  # fmt: skip
-#: Operators that the backend cannot compile, and why; a name that ends in a dot stands for all below it.
+#: Operators that the backend cannot compile, with the reasons. A name that ends in a dot stands for all names below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(
         ["dyn.", "argwhere", "sparse_fill_empty_rows", "vm."],

@@ -1,5 +1,7 @@
-"""Windowed operators of other layouts (channels in blocks, `CHWN`, another layout of the result) as those of NCHW
-between changes of layout."""
+"""Windowed operators of other layouts (channels in blocks, `CHWN`, another layout of the result).
+
+They are lowered as the operators of NCHW between changes of layout.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ POOLS = [
     for name in having(kind, without={Trait.QUANTISED})
 ]
 
-#: Operators that are compiled in one layout. For each of the first arguments: the attribute that names its layout, and
-#: the layout in which it is wanted; the first is the result's, too.
+#: Operators that are compiled in one layout. Each of the first arguments has the attribute that names its layout, and
+#: the layout to convert it to. The first argument's layout is the result's, too.
 PLAIN: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(["image.crop_and_resize", "image.grid_sample", "vision.roi_align", "vision.roi_pool"], (("layout", "NCHW"),)),
     "image.dilation2d": (("data_layout", "NCHW"), ("kernel_layout", "IHW")),
@@ -89,7 +91,7 @@ def _plain(layout: str) -> str:
 
 
 def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: str, /, **changed: Any) -> Expr | None:
-    """The call in a plain layout, and its result in the one that it has."""
+    """The call in a plain layout, with the result converted back to the call's own layout."""
     cls = type(call.attrs)
     attrs = make_attrs(cls, {**{n: getattr(call.attrs, n) for n in cls.schema}, **changed})
     back = turned(call, result, layout)
@@ -154,8 +156,10 @@ _BLOCKED = frozenset(having(Trait.CONV, Trait.BLOCKED))
 
 
 def without_blocks(function: Expr, mod: IRModule) -> Expr:
-    """A typed function with the convolutions of channels in blocks in NCHW, and what stands around them: the kernels
-    here choose their own blocks, and changes of layout would stand between them."""
+    """A typed function with blocked convolutions, and the operators around them, converted to NCHW.
+
+    The kernels here choose their own blocks; changes of layout would only stand between them.
+    """
     if not isinstance(function, Function):
         return function
     if not any(isinstance(n, Op) and n.name in _BLOCKED for n in post_order(function)):

@@ -40,7 +40,7 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
         test = "(({0} < 0) | ({0} > 0))" if is_float(value.dtype) else "({0} != 0)"
         return nest.op(f"(uint8_t){test}", [value], "bool")
     if is_float(value.dtype) and not is_float(dtype):
-        # From a float, C leaves what does not fit undefined; through int64 it wraps as numpy's casts do.
+        # C leaves the conversion of a float that does not fit undefined; through int64 it wraps as numpy's casts do.
         if dtype in ("int32", "int64"):
             return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
         wide = "int64_t" if dtype in ("uint32", "uint64") else "int32_t"
@@ -64,7 +64,7 @@ def clamp(nest: Nest, value: Scalar, low: Scalar, high: Scalar) -> Scalar:
 
 
 def saturate(nest: Nest, value: Scalar, dtype: str) -> Scalar:
-    """An integer as a narrower type, what does not fit cut to the nearest that does."""
+    """An integer as a narrower type; a value out of range becomes the nearest one in it."""
     low, high = int_range(dtype)
     own_low, own_high = int_range(value.dtype)
     low, high = max(low, own_low), min(high, own_high)

@@ -1,9 +1,10 @@
 """Resized images, and grids over images.
 
-Of a resized image each axis has a few weighted pixels for every new one, known when the code is written.
+Each axis of a resized image has a few weighted source pixels for every new pixel. They are known when the code is
+written.
 
-Resizing is linear in the pixels, so what it does along an axis is read off the interpreter's kernel, given a one at each
-place in turn: every method and coordinate system is what the interpreter does.
+Resizing is linear in the pixels. So the weights of an axis are read off the interpreter's kernel, given a one at each
+place in turn. Every method and coordinate system agrees with the interpreter.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from relaylang.ops.shapes import split_layout
 
 
 def _weights(call: Call, number: int, size: int, dtype: str) -> np.ndarray:
-    """What each old pixel of an axis gives to each new one, [old, new]; nan where a new one lies outside."""
+    """The weight of each old pixel of an axis in each new one, [old, new]. A new pixel that lies outside has nan."""
     attrs = call.attrs
     count = len(attrs.size)
     target = [1] * count

@@ -1,7 +1,7 @@
-"""Operators that are others put together: transposed convolutions, blocks, layouts, losses, quantised products.
+"""Operators composed of other operators: transposed convolutions, blocks, layouts, losses, quantised products.
 
-Each is replaced by the operators that it means, before fusion, so that those are fused and scheduled as ever, and what
-depends on bound weights alone is computed once. Integers come out the same to the bit.
+Each is replaced, before fusion, by the operators that compute it. So these are fused and scheduled like any others, and
+values of bound weights alone are computed once. Integers come out the same to the bit.
 """
 from __future__ import annotations
 
@@ -393,7 +393,7 @@ def _nothing(call: Call) -> Expr | None:
 
 
 def _placed(new: Expr, old: Expr) -> Expr:
-    """Give what was made the span of what it stands for."""
+    """Give the new expression the span of the expression that it replaces."""
     stack = [new]
     while stack:
         node = stack.pop()

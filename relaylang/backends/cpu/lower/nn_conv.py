@@ -1,8 +1,9 @@
 """Convolutions over one, two or three spatial axes, channels first or last.
 
-The general one is an implicit matrix product (`gemm.block_kernel`): rows are neighbouring results along a line, columns
-are output channels, weights are packed once. The data are read in place; padding, or a type other than the
-accumulator's, takes a padded copy first. Depthwise convolutions have a kernel of their own, one channel at a time.
+The general kernel is an implicit matrix product (`gemm.block_kernel`). Its rows are neighbouring results along a line,
+its columns are output channels, and its weights are packed once. The data are read in place; padding, or a type other
+than the accumulator's, takes a padded copy first. Depthwise convolutions have a kernel of their own, one channel at a
+time.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from relaylang.backends.cpu.lower.nn_pool import pads_of, spatial_axes, spread
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
 
-#: A panel of weights above this is kept in the cache while all rows pass, instead of the other way round (bytes).
+#: With more bytes of weights than this, each panel of them stays in the cache while all rows pass.
 _WEIGHTS_IN_CACHE = 600_000
 #: A larger plane of a depthwise convolution is padded in the arena, a smaller one on the stack (elements).
 _PLANE = 16_384
@@ -255,8 +256,8 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
     names = [(f"y{n}", extent) for n, extent in enumerate(positions)]
     if names:
         put(f"  {'' if lines > 1 else 'const '}long {', '.join(reversed(_digits('y', names[::-1])))};")
-    # The last lines and the last segment reach back over those before: each stores only what is its own, since another
-    # thread may be storing the rest.
+    # The last lines and the last segment reach back over those before. Each stores only its own results: another thread
+    # may be storing the rest.
     own_lines = f"y{len(heights) - 1}"
     if lines > 1:
         last, own_lines = own_lines, "own"
@@ -287,7 +288,8 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
         first = f"{own_start} - {start}" if segments > 1 else "0"
         put(f"  for (long i = {first}; i < {area}; i++) for (long c = 0; c < cn; c++) r[i * {o_pixel[-1]} + c] = t[i * {width} + c];")
     elif not conv.last:
-        # Channels first, a square of numbers is turned at a time; the odd step keeps addresses from meeting in the cache.
+        # With channels first, a square of numbers is transposed at a time. The odd step keeps addresses from meeting in
+        # the cache.
         source, row_step, channel_step = "r", 1, held + lanes
         put(f"  {ctype} r[{channel_step * width}] __attribute__((aligned(64)));")
         put(f"  for (long i = 0; i < {area}; i += {lanes}) for (long c = 0; c < cn; c += {lanes})"
@@ -320,7 +322,7 @@ def _implicit_gemm(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: An
 
 
 def _digits(number: str, parts: list[tuple[str, int]]) -> list[str]:
-    """C that takes a number apart: `name = number % extent`, then the next of what is left."""
+    """C that splits a number into digits: `name = number % extent`, and the quotient goes on."""
     out = []
     for name, extent in parts:
         if extent == 1:

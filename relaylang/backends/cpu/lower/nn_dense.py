@@ -93,7 +93,7 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         put(f"  const long s = u % {segments}, b = u / {segments} % {blocks}, n = u / {segments * blocks};")
     else:
         put(f"  const long b = u % {blocks}, s = u / {blocks} % {segments}, n = u / {segments * blocks};")
-    # The last segment reaches back over the one before; it stores only what is its own, since another thread may be storing
+    # The last segment reaches back over the one before. It stores only its own results: another thread may be storing
     # the rest.
     put(f"  const long m1 = s * {segment}, m0 = m1 < {rows - segment} ? m1 : {rows - segment};")
     put(f"  const {ctype}* x = {data.name} + n * {product.left[0]} + m0 * {product.left[1]}L;")
@@ -122,8 +122,10 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
 
 def _pass_on(sink: Sink, product: Product, source: str, step: int, low: str, high: str, put: Any, ctype: str,
              own: str | None = None) -> list[str]:  # fmt: skip
-    """Store rows `own..high` (by default all), columns `c0..c0 + cn` of the result from a block whose rows are `step` apart
-    and begin with `low`."""
+    """Store rows `own..high` (by default all), columns `c0..c0 + cn` of the result.
+
+    The block's rows are `step` apart and begin with `low`.
+    """
     shape = sink.anchor.shape
     rank = len(shape)
     put(f"  const {ctype}* v = {source} - (({low}) * {step} + c0);")
@@ -187,14 +189,16 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
 
 
 def accumulator(dtype: str) -> str:
-    """The type in which a product is summed: short floats in float32, short integers in int32, which wraps as they do."""
+    """The type in which a product is summed. Short floats are summed in float32, short integers in int32, which wraps
+    as they do."""
     if is_float(dtype):
         return "float64" if dtype == "float64" else "float32"
     return "int64" if dtype in ("int64", "uint64") else "int32"
 
 
 def factors(kernel: Kernel, args: Sequence[Tensor], dtype: str) -> list[Tensor]:
-    """The operands of a product of a type: integers are made of floats before they are multiplied, and so are bools."""
+    """The operands of a product. A product in integers converts float operands to `dtype` first; so does one of bools.
+    Floats and bools become integers before they are multiplied."""
     if is_float(dtype) or not any(dtype == "bool" or is_float(x.dtype) for x in args):
         return list(args)
     return [converted(kernel, x, dtype, None) for x in args]
@@ -214,7 +218,7 @@ def fused_ready(sink: Sink, rank: int) -> bool:
 
 
 def through_buffer(kernel: Kernel, sink: Sink, dtype: str | None = None) -> Sink:
-    """A sink into a buffer, of another type than the result where one is given; `finish` then passes the buffer on."""
+    """A sink into a buffer, of type `dtype` if given, else of the result's type. `finish` then passes the buffer on."""
     anchor = sink.anchor
     if dtype is not None and dtype != anchor.dtype:
         anchor = Anchored(anchor.shape, dtype)

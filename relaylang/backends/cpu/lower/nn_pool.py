@@ -1,7 +1,7 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-A row of results, or a part of a wide one, is kept in an accumulator array; each tap of the window updates all of it, so
-that the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
+A row of results, or a part of a wide one, is kept in an accumulator array. Each tap of the window updates all of it, so
+the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
 from __future__ import annotations
 

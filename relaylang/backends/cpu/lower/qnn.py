@@ -1,7 +1,7 @@
 """Quantised operators, in the integers that the interpreter computes (`relaylang.interpreter.kernels.qnn`).
 
-Requantisation multiplies by a fixed-point number of 31 bits in int64. With constant scales that number is made here;
-with scales that arrive when the program runs, the generated code makes it.
+Requantisation multiplies by a fixed-point number of 31 bits in int64. With constant scales that number is made here.
+With scales that arrive when the program runs, the generated code makes it.
 """
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
-        if dtype == "float16":  # what does not fit is the nearest that does
+        if dtype == "float16":  # a number out of range becomes the nearest one in it
             real = clamp(nest, real, nest.const(-65504.0, "float32"), nest.const(65504.0, "float32"))
         return convert(nest, real, dtype)
 
@@ -147,7 +147,8 @@ def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _simulated(back: bool) -> Any:
-    """Numbers held in floats, of the type that a number names when the program runs: 1 int8, 2 uint8, 3 int32, else none."""
+    """Quantised numbers held in floats. A code names their type when the program runs: 1 int8, 2 uint8, 3 int32, else
+    none."""
 
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         data, code, scale, zero = args

@@ -1,7 +1,8 @@
 """Reductions along axes.
 
-Over trailing axes, each result is made in 16 partial accumulators that run side by side (vector code without asking the
-compiler to reorder sums); over others, a buffer of results is updated row by row, so that the inner loop is contiguous.
+Over trailing axes, each result has 16 partial accumulators that run side by side. This gives vector code without asking
+the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the inner loop is
+contiguous.
 """
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def combine(kind: str, dtype: str) -> str:
 
 
 def _start(kind: str, dtype: str) -> str:
-    """The value that a reduction begins with; a peak is a maximum that begins with the least finite number, as in pools."""
+    """The value that a reduction begins with. A peak is a maximum that begins with the least finite number, as in
+    pools."""
     if kind in ("sum", "any"):
         return literal(0, dtype)
     if kind in ("prod", "all"):
@@ -193,7 +195,7 @@ def _plain(kind: str, mean: bool = False) -> Any:
 
 
 def _truths(data: Tensor) -> Tensor:
-    """What is not zero."""
+    """Whether each element differs from zero."""
     if data.dtype == "bool":
         return data
     return Recipe(data.shape, "bool", lambda nest, index: nest.op("({0} != 0)", [data.at(nest, index)], "bool"))
@@ -233,7 +235,7 @@ def _arg(kind: str) -> Any:
         sign = ">" if kind == "max" else "<"
         test = f"{sign}=" if call.attrs.select_last_index else sign
         if is_float(data.dtype):
-            # A nan is never the one that is looked for.
+            # A nan is never the extreme element.
             value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(_start(kind, data.dtype), [], data.dtype)], data.dtype)
         nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
         lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]

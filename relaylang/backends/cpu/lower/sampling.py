@@ -1,7 +1,7 @@
 """Pixels at places that the program computes: crops, grids, regions of interest, deformed windows.
 
-Data come as (n, c, h, w) or (n, c, d, h, w): `blocks.plain` brings other layouts there. A number that names an image
-which is not there is an error to the interpreter; here it stands for the nearest one.
+Data come as (n, c, h, w) or (n, c, d, h, w): `blocks.plain` brings other layouts there. The interpreter refuses an
+index of an image that does not exist. Here it stands for the nearest image.
 """
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def wide(*bufs: Buf) -> str:
 
 
 def alone(write: Writes, sums: bool = False) -> Any:
-    """A lowering that writes the whole result in a wide type; what `sums` products does so in integers, if it is of them."""
+    """A lowering that writes the whole result in a wide type. With `sums`, products of integers are summed in
+    integers."""
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         bufs = [kernel.in_memory(a) for a in args]

@@ -1,7 +1,7 @@
 """Writing to places, running sums, and operators on coordinates.
 
-An index outside its tensor is an error to the interpreter; here what it would write is left out, and what it would read
-comes from the nearest element: compiled code never touches memory that is not its own.
+An index outside its tensor is an error in the interpreter. Here its write is left out, and its read comes from the
+nearest element. Compiled code never touches memory that is not its own.
 """
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> Non
         raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
     stage = kernel.stage()
     for d, n in enumerate(data.shape):
-        # Python's slices: a place is counted from the end where it is negative, and then put into the axis; a slice
-        # that goes backwards begins at its last element at most, and ends before its first one at least.
+        # Python's slices: a negative place counts from the end; then the place is clamped to the axis. A slice that
+        # goes backwards begins at the last element at most. It ends before the first one at least.
         step = f"{strides.name}[{d}]" if d < strides.size else "1"
         stage.put(f"const long s{d} = {step}, low{d} = -(s{d} < 0), high{d} = {n} - (s{d} < 0);")
         for name, places, whole in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
@@ -227,7 +227,8 @@ def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """The rows of the diagonals hold them from the highest down, each at the left or the right end of its row."""
+    """The rows of `diagonals` hold them from the highest down. Each is aligned at the left or the right end of its
+    row."""
     data, diagonals = args
     attrs = call.attrs
     shape, dtype = result_type(call)
@@ -255,7 +256,8 @@ def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """Each place counted through in the old shape, and found again in the new one, one extent of which may be -1."""
+    """Each place's number in the old shape, converted to a place in the new shape. One extent of the new shape may be
+    -1."""
     indices, old, new = (kernel.in_memory(a) for a in args)
     places, extents = (kernel.buffer(shape, dtype) for shape, dtype in result_types(call))
     had, has, count = old.size, new.size, indices.shape[0]

@@ -14,7 +14,7 @@ from relaylang.ir import Call
 
 
 def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """Around the centre of each cell a box of every size, then one of the first size in every other ratio."""
+    """Boxes around the centre of each cell: one of every size, and one of the first size in every other ratio."""
     attrs = call.attrs
     f = np.float32
     height, width = args[0].shape[2:]
@@ -67,7 +67,7 @@ def _get_valid_counts(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """The best class of each anchor, with its box moved; what is background is left out. Rows behind those are -1."""
+    """The best class of each anchor, with its box moved. Background is left out. The remaining rows are -1."""
     probability, location, anchor = (kernel.in_memory(a) for a in args)
     attrs = call.attrs
     rows, counts = out = [kernel.buffer(shape, dtype) for shape, dtype in result_types(call)]
