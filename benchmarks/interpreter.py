@@ -194,7 +194,7 @@ def evaluation(rounds: int, peer: Peer | None) -> list[Row]:
         best = float("inf")
         theirs: dict[str, list[float]] = {"debug": [], "vm": []}
         for _ in range(rounds):
-            # What is fast is run more often: a single run of a few microseconds says little.
+            # A fast program is run more often: a single run of a few microseconds varies too much.
             best = min([best, *[timed(ours) for _ in range(5)]])
             for kind, times in theirs.items():
                 answer = peer.ask(kind, name, args) if peer is not None else None

@@ -49,6 +49,6 @@ def parser(coarse: bool) -> Lark:
     text = re.sub(r"(?m)^\s*//.*\n", "", grammar_text())
     if not coarse:
         text = _without(text, set(COARSE))
-    # keywords are told from names only where both have one priority
+    # lark separates keywords from names only if both have one priority
     text = re.sub(r'(?m)^([A-Z_]+): (?="[a-zA-Z_]+")', r"\1.77: ", text)
     return Lark(text + _IGNORED, parser="lalr", lexer="contextual", maybe_placeholders=False)

@@ -14,7 +14,7 @@ MOST = 20_000
 
 
 def one_input(data: bytes) -> None:
-    """What is to hold for every input."""
+    """The checks of every input."""
     from relaylang.diagnostics import RelayError
     from relaylang.syntax import astext, parse
     from relaylang.testing.roundtrip import formats_once, reads_back

@@ -4,7 +4,7 @@ A node prints itself (`node.astext()`), and `x + y` makes a call. The printer an
 low floor asks for such a function by name. `relaylang/_names.py` alone registers the provider of each. A provider is
 "module:function"; the first use of the service imports the module.
 
-A table of a low floor may have rows on higher floors, too, each a file of its own: `folders` gives their packages.
+A table of a low floor may have rows on higher floors, too, each in a file of its own. `folders` gives their packages.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from relaylang.repl.opdoc import default_text, kind_text
 from relaylang.repl.show import spelled
 from relaylang.syntax.tokeniser import tokenise
 
-#: The word at the end of what is written, which may be a command of the session.
+#: The word at the end of the line, which may be a command of the session.
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@:]?[\w/.]*$')
 _KEYWORDS = (
     "def",
@@ -107,7 +107,7 @@ def _operators() -> list[tuple[str, str]]:
     return [(name, OPS[name].doc or OPS[name].signature() if name in OPS else _ADDED) for name in sorted(operator_names())]
 
 
-#: What is said of an operator that nothing has used yet: to say more, its package would have to be imported.
+#: The description of an operator that nothing has used yet. A better one would need an import of its package.
 _ADDED = "an operator of an installed package"
 
 

@@ -1,4 +1,4 @@
-"""A session without a terminal: the definitions that persist, and what one input does to them.
+"""A session without a terminal: its definitions persist, and each input adds to them or uses them.
 
 Functions and types live in a module that grows; variables keep the values and types they were evaluated to. An input is
 a command (`:type f`), definitions (`def`, `type`), bindings (`let %x = e`, `%0 = e`), or an expression. Bindings may precede

@@ -30,8 +30,8 @@ def work(run: Run) -> int:
 
 
 def assert_linear(prepare: Callable[[int], Run], small: int = 200, times: int = 5) -> None:
-    """`prepare(n)` gives what is to be measured at size `n`; a program `times` as large may take `times` the work."""
-    prepare(3)()  # what is done once, such as an import
+    """`prepare(n)` gives the run to measure at size `n`. A program `times` as large may take `times` the work."""
+    prepare(3)()  # work that is done once
     first, second = work(prepare(small)), work(prepare(small * times))
     assert second <= 1.25 * times * first, f"{first} functions are entered at {small}, {second} at {small * times}"
 
@@ -76,7 +76,7 @@ _T = "Tensor[(2), float32]"
 
 
 def _main(line: str, more: str = "", params: str = "", sign: str = "%") -> Callable[[int], str]:
-    """@main of `n` lines: `{i}` is a line's number, `{b}` what stands for the line before it."""
+    """@main of `n` lines: `{i}` is a line's number, `{b}` the name of the line before it."""
 
     def text(n: int) -> str:
         lines = "".join("  " + line.format(i=i, b=f"{sign}{i - 1}" if i else "%x") + "\n" for i in range(n))
@@ -85,7 +85,7 @@ def _main(line: str, more: str = "", params: str = "", sign: str = "%") -> Calla
     return text
 
 
-#: Programs of `n` lines with two to the power of `n` paths, by what is shared.
+#: Programs of `n` lines with two to the power of `n` paths, by the kind of the shared nodes.
 SHARED: dict[str, Callable[[int], str]] = {
     "calls": _main("%{i} = add({b}, {b});"),
     "lets": _main("let %v{i} = add({b}, {b});", sign="%v"),

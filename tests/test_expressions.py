@@ -27,7 +27,7 @@ REPEATS = (constants.MAX_REPEAT, constants.MIN_REPEAT)
 
 
 def repeats_alone(body: Any) -> bool:
-    """Whether what is repeated may be a repetition without end and nothing else."""
+    """Whether a repeated part may be a repetition without end and nothing else."""
     if len(body) == 1 and body[0][0] is constants.BRANCH:
         return any(map(repeats_alone, body[0][1][1]))
     if len(body) == 1 and body[0][0] is constants.SUBPATTERN:

@@ -47,7 +47,7 @@ FLOORS = [
     {"tvm"},
 ]
 
-#: Packages of others that an extra brings, or that take long to import: they may be imported where they are used.
+#: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
 OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes", "filecheck"}
 
 #: The public face: it names modules of every floor, and imports none before somebody uses it.

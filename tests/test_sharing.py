@@ -1,4 +1,4 @@
-"""What is shared is looked at once: every verb on programs of few lines and two to the power of their number of paths."""
+"""Each verb visits shared nodes once: programs of few lines have two to the power of their number of paths."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from relaylang.transform import (
 from relaylang.viz import as_dot, as_html, as_text, graph_of
 from tests.growth import SHARED, within
 
-#: Lines of a program, and how many functions what is linear enters for them at most.
+#: Lines of a program, and the most functions that a linear verb enters for them.
 LINES, MOST = 22, 250_000
-#: What a call of each line before it twice has to do.
+#: Shapes of programs in which each line calls the line before it twice.
 CALLED = ("functions", "let-bound functions")
 
 
@@ -87,7 +87,7 @@ FEW = ("tuples", "functions")
 @pytest.mark.parametrize("shape", [s if s in FEW else pytest.param(s, marks=pytest.mark.sweep) for s in SHARED])
 def test_a_verb_looks_at_what_is_shared_once(verb: str, shape: str) -> None:
     if verb == "run" and shape in (*CALLED, "matches"):
-        return  # each line calls the one before it twice, and so it takes two to the power of their number; a T is no input
+        return  # a line calls the line before it twice: two to the power of their number; a T is no input
     VERBS[verb](SHARED[shape](3))
     text = within(MOST, lambda: VERBS[verb](SHARED[shape](LINES)))
     assert isinstance(text, str) and len(text) < 250_000

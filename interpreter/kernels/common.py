@@ -1,8 +1,8 @@
-"""What the kernels share: element types, rounding and conversion, axes, layouts, windows.
+"""Helpers of the kernels:
 
 A kernel is `kernel(attrs, *inputs)`: numpy arrays or numpy scalars in (a tuple for a tuple-typed argument), the same
 out. Results have exactly the element type that the checker gives. Scalars are numpy scalars where numpy makes them,
-which makes scalar programs fast; nothing depends on the promotion of Python numbers, so that numpy 1.26 and 2 agree.
+which makes scalar programs fast. Nothing depends on the promotion of Python numbers, so numpy 1.26 and 2 agree.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ def round_away(x: np.ndarray) -> np.ndarray:
 
 
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Elements as another type, as x86 does it: integers wrap; a float beyond the integer range gives its lowest value
-    (of int32 for 32 and fewer bits, then wrapped); only zero and nan are False."""
+    """Elements as another type, as x86 converts them: integers wrap.
+
+    A float beyond the integer range gives its lowest value (of int32 for 32 and fewer bits, then wrapped). Only zero
+    and nan are False.
+    """
     source = x.dtype
     if source == dtype:
         return x
@@ -112,8 +115,8 @@ def along(x: Any, axis: int, rank: int) -> np.ndarray:
     return x.reshape(shape)
 
 
-# Layouts: `NCHW`, `OIHW`, and blocked ones such as `NCHW4c`, in which the lower-case axis is the inner part of its
-# upper-case one.
+# Layouts: `NCHW`, `OIHW`, and blocked ones such as `NCHW4c`. Its lower-case axis is the inner part of its upper-case
+# one.
 
 _AXIS = re.compile(r"(\d*)([A-Za-z])")
 

@@ -1,4 +1,4 @@
-"""Devices and memory: there is one of each here, so that what says where a value lives gives the value back."""
+"""Devices and memory: there is one of each here. So an operator that says where a value lives returns the value."""
 
 from __future__ import annotations
 

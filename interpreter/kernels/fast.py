@@ -1,7 +1,7 @@
 """Steps that skip the kernel where the operands' types say that it is one numpy expression.
 
-A kernel of one line costs a scalar program more in the call than in the arithmetic. What stands here is that line, for
-the element types for which it is the whole kernel; `tests/interpreter/test_fast.py` holds both against each other.
+A kernel of one line costs a scalar program more in the call than in the arithmetic. Here is that line, for the element
+types for which it is the whole kernel. `tests/interpreter/test_fast.py` compares both.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def _source(mode: str, size: int, target: int, begin: float, end: float) -> Any:
-    """Where the pixels of a resized axis lie on the one that it comes from."""
+    """The places of a resized axis' pixels on the old axis."""
     x = np.arange(target).astype(_F)
     scale = _F(size) / _F(target)
     if mode == "half_pixel" or (mode == "pytorch_half_pixel" and target > 1):

@@ -84,8 +84,10 @@ def sequence_mask(attrs: Any, x: Any, lengths: Any) -> Any:
 
 
 def matrix_set_diag(attrs: Any, x: Any, diagonals: Any) -> Any:
-    """A matrix with its diagonals k1 to k2 replaced. The rows of `diagonals` hold them from the highest down, each at
-    the left or the right end of its row."""
+    """A matrix with its diagonals k1 to k2 replaced.
+
+    The rows of `diagonals` hold them from the highest down. Each is aligned at the left or the right end of its row.
+    """
     out = np.array(x)
     rows, columns = x.shape[-2:]
     for k in range(attrs.k1, attrs.k2 + 1):

@@ -19,7 +19,7 @@ from relaylang.interpreter.kernels.nn_conv import convolve, exact_matmul
 
 
 def bitpack(attrs: Any, x: Any) -> Any:
-    """Each bit of the numbers in words of its own, the first number's bit as the highest; the bits along a last axis."""
+    """Each bit of the numbers in words of its own, along a last axis. The first number's bit is the highest."""
     dtype = np_dtype(attrs.pack_type)
     width = 8 * dtype.itemsize
     axis, extent = attrs.pack_axis, x.shape[attrs.pack_axis]

@@ -1,7 +1,7 @@
 """Convolutions and products with prepared weights, correlation, deformable windows.
 
-A prepared weight is turned back into the plain one: the result is that of the plain convolution, whatever the order in
-which a fast one would add.
+A prepared weight is turned back into the plain one. The result is that of the plain convolution, in its order of
+additions.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ _POINTS: dict[int, tuple[float, ...]] = {
 
 
 def winograd_matrix(tile: int, kernel: int) -> np.ndarray:
-    """What the kernel is multiplied with, (tile + kernel - 1, kernel): its polynomial's values at the points, each
-    divided by the product of the point's distances from the others, and its leading coefficient."""
+    """The matrix that the kernel is multiplied with, (tile + kernel - 1, kernel).
+
+    It has the polynomial's values at the points, and its leading coefficient. The values at a point are divided by the
+    product of the point's distances from the others.
+    """
     if not 1 < tile < 9 or not 2 < kernel < 8:
         raise KernelError(f"there is no Winograd transformation of a kernel of {kernel} for tiles of {tile}")
     points = np.asarray(_POINTS[tile + kernel - 2])

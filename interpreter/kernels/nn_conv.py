@@ -26,8 +26,8 @@ _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 def exact_matmul(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The product of two stacks of matrices in an element type; the factors of integers are integers.
 
-    Integers come out exact modulo their width: through float64 where no sum can reach 2**53 (numpy multiplies integer
-    matrices without BLAS, a hundred times slower).
+    Integers come out exact modulo their width. They are multiplied in float64 if no sum can reach 2**53. numpy
+    multiplies integer matrices without BLAS, a hundred times slower.
     """
     if is_float(dtype):
         carrier = np.float32 if dtype.itemsize < 4 else dtype

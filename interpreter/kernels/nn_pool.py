@@ -142,8 +142,11 @@ def _global(greatest: bool) -> Kernel:
 
 
 def _pool_grad(greatest: bool) -> Kernel:
-    """What each element of the data gets of the gradient of its windows: all of it where it is the first of the
-    greatest, or the same part as the others in the window."""
+    """The share of each element of the data in the gradient of its windows.
+
+    With `greatest`, the first of a window's greatest elements gets all of it. Else each element of the window gets the
+    same part.
+    """
 
     def kernel(attrs: Any, grad: Any, x: Any) -> Any:
         plain, order = _space_last(x, attrs.layout, 2)

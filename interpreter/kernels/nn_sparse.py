@@ -55,7 +55,7 @@ def sparse_add(attrs: Any, dense: Any, values: Any, indices: Any, indptr: Any) -
 
 
 def sparse_conv2d(attrs: Any, x: Any, values: Any, indices: Any, indptr: Any) -> Any:
-    """A kernel of 1 x 1 or 3 x 3; the rows of the latter go over the window, then the channels (NHWC)."""
+    """A kernel of 1 x 1 or 3 x 3. The rows of a 3 x 3 kernel go over the window, then the channels (NHWC)."""
     nhwc = x if attrs.layout == "NHWC" else x.transpose(0, 2, 3, 1)
     size = tuple(attrs.kernel_size)
     if size not in ((1, 1), (3, 3)):

@@ -1,8 +1,8 @@
 """Quantised operators, exact to the integer.
 
-What they mean is TVM's lowering to integer arithmetic: `requantize` multiplies by a 32-bit fixed-point number in int64
-and rounds halves upwards (`rounding="TONEAREST"`: away from zero), unless its `compute_dtype` asks for floats; all
-else is exact integer arithmetic in int32 around it.
+They compute TVM's lowering to integer arithmetic. `requantize` multiplies by a 32-bit fixed-point number in int64 and
+rounds halves upwards (`rounding="TONEAREST"`: away from zero). Its `compute_dtype` can ask for floats instead. The rest
+is exact integer arithmetic in int32.
 """
 
 from __future__ import annotations

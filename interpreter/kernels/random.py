@@ -1,8 +1,8 @@
 """Random numbers: Threefry-4x64 with 20 rounds, split as in "Splittable Pseudorandom Number Generators using
 Cryptographic Hashing" (Claessen and Palka, 2013).
 
-A key holds ten words: the key proper (4), the path of splits (2), a counter (2, of which the second counts), and the
-place of the path's next bit (2).
+A key holds ten words. Four are the key proper, two the path of splits, two a counter, of which the second counts. The
+last two are the place of the path's next bit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def threefry(key: Any, counter: Any, count: int) -> np.ndarray:
 
 
 def _mix(a: Any, b: Any, turn: int) -> list[Any]:
-    """As the paper has it, but for the second word: TVM reads the first for it after that one was written."""
+    """The paper's mixing, except for the second word: TVM computes it from the new first word."""
     total = a + b
     return [total, (total + b) ^ ((b << np.uint64(turn)) | (b >> np.uint64(64 - turn)))]
 

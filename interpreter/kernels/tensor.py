@@ -1,7 +1,7 @@
 """Element by element: arithmetic, comparison, functions of one number, conversion, clipping.
 
 Truth values are whole numbers of one bit, as in TVM's compiled code: arithmetic on them is modulo 2. So `add` and
-`subtract` are exclusive or, `multiply` is and, a shift by one leaves nothing, and a division is by True.
+`subtract` are exclusive or, and `multiply` is and. A shift by one gives False, and a division is by True.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from relaylang.interpreter.kernels.indexing import check_range
 
 
 def multibox_prior(attrs: Any, x: Any) -> Any:
-    """Around the centre of each cell a box of every size, then one of the first size in every other ratio."""
+    """Boxes around each cell's centre: one of every size, and one of the first size in every other ratio."""
     f32 = np.float32
     height, width = x.shape[2:]
     step_y, step_x = (f32(s) if s > 0 else f32(1 / n) for s, n in zip(attrs.steps, (height, width)))
@@ -29,7 +29,7 @@ def multibox_prior(attrs: Any, x: Any) -> Any:
 
 
 def multibox_transform_loc(attrs: Any, probability: Any, location: Any, anchor: Any) -> Any:
-    """The best class of each anchor, with its box moved; what is background is left out. Rows behind those are -1."""
+    """The best class of each anchor, with its box moved. Background is left out. The remaining rows are -1."""
     kind = location.dtype.type
     first = 0 if attrs.keep_background else 1
     scores = probability[:, first:]

@@ -58,7 +58,7 @@ class Document:
         begin, end = _difference(self.text, text)
         first = max(0, bisect_right(self.starts, begin) - 1)
         if first and self.starts[first] == begin:
-            first -= 1  # what stands in front of a word may become a part of it
+            first -= 1  # a part that ends in front of a word may take it in
         last = bisect_right(self.starts, end) - 1
         grown = len(text) - len(self.text)
         while True:
@@ -71,7 +71,7 @@ class Document:
             else:
                 break
         if first:
-            del new[0]  # what stands in front of a text's first definition, and is nothing here
+            del new[0]  # the empty part in front of a text's first definition
         old = self.parts[first : last + 1]
         if any(part.word in TYPES for part in (*old, *new)):
             return Document(text, self.known.name)
@@ -213,7 +213,7 @@ class Document:
         said += [d for d in self.checker.diagnostics if d.code != "R0304" or self.part_at(start_of(d)).name not in unheard]
         self.diagnostics: list[Diagnostic] = sorted(said, key=lambda d: start_of(d) if d.span is not None else 0)
 
-    # -- what is known
+    # -- answers
 
     @property
     def sound(self) -> bool:

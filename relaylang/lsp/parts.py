@@ -35,9 +35,9 @@ class Part:
         #: the names of functions in it
         self.mentions = mentions
         self.base = 0
-        #: what reading it gave to say
+        #: the reader's diagnostics
         self.said: list[Diagnostic] = []
-        #: something is wrong in its syntax; what is said of that depends on what follows it
+        #: it has a syntax error, whose message depends on the text behind it
         self.broken = False
         self.function: Function | None = None
         self.definitions: dict[GlobalTypeVar, TypeData] = {}
@@ -47,7 +47,7 @@ class Part:
         self._name_at: tuple[TokenSource, int] | None = None
         #: a function of the type that its header says
         self.header: Function | None = None
-        #: what stands for it where its body is not looked at
+        #: a function of its type, for callers while its body is unchecked
         self.known_by_header: Function | None = None
         self._sources: list[TokenSource] = []
 

@@ -29,7 +29,7 @@ _SEVERITIES = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "note": lsp.DiagnosticSeverity.Information,
 }
-#: What editors need not be told: that there is no version line.
+#: Diagnostics that editors do not show: the missing version line.
 _QUIET = frozenset({"R0150"})
 _SYMBOLS = {
     "function": lsp.SymbolKind.Function,

@@ -129,9 +129,9 @@ def target_of(node: Call, targets: Sequence[str]) -> str | None:
 def annotate_target(mod: IRModule, targets: str | Sequence[str], include_non_call_ops: bool = True) -> IRModule:
     """A typed module in which each call stands between `compiler_begin` and `compiler_end` of the target that takes it.
 
-    The first of several targets that takes a call has it; what another run has annotated for a target stays so. What no
-    target takes is annotated for "default". With `include_non_call_ops` tuples, fields and references belong to the target
-    of all their operands, or to "default"; without it they have no annotation. Branches and arms end what they give.
+    The first of several targets that takes a call has it. Annotations of an earlier run stay. A call that no target
+    takes is annotated for "default". With `include_non_call_ops`, tuples, fields and references belong to the target of
+    all their operands, or to "default". Without it they have no annotation. Branches and arms end what they give.
     Constants are operands like others. Lets without effects are put in place, where a target takes anything.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
@@ -168,7 +168,7 @@ def merge_compiler_regions(mod: IRModule) -> IRModule:
 def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bool = True) -> IRModule:
     """A typed, annotated module with each region as a function `@tvmgen_<mod_name>_<target>_<function>_<n>`.
 
-    What is annotated for "default" stays where it is. With `bind_constants` constants go into a region, else they are
+    Calls annotated for "default" stay where they are. With `bind_constants` constants go into a region, else they are
     parameters. The new module is typed.
     """
     effects = effects_of(mod)

@@ -32,7 +32,7 @@ Judge = Callable[[Region], "tuple[Call, str] | None"]
 class Trace:
     """The choices for one function: its form with all composites, the nodes in regions by id, and reasons for others.
 
-    `reasons` has the first reason for a node, by id; `unworthy` are the calls of regions that went back to the host.
+    `reasons` has the first reason for a node, by id. `unworthy` are the calls of regions that went back to the host.
     """
 
     func: Function

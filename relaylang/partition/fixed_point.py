@@ -4,9 +4,9 @@ Relay turns the ratio of two scales into a 31-bit multiplier and an exponent, an
 
     out = (v * multiplier + 2^(shift - 1)) >> shift          rounding UPWARD: midpoints go up
 
-in 64 bits. TOSA's RESCALE with `scale32` and SINGLE_ROUND is this very formula for 2 <= shift <= 62 and
--2^(shift-1) <= v < 2^(shift-1), so the two are equal wherever a bound of |v| keeps to that. Rounding TONEAREST differs
-at negative midpoints only, and where the multiplier has t trailing zeros no v with |v| < 2^(shift-1-t) is one.
+in 64 bits. TOSA's RESCALE with `scale32` and SINGLE_ROUND is this very formula for 2 <= shift <= 62 and -2^(shift-1) <=
+v < 2^(shift-1). So the two are equal wherever a bound of |v| keeps to that. Rounding TONEAREST differs at negative
+midpoints only. If the multiplier has t trailing zeros, no v with |v| < 2^(shift-1-t) is a midpoint.
 """
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def make_rescale(
 ) -> Rescale:
     """The rescale of a requantize, or `Unsupported` where TOSA's would not give the same integers.
 
-    `input_scale` is float32, one or one for each channel; `bounds` the largest |v| that can occur, one or one for each
-    channel, v being the value less its zero point.
+    `input_scale` is float32, one or one for each channel. `bounds` is the largest |v| that can occur, one or one for
+    each channel. Here v is the value less its zero point.
     """
     ratios = np.atleast_1d(input_scale).astype(np.float32).astype(np.float64) / float(np.float32(output_scale))
     if not np.all(np.isfinite(ratios)) or np.any(ratios <= 0):

@@ -19,9 +19,9 @@ from relaylang.typing import check
 def outline_compiler_functions(mod: IRModule, compiler_filter: str = "") -> IRModule:
     """A typed module in which every called partition is a function of the module, under its `global_symbol`.
 
-    `compiler_filter` names the one compiler that is meant; empty, all are. Partitions that stand where they are called
-    and those that a let binds are lifted; of several under one name, which have to be equal, one. Raises `RelayError`
-    (R0527) for a partition without a name, and where a name is another function's.
+    `compiler_filter` names the one compiler that is meant; empty, all are. Partitions are lifted where they stand as
+    callees, and where a let binds them. Several of one name, which must be equal, become one function. Raises
+    `RelayError` (R0527) for a partition without a name, or with another function's name.
     """
     names = {gv.name_hint: gv for gv in mod.functions}
     functions = dict(mod.functions)

@@ -17,8 +17,10 @@ def inline_regions(mod: IRModule, compiler: str, unworthy: Callable[[Function], 
 
 
 def inline_named(mod: IRModule, dropped: Set[GlobalVar]) -> IRModule:
-    """A partitioned, typed module without these functions, with what they compute where they were called; their
-    composites become plain calls, too."""
+    """A partitioned, typed module without these functions: their bodies replace their calls.
+
+    Composites of these bodies become plain calls, too.
+    """
     if not dropped:
         return mod
     bodies = {gv: rewrite_typed(mod.functions[gv], _without_composites) for gv in dropped}

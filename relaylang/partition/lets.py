@@ -1,8 +1,8 @@
 """Lets and scopes as partitioning sees them.
 
 A program in A-normal form partitions as its graph form does. First the values of lets without effects take the places
-of their variables. Several uses of a variable share one node. Lets with effects stay. So do lets of recursive functions,
-and lets that only a closure or a branch uses: their values would move into it.
+of their variables. Several uses of a variable share one node. Lets with effects stay. So do lets of recursive
+functions. Lets that only a closure or a branch uses stay, too: their values would move into it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def is_closed(node: Expr) -> bool:
 
 
 def places(node: Expr, here: Scope, open_lets: bool) -> list[tuple[Expr, Scope]]:
-    """The operands of a node, each with its scope: bodies of functions, branches and match arms have scopes of their
-    own, and so have, with `open_lets`, those of lets."""
+    """The operands of a node, each with its scope.
+
+    Bodies of functions, branches and match arms have scopes of their own; with `open_lets`, so have those of lets.
+    """
     if isinstance(node, Function):
         return [] if is_closed(node) else [(node.body, Scope(here))]
     if isinstance(node, If):
@@ -62,7 +64,7 @@ def places(node: Expr, here: Scope, open_lets: bool) -> list[tuple[Expr, Scope]]
 def find_scopes(
     root: Expr, order: list[Expr], open_lets: bool
 ) -> tuple[dict[int, Scope], dict[Scope, Expr], dict[Var, Scope]]:
-    """The scope of each node but atoms, by id; the node that opens each; and where each variable is used, all in one.
+    """The scope of each node but atoms, by id; each scope's opening node; the scope of each variable's uses.
 
     A node that several scopes share belongs to the innermost that holds them all. `order` is the post-order of `root`.
     """
@@ -102,8 +104,10 @@ def is_simple(order: list[Expr]) -> bool:
 
 
 def effects_of(mod: IRModule) -> Effects:
-    """What says which nodes (by id) of a function of a module may have effects, or hold such a node: references,
-    functions that are not known to have none, and operators with a state. It is given the function's post-order."""
+    """A function that finds the nodes with effects, or around such nodes, by id. It takes a function's post-order.
+
+    References, operators with a state, and functions not known to be pure have effects.
+    """
     pure: list[frozenset[GlobalVar]] = []
 
     def effects(expr: Expr, order: list[Expr]) -> set[int]:

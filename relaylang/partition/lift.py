@@ -146,7 +146,8 @@ def regions_of(mod: IRModule, compiler: str) -> list[tuple[GlobalVar, Function]]
 
 
 def _fields_of(node: Expr, value: Expr) -> list[Expr]:
-    """The fields of an output that is a tuple, else the output: a region with several outputs returns one flat tuple."""
+    """The fields of an output that is a tuple, else the output. A region with several outputs returns one flat
+    tuple."""
     if not isinstance(node.checked_type, TupleType):
         return [value]
     return [typed(TupleGetItem(value, i, node.span), ty) for i, ty in enumerate(node.checked_type.fields)]

@@ -30,8 +30,11 @@ def merge_neighbours(regions: Regions, when: Literal["late", "early"] = "late") 
 
 
 class _Flow:
-    """What waits for what: an item is a region as it is drawn, or a node outside of regions. `waits` has for each item
-    those of its own scope that must come before it; an item that opens a scope waits for the values used inside."""
+    """The order of items: an item is a region as drawn, or a node outside of regions.
+
+    `waits` has, for each item, the items of its own scope that must come before it. An item that opens a scope waits
+    for the values used inside.
+    """
 
     def __init__(self, regions: Regions) -> None:
         self.regions = regions
@@ -98,8 +101,8 @@ class _Flow:
         """A stage for each item: never below that of what it waits for, and above it where the target changes.
 
         "early": an accelerator's first stage is 1, the host's is 0, and that is all. "late": items of one stage and
-        target that wait for each other are a cluster. One that could wait for a later stage, where its own target needs
-        it, does so as a whole: that is how more items meet.
+        target that wait for each other are a cluster. An item moves to a later stage as a whole, if its own target
+        needs that stage. So more items meet.
 
         The host's regions and nodes that nobody owns are one here; between them stages have steps of their own.
         """

@@ -201,7 +201,7 @@ def _outputs(region: Region, used: list[Expr], order: Literal["used", "computed"
 
 
 def tuples_outside(regions: Regions) -> None:
-    """Move tuples without a use in their region to the host, as TVM does: no region returns a tuple for them."""
+    """Move tuples without a use in their region to the host, as TVM does. No region returns a tuple for them."""
     used: set[int] = set()
     for node in reversed(regions.order):
         mine = regions.target.get(id(node))

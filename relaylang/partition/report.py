@@ -24,8 +24,11 @@ from relaylang.rules.macs import RULES as MACS
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one call: `region` is the function that it went to, or None; then `pattern` is the row that came
-    nearest, and `reason` says what refused it. `place` is the call's, or that of the next one behind it that has one."""
+    """One call's fate: `region` is the function that it went to, or None.
+
+    Without a region, `pattern` is the row that came nearest, and `reason` says why it failed. `place` is the call's
+    place, or that of the next call behind it that has one.
+    """
 
     call: Call
     name: str
@@ -88,10 +91,10 @@ def _places(graph: Graph) -> dict[int, Span]:
 def _followed(
     ready: IRModule, done: IRModule, target: str, table: list[Entry], entry: str, calls: Sequence[Call]
 ) -> tuple[dict[int, tuple[str, str]], set[int]]:
-    """Where each call went, by its number: the region's function and the composite; and the calls of regions that went back.
+    """The region's function and the composite of each call, by number; and the calls of regions that went back.
 
     Several calls may stand for one place of the text. So a copy of the program is partitioned in which each call has a
-    place of its own; regions are numbered alike.
+    place of its own. Regions are numbered alike.
     """
     tag = SourceFile("<call>", "")
     numbers = {id(node): number for number, node in enumerate(calls)}

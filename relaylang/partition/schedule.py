@@ -42,8 +42,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Schedule:
-    """`params` are the names under which the entry's arguments are known, in order; `result` is the name of the value
-    that it returns, or a list of such, nested as the tuple is."""
+    """The steps of a program.
+
+    `params` are the names of the entry's arguments, in order. `result` is the name of the value that it returns, or a
+    list of names, nested as the tuple is.
+    """
 
     params: tuple[str, ...]
     steps: tuple[Step, ...]

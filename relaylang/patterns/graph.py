@@ -1,4 +1,4 @@
-"""What matching needs to know of the program around a node: who uses it, and what every way from it leads through."""
+"""The program around a node, for matching: the users of each node, and the dominators of every way from it."""
 
 from __future__ import annotations
 

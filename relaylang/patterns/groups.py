@@ -46,7 +46,7 @@ from relaylang.typing import infer
 
 @dataclass
 class Group:
-    """One match: its root, what stands for which part, the nodes between root and inputs, and what comes in."""
+    """One match: its root, the nodes by part of the pattern, the nodes between root and inputs, and the inputs."""
 
     root: Expr
     node_map: dict[DFPattern, list[Expr]]
@@ -178,7 +178,7 @@ def make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, t
 
 
 def _of_own_variables(function: Expr) -> set[int]:
-    """What cannot leave a function: its variables and what is made of them."""
+    """Nodes that cannot leave a function: its variables and the values made of them."""
     own = {id(v) for v in bound_vars(function)}
     for node in post_order(function):
         if any(id(c) in own for c in children(node)):
@@ -250,8 +250,10 @@ def replace_groups(
 
 
 def replace_with(expr: Expr, made: Mapping[int, tuple[Group, Function]]) -> tuple[Expr, dict[int, Expr]]:
-    """The expression with calls of functions in place of groups, which are given by their roots' ids; and each node's
-    new one, by id."""
+    """The expression with calls of functions in place of groups, which are given by their roots' ids.
+
+    The second result has the new nodes, by the old nodes' ids.
+    """
     done: dict[int, Expr] = {}
     for node in post_order(expr):
         entry = made.get(id(node))

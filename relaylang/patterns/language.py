@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Set by `relaylang.patterns`: what finds matches and divides programs stands above the language.
 _ABOVE: dict[str, Callable[..., Any]] = {}
-#: How often a wildcard was redirected: what is known of patterns from before holds no longer.
+#: How often a wildcard was redirected. A redirection invalidates everything computed from patterns before.
 _REDIRECTED = [0]
 
 
@@ -200,8 +200,10 @@ class LetPattern(DFPattern):
 
 
 class DominatorPattern(DFPattern):
-    """`child`, where every way upwards from it leads through nodes of the pattern `path` to one node of the pattern
-    `parent`, and every way downwards from that node leads to the child."""
+    """`child`, where every way upwards from it leads through nodes of `path` to one node of `parent`.
+
+    Every way downwards from that node leads to the child.
+    """
 
     __slots__ = ("child", "parent", "path")
 

@@ -1,7 +1,7 @@
 """Matching: does an expression look as a pattern says, and which node stands for which part of it?
 
-Recursion follows the pattern, whose depth its author chose; along a dominator's path, which may be as long as the
-program, it does not recurse.
+Recursion follows the pattern, whose depth its author chose. A dominator's path may be as long as the program: there is
+no recursion along it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _EITHER_ORDER = frozenset({SYMBOLS["+"], SYMBOLS["*"]})
 class Match:
     """What a pattern met.
 
-    `nodes` are the calls, tuples and projections that the pattern names, the root last; `constants` the constants that
-    it names; `inputs` what its open ends (wildcards, variables) stand for, each once, in the pattern's order.
-    `bindings` has an expression for every part of the pattern that took part, `node_map` all of them (the path of a
-    dominator pattern may meet several).
+    `nodes` are the calls, tuples and projections that the pattern names, the root last. `constants` are the constants
+    that it names. `inputs` are the values of its open ends (wildcards, variables), each once, in the pattern's order.
+    `bindings` has an expression for every part of the pattern that took part. `node_map` has all of them: the path of a
+    dominator pattern may meet several.
     """
 
     root: Expr
@@ -66,8 +66,11 @@ class Match:
 
 @dataclass
 class Furthest:
-    """The failed attempt that met the most of the pattern: how many parts it met, and the part and node it failed at;
-    `others` are further parts that would have done there."""
+    """The failed attempt that met the most of the pattern.
+
+    It has the number of met parts, and the part and node that it failed at. `others` are further parts that would have
+    matched there.
+    """
 
     met: int = -1
     pattern: DFPattern | None = None
@@ -305,8 +308,7 @@ def _op_name(pattern: DFPattern) -> str:
 def find_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> Match | None:
     """The match of a pattern at an expression, or None. A part that stands twice in a pattern meets one node.
 
-    `graph` is the program around the expression, which dominator patterns ask about; without it, the expression is
-    taken for all of it.
+    `graph` is the program around the expression, which dominator patterns need. The default is the expression alone.
     """
     matcher = Matcher(graph)
     if not matcher.match(pattern, expr):
@@ -335,8 +337,10 @@ def to_match(pattern: DFPattern, expr: Expr, matcher: Matcher) -> Match:
 
 
 def open_ends(part: DFPattern, node: Expr) -> tuple[Expr, ...]:
-    """What a part of a pattern that met a node leaves open: the node itself for a wildcard, arguments that it does not
-    name."""
+    """The nodes that a matched part of a pattern leaves open.
+
+    A wildcard leaves the node itself, a call pattern the arguments that it does not name.
+    """
     match part:
         case CallPattern() if isinstance(node, Call):
             return node.args if part.args is None else node.args[len(part.args) :] if part.rest else ()

@@ -47,11 +47,11 @@ from relaylang.patterns.matcher import Furthest, Match, Matcher, same_value, to_
 
 @dataclass(frozen=True)
 class Explanation:
-    """What became of matching one pattern at one node.
+    """The result of matching one pattern at one node.
 
-    `match` is the match, or None. Otherwise `failed_at` is the node at which the attempt that came furthest ended,
-    `wanted` the part of the pattern that it should have met, `reason` a sentence, and `met` the nodes that the attempt
-    had met until then, of `parts` in the whole pattern.
+    `match` is the match, or None. Otherwise `failed_at` is the node at which the attempt that came furthest ended.
+    `wanted` is the part of the pattern that failed there, and `reason` a sentence. `met` counts the nodes matched
+    before, of `parts` in the whole pattern.
     """
 
     match: Match | None
@@ -80,7 +80,7 @@ class Explanation:
 def explain_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> Explanation:
     """Match a pattern at an expression, and say how far it came where it does not match.
 
-    Of several alternatives, that which met the most of the program is told.
+    Of several alternatives, the result has the one with the most matched nodes.
     """
     if needs_types(pattern):
         find_types(expr)

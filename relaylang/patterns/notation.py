@@ -65,7 +65,7 @@ _DEPTH = 100
 
 
 class _Parser:
-    """Reads one pattern. Raises `RelayError` with the place of what is wrong."""
+    """Reads one pattern. Raises `RelayError` with the place of the error."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
@@ -395,7 +395,7 @@ def _number(text: str) -> Constant:
 
 
 def parse_pattern(text: str, name: str = "<pattern>") -> DFPattern:
-    """The pattern that a text says. Raises `RelayError` (R0525) with the place of what is wrong."""
+    """The pattern of a text. Raises `RelayError` (R0525) with the place of the error."""
     if not text.strip():
         raise RelayError(error("R0525", "the pattern is empty"))
     return _Parser(SourceFile(name, text)).whole()

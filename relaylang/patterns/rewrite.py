@@ -1,4 +1,4 @@
-"""Rewriting: callbacks that say what stands in the place of a match.
+"""Rewriting: callbacks that return the replacement of a match.
 
     class DropRelu(DFPatternCallback):
         def __init__(self):
@@ -27,7 +27,7 @@ from relaylang.patterns.groups import find_groups
 from relaylang.patterns.language import DFPattern, needs_types
 from relaylang.typing import infer
 
-#: So many rounds over a program are made before rewriting counts as endless; or until it has grown so many times.
+#: The most rounds over a program, and the most growth of it, before rewriting counts as endless.
 ROUNDS = 100
 GROWTH = 16
 
@@ -54,13 +54,16 @@ class DFPatternCallback:
         return rewrite(self, expr)
 
     def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
-        """What stands in the place of a match: `pre` is the matched expression, `post` the same with its operands
-        rewritten, `node_map` has for each part of the pattern the (rewritten) expressions that it met."""
+        """The replacement of a match.
+
+        `pre` is the matched expression, `post` the same with its operands rewritten. `node_map` has, for each part of
+        the pattern, the (rewritten) expressions that it met.
+        """
         raise RelayError(error("R0520", f"{type(self).__name__} does not say what its callback does"))
 
 
 class NodeMap(dict):
-    """Part of the pattern -> expressions. Asking for a part that took no part in the match says so."""
+    """Part of the pattern -> expressions. A part without a match raises `RelayError` (R0520)."""
 
     def __missing__(self, key: object) -> Any:
         what = "is no part of the pattern, or met nothing in this match"
@@ -73,7 +76,7 @@ def rewrite(
     """Rewrite an expression with one callback or several, until nothing changes.
 
     `mod` holds what the expression refers to. Raises `RelayError` for a callback that raises, returns no expression, or
-    never ends (R0523, after 100 rounds). The new nodes' types are to be found by the checker.
+    never ends (R0523, after 100 rounds). The new nodes have no types: run the checker for them.
     """
     given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     for callback in given:

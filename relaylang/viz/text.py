@@ -25,7 +25,7 @@ _CORNERS = {
     (False, True, True, True): "┬",
     (False, False, True, True): "─",
 }
-#: What is shown where it is used, and has no line of its own.
+#: Kinds of nodes that are shown where they are used, without a line of their own.
 _LEAVES = frozenset({"var", "const", "callee"})
 
 

@@ -1,4 +1,4 @@
-"""Target strings: options, quotes, and what is wrong with them."""
+"""Target strings: options, quotes and errors."""
 
 from __future__ import annotations
 

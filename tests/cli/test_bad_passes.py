@@ -1,5 +1,7 @@
-"""Passes, callbacks, lists of passes and patterns that are wrong: each is told with its name and place, and nothing of
-the user's is changed."""
+"""Wrong passes, callbacks, lists of passes and patterns.
+
+Each has an error with its name and place, and none of the user's objects change.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,7 @@ def IllTypedPass(mod, ctx):
     return relay.IRModule.from_expr(relay.Function(f.params, wrong))
 '''
 
-#: The pass, its code, and what is said: the pass by its name, and the place in the program or in the pass.
+#: The pass, its code, and the message. The message has the pass's name, and the place in the program or in the pass.
 BAD = {
     "ReturnsNone": ("R0521", ["returned nothing (None), not an expression", "net.relay:4:11", "in the pass ReturnsNone"]),
     "ReturnsInt": ("R0521", ["returned a int, not an expression", "net.relay:4:11"]),

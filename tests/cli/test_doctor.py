@@ -1,4 +1,4 @@
-"""relay doctor: what is there, what is not, and how to get it."""
+"""relay doctor: the installed tools, the missing ones, and how to get them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ PASSES = """from relaylang.transform import function_pass
 def MyPass(func, mod, ctx):
     return func
 """
-#: Not 0 where nothing of what is looked for is there, or a file is to be formatted.
+#: The codes are not 0 if nothing matches, or if a file needs formatting.
 OTHER = {"match": {1}, "fmt": {0, 1}}
 
 

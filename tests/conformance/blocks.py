@@ -5,7 +5,7 @@ TVM's Python imports this file too, so it imports nothing; `relay` is `tvm.relay
 
 
 def in_blocks(relay, most):
-    """What is registered for nn.conv2d: blocks of at most so many channels, the largest that divide them."""
+    """The registered function of nn.conv2d: blocks of at most `most` channels, the largest that divide them."""
 
     def largest(extent, limit):
         return next(n for n in range(min(extent, limit), 0, -1) if extent % n == 0)

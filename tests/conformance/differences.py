@@ -60,7 +60,7 @@ _NUMBERS = (
     r"must (not )?be (positive|negative|two axes|an odd number)|is out of range for a tensor|must be divided by a positive|"
     r"is not a layout|must have an axis"
 )
-#: Why calls are refused that TVM accepts though no kernel could compute them: `relaylang.ops.takes` says what is taken.
+#: Why calls are refused that TVM accepts though no kernel could compute them: `relaylang.ops.takes` has the rules.
 ELEMENTS = "TVM does not look at the element type; its compiler refuses it, or no value could be meant"
 MIXED = "TVM does not compare the element types; its compiler refuses to mix them, or reads one as the other"
 RANK = "TVM does not look at the rank; its kernels read the first numbers, or fail"

@@ -1,4 +1,4 @@
-"""Calls of every operator: right ones, and what comes of changing one or two things about them."""
+"""Calls of every operator: right ones, and the same with one or two changes."""
 
 from __future__ import annotations
 

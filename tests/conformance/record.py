@@ -1,8 +1,8 @@
 """Asks TVM about every generated call: `python -m tests.conformance.record` (`make conformance`).
 
-`RELAY_ORACLE` names the Python that has TVM. Writes recorded.json.gz and differences.txt, and says how many agree; fails
-where a difference has no reason, or more than one in a hundred differ in what a kernel could compute.
-Without TVM it compares with what is recorded.
+`RELAY_ORACLE` names the Python that has TVM. Writes recorded.json.gz and differences.txt, and says how many agree.
+Fails if a difference has no reason. Fails, too, if more than one in a hundred calls differ that a kernel could compute.
+Without TVM it compares with the recorded answers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
         record(oracle)
     else:
         print("RELAY_ORACLE names no Python with TVM: compared with what is recorded")
-    from tests.conformance import test_operators  # reads what was written above
+    from tests.conformance import test_operators  # reads the file written above
 
     rows, found = test_operators.RECORDED, test_operators.differences()
     if oracle:

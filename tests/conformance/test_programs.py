@@ -1,7 +1,7 @@
-"""Small programs, one point of the type system each, with what TVM 0.16 says of them.
+"""Small programs, one point of the type system each, with TVM 0.16's answers.
 
-programs.txt holds each program on a line, and below it, indented: `tvm:` the type that TVM gives `@main`, or `refused`,
-or `crashed` where TVM died of it; where we answer otherwise, `ours:` and `why:`.
+programs.txt holds each program on a line, with indented lines below it. `tvm:` has the type that TVM gives `@main`,
+`refused`, or `crashed`. If our answer is another, `ours:` has it and `why:` the reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Calls of every operator with every element type: the kernels' cases and the checker's calls, with something changed.
+"""Calls of every operator with every element type: the kernels' cases and the checker's calls, with changes.
 
-A call is `(operator, attributes, arguments)`, the arguments arrays or tuples of arrays. What is changed: the element type
-of all arguments, of one of them, or one that an attribute names; an extent, to zero; an argument, to a tuple of it.
+A call is `(operator, attributes, arguments)`, the arguments arrays or tuples of arrays. Some changes are an element
+type: of all arguments, of one, or one that an attribute names. Others are an extent of zero, and a tuple of an
+argument.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def wrapped(made: Made) -> Iterator[Made]:
 
 
 def extremes(made: Made) -> Iterator[Made]:
-    """The call with the ends of the element type's range, or what is no number, in one argument or in all."""
+    """The call with its element type's least and greatest numbers, infinities and nan, in one argument or in all."""
     name, attrs, args = made
     where = leaves(args)
     if name == "arange":

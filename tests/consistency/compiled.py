@@ -19,8 +19,8 @@ from relaylang.ir import Function, IRModule, Tuple, Var
 from tests.consistency.calls import Made, key
 from tests.consistency.outcome import Refused, function
 
-#: Operators that mix elements by weights: compiled code leaves out those of weight 0, which a nan or an infinity would
-#: show. An infinite scale of quantised data means nothing.
+#: Operators that mix elements by weights. Compiled code leaves out elements of weight 0, so a nan or an infinity does
+#: not show. An infinite scale of quantised data means nothing.
 _FINITE = ("image.", "nn.upsampling", "qnn.", "dft", "stft", "vision.proposal", "nn.conv2d_backward_weight")
 #: Half precision is rounded behind each operation here, and at the end there.
 _HALF = (5e-3, 2e-3)
@@ -31,7 +31,7 @@ _REFUSALS = ("R0632", "R0633", "R0634", "R0635")
 
 
 def differences(calls: Iterable[Made]) -> dict[str, str]:
-    """By call, what is wrong with compiling it or with its compiled value."""
+    """By call, the error of compiling it, or the fault of its compiled value."""
     wrong: dict[str, str] = {}
     good: list[tuple[Made, Function, list[np.ndarray], Any]] = []
     for made in calls:
@@ -74,8 +74,10 @@ def _run(good: Sequence[tuple[Made, Function, list[np.ndarray], Any]]) -> Sequen
 
 
 def difference(name: str, ours: Any, theirs: Any, inputs: Sequence[np.ndarray]) -> str | None:
-    """How a compiled value differs from an interpreted one, by the precision of the least exact of the inputs and the
-    value; None where it does not."""
+    """The difference of a compiled value and an interpreted one, or None.
+
+    The precision is that of the least exact of the inputs and the value.
+    """
     if isinstance(theirs, (tuple, list)):
         if not isinstance(ours, (tuple, list)) or len(ours) != len(theirs):
             return f"{type(ours).__name__} in place of {len(theirs)} fields"

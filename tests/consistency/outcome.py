@@ -1,4 +1,4 @@
-"""What the checker and the interpreter make of a call, and what is wrong about that."""
+"""The answers of the checker and the interpreter to a call, and their faults."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def function(made: Made, open_extents: bool = False) -> tuple[Function, list[np.
 
 
 def wrong(made: Made, open_extents: bool = False) -> str | None:
-    """What is wrong with the value of a call, or with how its failure is told; None where nothing is."""
+    """The fault of a call's value, or of the report of its failure; None if there is none."""
     try:
         call, inputs = function(made, open_extents)
     except Refused:

@@ -1,5 +1,7 @@
-"""Compiled code gives what the interpreter gives, in value and element type, for every operator that has code and every
-element type: `make consistency`."""
+"""Compiled code gives the interpreter's values and element types: `make consistency`.
+
+The calls are of every operator that has code, with every element type.
+"""
 
 from __future__ import annotations
 

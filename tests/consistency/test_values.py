@@ -1,5 +1,7 @@
-"""A value has the type that the checker infers, for every operator and element type that it accepts; and where there is
-no value, the error is the project's own, with a place: `make consistency`."""
+"""A value has the type that the checker infers, for every accepted operator and element type: `make consistency`.
+
+If there is no value, the error is the project's own, with a place.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from relaylang.typing import infer
 
 _FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
 _SETUP = re.compile(r"<!-- setup\n(.*?)-->", re.S)
-#: A float whose last digits hang on the order of a sum, with the blanks that align it in numpy's rows.
+#: A float whose last digits depend on the order of a sum. numpy's rows align it with blanks.
 _LONG = re.compile(r" *(-?\d+\.\d{5,}(?:e[-+]?\d+)?) ?")
 _FLOAT = r" *(-?\d+\.\d+(?:e[-+]?\d+)?) *"
 _FILE = re.compile(r"<!-- file: (\S+) -->\n$")
@@ -68,7 +68,7 @@ def indented(page: str) -> Iterator[tuple[int, str]]:
 def transcripts(page: str) -> list[tuple[int, str, str]]:
     """The `$ command` lines of indented blocks: line, command, and the output below it."""
     out: list[tuple[int, str, str]] = []
-    end = -1  # the line behind the one that the last command's output has reached
+    end = -1  # the line behind the last command's output
     for number, line in indented(page):
         if line.startswith("$ "):
             out.append((number, line[2:], ""))

@@ -18,7 +18,7 @@ from tests.plugins.packages import undone
 from tests.shared import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-#: Pages that are written by a script, whose test runs what is in them (test_diagnostics_page.py).
+#: Pages that a script writes, whose test runs their blocks (test_diagnostics_page.py).
 MADE = {"diagnostics"}
 WITH_BLOCKS = [p for p in PAGES if p.stem not in MADE and blocks(p.read_text(encoding="utf-8"))]
 

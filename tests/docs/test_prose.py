@@ -1,4 +1,4 @@
-"""The standard of prose, applied to the pages that people read first."""
+"""The standard of prose, applied to the pages that people read first, and to docstrings and comments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from tests.shared import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
          *sorted((ROOT / "benchmarks/results").glob("*.md"))]  # fmt: skip
+
+#: Folders and modules whose docstrings and comments meet the standard, subfolders included.
+CODE = [
+    "relaylang/*.py", "relaylang/backends", "relaylang/lsp", "relaylang/partition", "relaylang/patterns", "relaylang/plugins",
+    "relaylang/runtime", "relaylang/stdlib", "relaylang/testing", "relaylang/typing", "relaylang/viz",
+    "interpreter", "repl", "benchmarks", "fuzz", "scripts",
+    "tests",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -92,4 +100,35 @@ def test_faults_name_the_reason() -> None:
     assert [r.split(":")[0] for _, r in faults("The user is told of names that are none.")] == [
         "“is told”",
         "“that are none”",
+    ]
+
+def test_texts_are_docstrings_and_comments() -> None:
+    source = '''"""A module.
+
+    an = "example"
+
+More of it."""
+import x  # type: ignore
+
+#: A table
+#: of numbers.
+TABLE = {"#": '# no comment'}  # the first
+LIST = []  # the second
+
+def f():
+    """A function.
+
+    Its rules.
+        code()
+    """
+    # a step
+    return "# a string"
+'''
+    assert sorted(texts(source)) == [
+        (1, 'A module.\n\n    an = "example"\n\nMore of it.'),
+        (8, "A table\nof numbers."),
+        (10, "the first"),
+        (11, "the second"),
+        (14, "A function.\n\nIts rules.\n    code()\n"),
+        (19, "a step"),
     ]

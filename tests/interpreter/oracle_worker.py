@@ -1,8 +1,8 @@
 """A process that runs Relay text with TVM: pickled (program, inputs, constants) in, pickled results or an error out.
 
 Runs under the oracle's Python (`RELAY_ORACLE`); its argument is the folder of `x86.py`. `program` is a text or
-(operator, parameters' names, their shapes and types, attributes); `constants` are bound to
-parameters by name before compilation.
+(operator, parameters' names, their shapes and types, attributes). `constants` are bound to parameters by name before
+compilation.
 """
 
 import inspect

@@ -1,7 +1,7 @@
-"""What TVM gave for the kernels' cases, kept in one file, so that they are compared where there is no TVM.
+"""TVM's results of the kernels' cases, kept in one file for comparison without TVM.
 
-`scripts/record_kernels.py` writes the file. It holds numbers only: an index, as JSON, from each case's key to where its
-results lie, and the results one behind the other.
+`scripts/record_kernels.py` writes the file. It holds numbers only: the results one behind the other, and an index. The
+index, as JSON, has the place of each case's results by key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes wrong: a code, a place, the arguments' types, the calls that led there."""
+"""Errors of evaluation: a code, a place, the arguments' types, the calls that led there."""
 
 from __future__ import annotations
 

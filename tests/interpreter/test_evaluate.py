@@ -292,7 +292,7 @@ def test_bfloat16() -> None:
 
 @pytest.mark.parametrize("entry, n, megabytes", [("loop", 20_000, 0.1), ("even", 20_000, 0.1), ("sum", 20_000, 8)])
 def test_memory_by_count(entry: str, n: int, megabytes: float) -> None:
-    """A loop by tail calls allocates the same however long it is; each call that waits takes a few hundred bytes."""
+    """A loop by tail calls allocates the same at any length. Each call that waits takes a few hundred bytes."""
     import tracemalloc
 
     made = Evaluator(module(NUMBERS))

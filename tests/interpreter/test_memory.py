@@ -1,4 +1,5 @@
-"""The limit to memory: what it counts is what the process takes; a recursion without an end has one by default."""
+"""The limit of memory. Its count is the memory that the process takes. A recursion without an end has a limit by
+default."""
 
 from __future__ import annotations
 

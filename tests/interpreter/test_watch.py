@@ -1,4 +1,4 @@
-"""Looking on changes nothing; what a watch is told; a profile's and a limit's own arithmetic."""
+"""Watching changes nothing; the events of a watch; a profile's and a limit's own arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no expression is refused where a program is made of it, not when it is printed or checked."""
+"""Values that are no expressions are refused when a program is built, not when it is printed or checked."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Client:
         )
 
     def diagnostics(self) -> list[Any]:
-        """What was published last for the newest version."""
+        """The diagnostics published last for the newest version."""
         while True:
             try:
                 got = self.published.get(timeout=30)

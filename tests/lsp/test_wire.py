@@ -1,4 +1,4 @@
-"""What clients send that is out of the ordinary: headers in other cases, messages that are none, documents not open."""
+"""Unusual input of clients: headers in other cases, malformed messages, documents not open."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from relaylang.typing import infer
 from tests.conformance.ours import type_of
 from tests.ops.attribute_corners import calls
 
-#: Operators that passes make of others, whose attributes must agree with weights in a form that their types do not tell.
+#: Operators that passes make of others. Their attributes must agree with weights in a form that types do not show.
 BY_PASSES = {
     "auto_scheduler_layout_transform", "nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.bitpack", "nn.bitserial_conv2d",
     "nn.conv2d_backward_weight", "nn.sparse_conv2d", "fixed_point_multiply_per_axis", "vm.reshape_tensor",
@@ -81,7 +81,7 @@ def outcome(op: str, args: list[str], attrs: dict[str, Any]) -> str:
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """2 GB more than the process has: what is larger fails at once instead of filling the machine."""
+    """2 GB more than the process has. A larger request fails at once instead of filling the machine."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (2 << 30), before[1]))

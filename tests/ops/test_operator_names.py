@@ -68,7 +68,7 @@ def named(tree: ast.AST) -> set[str]:
     """The operators that code names.
 
     A name with a dot is an operator anywhere. A plain word is one in a collection with others, beside a `name`, and as
-    the argument of a function that takes names.
+    an argument of some functions.
     """
     found: set[str] = set()
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

@@ -104,7 +104,7 @@ def test_refused_with_a_place_and_a_reason(name: str) -> None:
 
 
 def test_refusal_leaves_the_hosts_own_operators() -> None:
-    """What was merged and is not taken stands as plain calls again."""
+    """Merged calls that the compiler refuses become plain calls again."""
     done = partition("exp(cast(nn.relu(clip(%x, a_min=0f, a_max=9f)), dtype=\"float32\"))")
     assert regions_of(done.module, "ethos-u") == []
     assert [n.title.partition(" stays")[0] for n in done.notes] == ["clip + nn.relu", "cast", "exp"]

@@ -78,7 +78,7 @@ def test_channels_need_as_many_scales() -> None:
 
 
 def test_reference_model_gives_the_same_integers() -> None:
-    """Random scales, one for the tensor and one for each channel, with the edges of what is taken."""
+    """Random scales, one for the tensor and one for each channel, with the ends of the accepted range."""
     pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
     from relaylang.backends.ethosu.flatbuffer import serialize
     from relaylang.backends.ethosu.reference import run_tosa

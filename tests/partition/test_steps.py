@@ -252,7 +252,7 @@ def test_a_check_that_raises_is_told_with_its_line_and_the_place() -> None:
 
 
 def test_answers_of_checks() -> None:
-    """What is true takes, what is false does not; nothing at all is no yes."""
+    """A true answer accepts, a false one refuses; None refuses, too."""
     mod = main("exp(%x)")
     for answer, taken in [(True, 1), (np.True_, 1), (1, 1), (False, 0), (np.False_, 0), (None, 0), ("no", 0)]:
         done = MergeComposite([("toy.exp", EXP, lambda root, answer=answer: answer)])(mod)

@@ -128,7 +128,7 @@ PARTITION: dict[str, Callable[[], Pass]] = {
     "MergeCompilerRegions": MergeCompilerRegions,
     "PartitionGraph": PartitionGraph,
 }
-#: Each pass with the kinds of programs that it changes, and how it is called where that needs more than its name.
+#: Each pass with the kinds of programs that it changes. A pass with arguments has its call.
 CASES: list[tuple[str, str]] = [
     ("InferType", "elementwise image"),
     ("ToANormalForm", "elementwise image"),

@@ -1,4 +1,4 @@
-"""What is shared is looked at once: every pass on programs of few lines and two to the power of their number of paths."""
+"""Each pass visits shared nodes once: programs of few lines have two to the power of their number of paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relaylang.transform import InferType, PassContext
 from tests.growth import SHARED, within
 from tests.passes.test_growth import CASES, made
 
-#: Lines of a program, and how many functions a pass and the printing of its result enter for them at most.
+#: Lines of a program, and the most functions that a pass and the printing of its result enter.
 LINES, MOST = 22, 250_000
 #: PartialEvaluate unfolds calls up to a bound that a small program does not reach.
 UNFOLDS, MOST_UNFOLDED = "PartialEvaluate", 2_000_000

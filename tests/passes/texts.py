@@ -32,5 +32,5 @@ def main(body: str, params: str = "%x: Tensor[(2, 3), float32]") -> str:
 
 
 def same(found: IRModule, text: str) -> bool:
-    """Whether a module is the one that a text says, types and all."""
+    """Whether a module equals the module of a text, types included."""
     return structural_equal(InferType()(found), module(text))

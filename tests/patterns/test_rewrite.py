@@ -411,7 +411,7 @@ def test_rewriting_and_partitioning_are_linear() -> None:
 
 
 def test_a_function_of_any_parameters_stays_whole() -> None:
-    """What is inside belongs to the match; what the function takes from outside is an input."""
+    """The body belongs to the match; values that the function takes from outside are inputs."""
     x, y, z, own, other = (relay.var(n, shape=(2,), dtype="float32") for n in "xyzab")
     pattern = relay.dataflow_pattern.FunctionPattern(None, wildcard() + wildcard())(None) + wildcard()
     for params, body, args, inputs in (

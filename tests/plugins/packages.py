@@ -31,7 +31,7 @@ def install(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]], co
 
 @contextlib.contextmanager
 def undone() -> Iterator[None]:
-    """What is registered, imported or put on the path inside is gone behind it."""
+    """A context whose registrations, imports and paths are undone at its end."""
     tables: list[dict] = [OPS, EXTENSIONS, BACKENDS, PATTERN_TABLES, OP_SUPPORT]
     kept = [dict(table) for table in tables]
     support = {target: dict(rows) for target, rows in OP_SUPPORT.items()}

@@ -46,7 +46,7 @@ class Terminal:
         return ESCAPES.sub("", seen)
 
     def ask(self, line: str, answer: str) -> str:
-        """Type a line; what is shown until the answer has come."""
+        """Type a line; returns the screen's text until the answer has come."""
         self.child.send(line + "\r")
         return self.wait(answer)
 

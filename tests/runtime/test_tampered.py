@@ -102,7 +102,7 @@ def diagnosed(content: bytes) -> str:
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 13])
 def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
-    """Also where the checksums fit what was changed."""
+    """Each field is changed, and the checksums fit the change."""
     parts = artifact._parts()
     data = json.loads(parts["manifest.json"])
     count = 0

@@ -1,8 +1,8 @@
 """Programs with a few tokens deleted, doubled, swapped or replaced, through every verb that reads a text.
 
-The reader says what is wrong; what can be read is checked, printed in both styles, read again, formatted, and edited in the
-language server. `python -m tests.syntax.mutants 5000 7` tries 5000 with seed 7 and shows what went wrong; with a third
-argument, `gently`, most of them can still be read.
+The reader reports the errors. Texts without errors are checked, printed in both styles, read again, formatted, and
+edited in the language server. `python -m tests.syntax.mutants 5000 7` tries 5000 with seed 7 and shows the failures.
+With a third argument, `gently`, most of them can still be read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def originals() -> list[str]:
 
 
 def said(text: str) -> list[Diagnostic]:
-    """What the reader and the checker say of a text. Raises what is no `RelayError`."""
+    """What the reader and the checker say of a text. Raises any error but `RelayError`."""
     try:
         result = parse(text, "mutant")
     except RelayError as wrong:
@@ -58,7 +58,7 @@ def said(text: str) -> list[Diagnostic]:
 
 
 def problem(text: str) -> str | None:
-    """What is not as it should be about the answer to a text, or None."""
+    """The fault of the answer to a text, or None."""
     try:
         found = said(text)
         shown = [render(d, color=True) for d in found]
@@ -120,7 +120,7 @@ def unsound(text: str, original: str = "") -> str | None:
 
 
 def mutants(seed: int, count: int, gentle: bool = False) -> Iterator[tuple[str, str]]:
-    """Texts, each with the one that it was made from."""
+    """Texts, each with its original."""
     rng = random.Random(seed)
     texts = originals()
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Comments wherever they stand and whatever they hold: they say nothing to the reader, and no text is cut twice in one way."""
+"""Comments in any place and with any content: the reader skips them. Tokens are always cut alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format, construct by construct: what is read, how it prints, and that the print reads back as the same program.
+"""The format, construct by construct: its text, its print, and that the print reads back as the same program.
 
 A row is `(what it shows, text, canonical text)`; the canonical text is the text itself where it is None. Lines of a
 canonical text stand as the printer writes them without types, without the version line.

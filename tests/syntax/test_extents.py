@@ -201,7 +201,7 @@ def test_every_operator_takes_wide_extents_or_says_why() -> None:
 
 
 def computed(body: str, ret: str = "") -> str:
-    """A function over n × 4 numbers, with extents n (V), n + n (A), n + n again (B), n - 1 (S) and int64 n (C)."""
+    """A function over n × 4 numbers. The extents are n (V), n + n (A), n + n again (B), n - 1 (S) and int64 n (C)."""
     def of_two(key: str, a: str, b: str) -> dict[str, object]:
         return {"type_key": key, "attrs": {"a": a, "b": b, "dtype": "int32", "span": "0"}}
 

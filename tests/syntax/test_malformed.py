@@ -1,4 +1,4 @@
-"""Wrong programs and exactly what is said about each: every error's place, code, sentence and suggested repair.
+"""Wrong programs and their exact errors: place, code, sentence and suggested repair.
 
 `malformed.txt` holds programs, each with the lines `! LINE:COLUMN CODE title ~ 'replacement'` behind it, and `---` between.
 """
@@ -53,7 +53,7 @@ def test_repairs_lead_to_programs_that_read() -> None:
     for text, *_ in CASES:
         found = said(text)
         fixes = [d.fix for d in found if d.fix is not None]
-        if len(fixes) != len(found) or "string is never closed" in found[0].title:  # what is behind it was not read
+        if len(fixes) != len(found) or "string is never closed" in found[0].title:  # the text behind it was not
             continue
         tried += 1
         for fix in sorted(fixes, key=lambda f: -f.span.start):

@@ -14,6 +14,7 @@ def test_three_hundred_mutants() -> None:
 
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.sweep)])
 def test_every_verb_takes_mutants(count: int) -> None:
-    """Print and format give the same program again; the editor says after an edit what it says of the text itself."""
+    """Print and format give the same program again. The editor's diagnostics after an edit are those of the whole
+    text."""
     wrong = [(what, text[:300]) for text, of in mutants(21, count, gentle=True) if (what := unsound(text, of)) is not None]
     assert wrong == []

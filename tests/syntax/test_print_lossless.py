@@ -1,4 +1,4 @@
-"""The lossless style: what is printed reads back as the same program, and prints as the same text."""
+"""The lossless style: a print reads back as the same program, and prints as the same text."""
 
 from __future__ import annotations
 

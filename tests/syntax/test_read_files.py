@@ -152,7 +152,7 @@ REFUSED = {
 
 
 def _types_and_prints(texts: list[str]) -> dict[str, int]:
-    """What is wrong in these texts, and how often; all others are typed and printed as they read."""
+    """The errors in these texts, and how often; all other texts are typed and printed as they read."""
     wrong: dict[str, int] = {}
     for text in texts:
         try:
@@ -199,7 +199,7 @@ def test_every_file_prints_and_formats_as_it_reads(path: Path) -> None:
     assert format_text(made) == made
 
 
-#: Fragments that are wrong, and what is said of them.
+#: Wrong fragments and the codes of their errors.
 WRONG = {
     "ck": ["R0103"],  # the metadata section has a string where an expression stands
     "cs": ["R0301"],  # an axis of a tensor of two dimensions is 99

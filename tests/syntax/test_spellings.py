@@ -1,4 +1,4 @@
-"""Calls as TVM 0.6 to 0.15 wrote them: each is read as today's call that means the same, which a note tells."""
+"""Calls as TVM 0.6 to 0.15 wrote them. Each is read as today's call of the same meaning, with a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzz target holds on its seeds and on what a few blind changes make of them; atheris runs it where it is installed."""
+"""The fuzz target passes its seeds and a few blind changes of them. atheris runs it where it is installed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_tuples_have_a_length_and_fields_by_number() -> None:
     assert len(both) == 2 and both[1] is y and both[-1] is y and list(both) == [x, y]
     with pytest.raises(IndexError):
         both[2]
-    assert Tuple([])  # an expression, whatever is in it
+    assert Tuple([])  # an expression, with any fields
 
 
 def test_uint1_is_bool() -> None:

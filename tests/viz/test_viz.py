@@ -1,4 +1,4 @@
-"""Graphs of programs: what is in them, and each form that they are drawn in."""
+"""Graphs of programs: their nodes, and each form that they are drawn in."""
 
 from __future__ import annotations
 

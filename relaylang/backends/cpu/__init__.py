@@ -90,7 +90,7 @@ def _emitter(program: Program, entry: str, isa: Isa, threads: int | None) -> Emi
 
 def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
            options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
-    """The C text of a module: a static function for each stage of a kernel, and the functions that call them.
+    """The C text of a module: a function for each stage of a kernel, and the functions that call them.
 
     `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic". The default is
     the C compiler's own target. Raises `RelayError`.

@@ -44,7 +44,8 @@ from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
 _MANY = 64
-#: If an element reads more elements than this, and more of each other tensor than this, the value is written to memory.
+#: A value whose elements read more elements than this is written to memory. They must also read more of each other
+#: tensor than this, on average.
 _ELEMENTS, _EACH = 32, 4
 
 _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]

@@ -46,8 +46,10 @@ def _requantized(pattern: DFPattern) -> DFPattern:
 
 
 def _grouped(call: Call) -> Verdict:
-    """Depthwise convolutions (a kernel of HWOI, each channel a group) by 3x3 and 5x5 with strides of 1 or 2; no others
-    with groups."""
+    """Depthwise convolutions (a kernel of HWOI, each channel a group) by 3x3 and 5x5 with strides of 1 or 2.
+
+    Other convolutions with groups are refused.
+    """
     data, kernel = shape(call.args[0]), shape(call.args[1])
     groups = call.attrs.groups
     if call.attrs.kernel_layout != "HWOI" or not data[-1] == kernel[2] == groups:
@@ -160,7 +162,7 @@ def _check(test, name: str, quantized: bool):  # type: ignore[no-untyped-def]
 
 
 def _pad(root: Expr, name: str) -> Verdict:
-    """A pad in front of a convolution widens the rows and columns, with what stands for zero."""
+    """A pad in front of a convolution widens the rows and columns, with the zero point as its value."""
     call = call_of(root, name)
     data = call.args[0]
     if not (isinstance(data, Call) and op_name(data) == "nn.pad"):

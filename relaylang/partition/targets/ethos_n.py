@@ -1,5 +1,8 @@
-"""The Arm Ethos-N: its pattern table. TVM asks the driver's library, which has to be there; what it hands to it, and
-what it refuses before that, is asked of the calls here. The driver may refuse more."""
+"""The Arm Ethos-N: its pattern table.
+
+TVM asks the driver's library, which must be installed. The checks here cover the fields that TVM hands to it, and TVM's
+own refusals. The driver may refuse more.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,7 @@ def _fc_check(root: Expr) -> Verdict:
 
 
 def _first(root: Expr, calls: int) -> Expr:
-    """What goes into a chain of so many calls."""
+    """The input of a chain of so many calls."""
     node = root
     for _ in range(calls):
         assert isinstance(node, Call)

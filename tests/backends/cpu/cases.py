@@ -1,5 +1,8 @@
-"""Calls of operators whose lowering has cases of its own: extents around the vectors' lengths, unusual geometry, values
-at the ends of their types, empty tensors, scalars, every element type. The kernels' own cases come on top."""
+"""Calls of operators whose lowering has cases of its own.
+
+They have extents around the vectors' lengths, unusual geometry, empty tensors, scalars, and every element type with its
+extreme values. The kernels' own cases come on top.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +185,7 @@ def movements() -> Iterator[Case]:
         yield "take", {"axis": -1}, [x, np.asarray(3, dtype)], set()
     for mode in ("edge", "reflect"):
         yield "nn.pad", {"pad_width": [[0, 0], [2, 2], [3, 1]], "pad_mode": mode}, [real(2, 3, 4), f32(0)], {1}
-        # Wider than the data, by what is cut or by mirrors.
+        # Wider than the data, by cropping or by mirroring.
         for widths in ([7, 6], [-5, 8], [8, -5]):
             yield "nn.pad", {"pad_width": [[0, 0], widths], "pad_mode": mode}, [real(2, 4), f32(0)], {1}
         yield "nn.pad", {"pad_width": [[2, 1]], "pad_mode": mode}, [real(1), f32(0)], {1}

@@ -1,4 +1,4 @@
-"""Compilations that are cut off, and machines without room: nothing is left behind, and what is wrong is named."""
+"""Compilations that are cut off, and machines without room: no files are left behind, and a message names the fault."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_handlers_are_as_before() -> None:
         with pytest.raises(Terminated), cleaned_up():
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(5)
-        # What was interrupted inside is caught here; a second signal is not heard meanwhile.
+        # The interruption inside is caught here; a second signal is ignored meanwhile.
         os.kill(os.getpid(), signal.SIGTERM)
     assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)] == before
     with pytest.raises(ValueError), cleaned_up():

@@ -28,7 +28,7 @@ SEVERAL = frozenset({"nn.group_norm", "nn.layer_norm", "nn.instance_norm", "nn.l
 
 
 def changed(case: Case, dtype: str) -> Case | None:
-    """The case with what has the first argument's type in another; None where that changes nothing."""
+    """The case with every value of the first argument's type in another type. None if that changes nothing."""
     name, attrs, args, constant = case
     parts = [p for a in args for p in (a if isinstance(a, tuple) else (a,))]
     if not parts or parts[0].dtype == dtype:

@@ -29,7 +29,7 @@ from relaylang.syntax import parse
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads and mappings are counted as Linux shows them"),
-    # Python 3.12 warns of forks in processes with threads: they are what is tested.
+    # Python 3.12 warns of forks in processes with threads: this module tests them
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
 ]
 
@@ -191,7 +191,7 @@ def test_threads_and_code_go_with_the_last_reference() -> None:
 
 
 def test_what_outlives_a_program() -> None:
-    """Results, what is seen through them, weights, and a method that is all that is left."""
+    """Results, views of them, weights, and a method that outlives everything else."""
     gc.collect()
     before = mappings()
     artifact = compiled(threads=2)

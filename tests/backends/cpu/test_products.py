@@ -31,7 +31,7 @@ FORMS: tuple[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]], ...] 
 
 
 def operand(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, target: str) -> np.ndarray:
-    """Whole numbers from all of an integer type, small ones where a sum is a float: it is exact, or wraps."""
+    """Whole numbers from all of an integer type. Sums of floats get small numbers, so the result is exact, or wraps."""
     if dtype == "bool":
         return rng.integers(0, 4, shape) == 0
     if dtype in FLOATS or target in FLOATS:

@@ -53,7 +53,7 @@ def _build(text: str, place: Path, flags: list[str]) -> subprocess.CompletedProc
 
 @functools.cache
 def missing() -> str:
-    """What is missing for these tests, "" where nothing is: not every gcc comes with the sanitizer."""
+    """The reason to skip these tests, or "": not every gcc comes with the sanitizer."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,8 @@
-"""Random programs against the interpreter: values shared and reshaped, tuples, branches, outputs that are inputs, results
-used again long after: what fusion, the order of work and the plan of the memory can get wrong."""
+"""Random programs against the interpreter.
+
+They have values shared and reshaped, tuples, branches, outputs that are inputs, and results used again long after.
+Fusion, the order of work and the plan of the memory can fail on them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def flat(value: Any) -> list[np.ndarray]:
     return [part for v in value for part in flat(v)] if isinstance(value, tuple) else [value]
 
 
-#: The last four found a sum over a leading axis that was not added up where all axes behind it had the extent 1.
+#: The last four found a fault. A sum over a leading axis was not completed if all axes behind it had extent 1.
 @pytest.mark.parametrize("seed", [*range(8), 184, 194, 284, 410])
 def test_a_random_program_computes_what_the_interpreter_computes(seed: int) -> None:
     program = Program(seed, 60 + seed % 5 * 40)

@@ -1,4 +1,4 @@
-"""What is shared is computed once: the work of compiling, and the code, grow with a program's nodes and not with its paths."""
+"""Shared nodes are computed once. Compile time and code grow with a program's nodes, not with its paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of millions of elements: what is kept on the stack is bounded, whatever the shapes are."""
+"""Rows of millions of elements: the use of the stack is bounded at any shape."""
 
 from __future__ import annotations
 

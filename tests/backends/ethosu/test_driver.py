@@ -158,7 +158,7 @@ def test_copies_and_threads(tmp_path: Path) -> None:
 
 
 def test_tampered_manifests() -> None:
-    """Also where the checksums fit what was changed: a diagnostic, or a program that runs as before."""
+    """A diagnostic, or a program that runs as before, also if the checksums fit the changes."""
     files = ethosu.compile(bars()).files()
     data = json.loads(files["manifest.json"])
     places: list[tuple[Any, ...]] = []

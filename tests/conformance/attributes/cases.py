@@ -1,6 +1,6 @@
-"""Attributes of every operator, each with another value than its default: what the reader must not mistake.
+"""Attributes of every operator, each with another value than its default, which the reader must keep.
 
-A case is a map of JSON: `{"int": 3}` stands for an object of that kind, so that TVM and we make the same of it.
+A case is a map of JSON. `{"int": 3}` stands for an object of that kind, so TVM and relaylang build the same object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Says how TVM writes attributes: JSON {operator: case} in (see cases.py), {operator: [section, text]} out.
 
 Runs under the oracle's Python; its argument is the folder of `x86.py`. `section` is the metadata section that holds the
-attributes under their type key, `text` a function that calls the operator with them. What TVM refuses begins with `!`.
+attributes under their type key. `text` is a function that calls the operator with them. A refusal of TVM begins with
+`!`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Small programs around convolutions, the layouts that they are brought into, and a number for what comes out."""
+"""Small programs around convolutions, the layouts that they are brought into, and a digest of the results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from relaylang.transform import (
 )
 from tests.conformance.blocks import in_blocks
 
-#: What is asked for: the most channels in a block, for AlterOpLayout; or the layouts, for ConvertLayout.
+#: The request: the most channels in a block, for AlterOpLayout; or the layouts, for ConvertLayout.
 HOW: dict[str, Any] = {
     "blocks of 16": [16],
     "blocks of 4": [4],
@@ -175,7 +175,7 @@ WIDE = {
 
 
 def cases(networks: dict[str, str]) -> dict[str, tuple[str, Any]]:
-    """Every program with what is asked of it, by name."""
+    """Every program with its request, by name."""
     found = {f"{name}, {what}": (text, how) for name, text in {**networks, **SMALL}.items() for what, how in HOW.items()}
     return found | {f"{name}, {what}": (text, how) for name, text in WIDE.items() for what, how in OTHERS.items()}
 
@@ -201,8 +201,7 @@ _BINARY = frozenset(having(Trait.BINARY))
 def digest(mod: IRModule) -> str:
     """A number for `@main` that is the same for programs that compute the same in the same way.
 
-    Sharing does not count, nor do axes that are put in front of an operand only for it to be spread; a padding is that of
-    each side.
+    Sharing does not count. Nor do axes put in front of an operand only to broadcast it. A padding is that of each side.
     """
     func = mod["main"]
     numbers: dict[int, str] = {id(p): f"parameter {i}" for i, p in enumerate(func.params)}

@@ -21,7 +21,7 @@ NETWORKS = ("resnet18", "mobilenet", "squeezenet")
 
 
 def networks() -> dict[str, str]:
-    """The networks' texts, where they are to be had."""
+    """The networks' texts, if available."""
     files = {name: GOLDEN / f"{name}.typed.relay" for name in NETWORKS}
     return {name: file.read_text() for name, file in files.items() if file.is_file()}
 

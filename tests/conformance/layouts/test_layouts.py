@@ -14,7 +14,7 @@ from tests.passes.meaning import keeps_meaning
 RECORDED: dict[str, str] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 CASES = cases(networks())
 
-#: Program, or program and what is asked of it -> why TVM's result is another one.
+#: Program, or program and request -> why TVM's result is another one.
 REASONS = {
     "resnet18, NCHW4c": "TVM puts 3 channels into blocks of 4, with zeros behind; here what does not divide stays",
     "mobilenet, NCHW4c": "TVM asks the general operator for depthwise kernels of blocks that they do not have",

@@ -1,11 +1,11 @@
 """Two programs beside each other: the same, the same but for how they are written down, or others.
 
-How a program is written down: which equal values of operators are one node, whether lets stand in the values of lets, and
-which values have a second name.
+The form of a program: which equal values of operators are one node, and which values have a second name. It also covers
+lets in the values of lets.
 
-What TVM writes nowhere (or everywhere) does not count: types at the variables of lets and patterns, the types of results,
-type arguments of calls. Types at parameters are those that the checker finds. The names of functions count by how they
-are numbered: a function that only one side names is looked at where it is called.
+Types that TVM never (or always) writes do not count. They are those of variables of lets and patterns, those of results,
+and type arguments of calls. Types at parameters are those that the checker finds. Names of functions are compared by
+their numbers. A function that only one side names is compared where it is called.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from relaylang.typing import infer
 
 
 class Plain:
-    """Rebuilds functions without the types that do not count; `loose`: and without what does not count of how they are
-    written down."""
+    """Rebuilds functions without the types that do not count. `loose`: and without the parts of their form that do not
+    count."""
 
     def __init__(self, names: dict[str, GlobalVar], loose: bool = False) -> None:
         self.names, self.loose = names, loose

@@ -1,7 +1,7 @@
-"""Programs as both sides write them for each other (see `worker.py`): a list of nodes, each after those that it refers to.
+"""Programs as both sides exchange them (see `worker.py`): a list of nodes, each after the nodes that it refers to.
 
-Text would not do: TVM's reader does not take all that its printer writes, and a value that two blocks share is written
-into one of them.
+Text is not enough: TVM's reader does not accept everything that its printer writes. A value that two blocks share would
+be written into one of them.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Reader:
 
 
 def module(given: dict[str, Any]) -> IRModule:
-    """The module that TVM's side has written. Raises `ValueError` and `AttrError` for what is no program here."""
+    """The module that TVM's side has written. Raises `ValueError` and `AttrError` if the data are no program."""
     return Reader(given).module()
 
 

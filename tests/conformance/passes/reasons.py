@@ -1,7 +1,7 @@
 """Why a result is not TVM's: the first row of reasons.txt whose pass, verdict and words fit.
 
-A row is `pass :: verdict :: words :: reason`: regular expressions of how the pass's name begins, of the verdict, and of what
-is said of the difference.
+A row is `pass :: verdict :: words :: reason`. The first three are regular expressions of the pass's name, the verdict,
+and the difference's text.
 """
 
 from __future__ import annotations

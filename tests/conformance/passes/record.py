@@ -1,10 +1,10 @@
 """Every pass beside TVM: `python -m tests.conformance.passes.record` (`make pass-conformance`).
 
-`RELAY_ORACLE` names the Python that has TVM, `RELAY_ORACLE_PATH` a folder with `ethosu` (ethos-u-vela 3.8), which TVM's table
-for the Ethos-U imports. Each pass is run on generated programs and on the golden networks, on both
-sides, and the results compared (`compare.py`); what is not the same program is run on numbers, by our interpreter on both
-results and by TVM's on its own. Writes table.md, and recorded.json.gz for the tests that run without TVM. Fails where a
-difference has no reason in `reasons.py`.
+`RELAY_ORACLE` names the Python that has TVM. `RELAY_ORACLE_PATH` is a folder with `ethosu` (ethos-u-vela 3.8), which
+TVM's table for the Ethos-U imports. Each pass is run on generated programs and on the golden networks, on both sides.
+The results are compared (`compare.py`). Unequal programs are run on numbers: both by our interpreter, and TVM's by its
+own, too. Writes table.md, and recorded.json.gz for the tests that run without TVM. Fails where a difference has no
+reason in `reasons.py`.
 
     --only NAME     passes whose names begin so; nothing is written
     --programs N    generated programs of each pass, divided among its kinds (40)
@@ -211,7 +211,7 @@ SAME = ("same", "names", "written")
 
 
 def row(case: Case) -> dict[str, Any]:
-    """What is told of a case."""
+    """A case's row of the table."""
     number = signature(case.theirs, case.verdict) if case.theirs is not None and case.verdict in SAME else ""
     return {"pass": case.spec.name, "kind": case.kind, "seed": case.seed, "name": case.name, "verdict": case.verdict,
             "detail": case.detail or "", "changed": bool(case.said.get("changed")), "signature": number}  # fmt: skip

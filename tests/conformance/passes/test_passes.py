@@ -1,7 +1,7 @@
 """Passes and analyses beside TVM's: the recorded answers, and, where `RELAY_ORACLE` names a Python with TVM, TVM itself.
 
-recorded.json.gz has a hash of what TVM makes of each generated program, wherever ours is the same one; table.md has the counts
-of all of them, and why others differ. `make pass-conformance` makes both again.
+recorded.json.gz has a hash of TVM's result for each generated program on which both agree. The counts of all programs,
+and the reasons of differences, are in table.md. `make pass-conformance` makes both again.
 """
 
 from __future__ import annotations

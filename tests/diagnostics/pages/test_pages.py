@@ -32,7 +32,7 @@ _CODE = re.compile(r"""(["'])(R0[0-9]{3})\1""")
 
 
 def raised_codes() -> dict[str, set[str]]:
-    """Each code that stands in a module as a text of its own, with the modules; the pages themselves do not count."""
+    """Each code that stands in a module as a text of its own, with the modules. The pages themselves do not count."""
     found: dict[str, set[str]] = {}
     for name, file in ALL.items():
         if not name.startswith("diagnostics.pages"):

@@ -1,4 +1,4 @@
-"""PlanDevices: where values lie, what is copied, and what cannot be."""
+"""PlanDevices: where values lie, which are copied, and which cannot be."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def shown(mod: IRModule) -> list[str]:
         ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "let %a = on_device(%0, cpu!)",
          "%1 = device_copy(%a, cpu, cuda)", "add(%1, %y)"],
     ),
-    # at the top of a function and behind a let an annotation holds for what is outside, too
+    # at the top of a function and behind a let an annotation holds outside, too
     ("on_device(add(%x, %y), virtual_device=\"cpu\")", ["def @main(%x {cpu}, %y {cpu}, cpu) {", "add(%x, %y)"]),
     (
         "let %a = on_device(exp(%x), virtual_device=\"cpu\"); %a",

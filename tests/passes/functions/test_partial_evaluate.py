@@ -1,4 +1,4 @@
-"""PartialEvaluate: the same meaning, and what is known is done."""
+"""PartialEvaluate: the meaning stays, and known values are computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def @power(%n: int32, %x: {T}) -> {T} {{
   if (equal(%n, 0)) {{ ones_like(%x) }} else {{ multiply(%x, @power(subtract(%n, 1), %x)) }}
 }}
 """
-#: What remains of a program: how many calls of operators, and whether anything else does.
+#: The rest of a program: the number of calls of operators, and whether it has other nodes.
 PROGRAMS = {
     "power": (POWER + f"def @main(%x: {T}) {{ @power(4, %x) }}", 5, ()),
     "lists": (f"""import "prelude.rly"

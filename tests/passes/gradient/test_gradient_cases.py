@@ -213,7 +213,7 @@ def test_zero_to_the_power() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_parameters_of_unknown_length(mode: str) -> None:
-    """`take` by indices of a length that is not known, and numbers from a start by a step that are parameters."""
+    """`take` by indices of unknown length, and numbers from a start by a step that are parameters."""
     data, picked = Var("data", TensorType((3, 4), "float64")), Var("picked", TensorType((ANY,), "int32"))
     for axis, times in ((0, [0, 2, 1]), (1, [1, 0, 2]), (None, [0, 1, 3])):
         body = op_call("take", [data, picked], axis=axis)

@@ -330,7 +330,7 @@ def test_random_networks_mean_the_same(seed: int, layouts: dict[str, list[str]])
     new = keeps_meaning(lambda m: at_level_3(ConvertLayout(layouts), m), mod, seed)
     for entry in ("main", "part"):
         convs = sum(len(named(new, n, entry)) for n in ("nn.conv2d", "nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"))
-        assert convs == len(named(mod, "nn.conv2d", entry))  # what was shared is
+        assert convs == len(named(mod, "nn.conv2d", entry))  # shared calls stay shared
     assert_structural_equal(at_level_3(ConvertLayout(layouts), new), new)
     read = relay.parse(relay.astext(new))
     assert_structural_equal(getattr(read, "module", read), new)

@@ -1,4 +1,4 @@
-"""FoldConstant: what is computed, and what must stay."""
+"""FoldConstant: the folded calls, and those that must stay."""
 
 from __future__ import annotations
 

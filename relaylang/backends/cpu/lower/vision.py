@@ -14,7 +14,7 @@ from relaylang.ir import Call
 
 
 def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """Boxes around the centre of each cell: one of every size, and one of the first size in every other ratio."""
+    """Boxes around each cell's centre: one of every size, and one of the first size in every other ratio."""
     attrs = call.attrs
     f = np.float32
     height, width = args[0].shape[2:]

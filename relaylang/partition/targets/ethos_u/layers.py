@@ -1,8 +1,8 @@
 """What a composite for the Ethos-U computes, read from its calls into numbers.
 
 A reader takes the composite's calls, producers first, and returns a layer or raises `Unsupported` with the reason. The
-pattern table's checks and the writer of TOSA both use the readers, so what is offered is what can be written.
-Values here are those of Relay (its zero points, its uint8); the writer makes int8 of them.
+pattern table's checks and the writer of TOSA both use the readers, so every offered layer can be written. Values here
+are those of Relay (its zero points, its uint8); the writer makes int8 of them.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Output:
 class Conv:
     """A convolution or a fully connected layer: weight OHWI (depthwise HWCM), int32 bias, int32 sum, then `out`.
 
-    `pad` is (top, left, bottom, right) and may be negative at the end, where the last rows or columns are never read.
+    `pad` is (top, left, bottom, right). It may be negative at the end, where the last rows or columns are never read.
     """
 
     weight: np.ndarray
@@ -313,7 +313,7 @@ def _sum_layer(
     input_zp: int,
     **geometry: Any,
 ) -> Conv:
-    """The common end of convolution and dense: how large sums can be, and what is done to them."""
+    """The common end of convolution and dense: the bounds of the sums, and the operators applied to them."""
     centred = weight.astype(np.int64) - weight_zp
     axes = (0, 1) if geometry["depthwise"] else (1, 2, 3)
     sums = np.abs(centred).sum(axis=axes).reshape(-1)

@@ -1,13 +1,13 @@
 """Pooling layers for the Ethos-U, read from their calls.
 
 Relay averages whole numbers by dividing their sum with truncation towards zero; the accelerator's average rounds. So an
-average is written as a sum (a depthwise convolution with twos) whose rescale rounds where the truncation would fall:
-with n numbers in a window, sum s, and rounding half up,
+average is written as a sum: a depthwise convolution with twos. Its rescale rounds where the truncation would fall. With
+n numbers in a window, sum s, and rounding half up,
 
     floor(s / n) = round((2 s - n + 1) / 2 n)        ceil(s / n) = round((2 s + n - 1) / 2 n)
 
-and the truncation is max(floor, min(ceil, 0)). The rescale's multiplier is off by 2^-31 at most, the value by 2^-22,
-and the nearest midpoint is 1 / 2n away.
+and the truncation is max(floor, min(ceil, 0)). The rescale's multiplier is off by 2^-31 at most, and the value by
+2^-22. The nearest midpoint is 1 / 2n away.
 """
 
 from __future__ import annotations
