@@ -16,7 +16,7 @@ from relaylang.diagnostics.source import SourceFile
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 
-#: What is wrong with the call beside the command line's own codes: files that cannot be read, the target string.
+#: Codes of a wrong call beside the command line's own: files that cannot be read, the target string.
 _CALL_CODES = frozenset(
     {"R0001", "R0013", "R0014", "R0501", "R0505", "R0507", "R0508", "R0512", "R0513", "R0525", "R0601", "R0602"}
 )

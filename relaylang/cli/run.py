@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, debugging: Debugging) -> int:
-    # A bar would get in the way of what is written meanwhile.
+    # A bar would mix with the output written meanwhile.
     with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
             program = load(args.file)

@@ -62,7 +62,7 @@ _METHODS: dict[type, str] = {
     MetaRef: "visit_meta_ref",
 }
 
-#: So deep may a program be before its visit gets a stack of its own, and so many frames and bytes are for each level.
+#: The deepest program that is visited without a stack of its own; the frames and bytes for each level.
 _SHALLOW, _FRAMES, _BYTES = 80, 10, 6000
 _MOST_BYTES = 1 << 30
 

@@ -81,17 +81,6 @@ def words(sentence: str) -> int:
     return sum(1 for word in plain.split() if _WORD.search(word))
 
 
-def docstrings(source: str) -> Iterator[tuple[int, str]]:
-    """The docstrings of Python source: the line, and the text with indentation relative to the definition."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        first = node.body[0] if node.body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            text, indent = first.value.value, " " * first.col_offset
-            yield first.lineno, "\n".join(line.removeprefix(indent) for line in text.splitlines())
-
-
 def faults(text: str, limit: int = LIMIT) -> Iterator[tuple[str, str]]:
     """Each sentence that breaks the standard, with the reason."""
     for sentence in sentences(text):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.prose import docstrings, faults, sentences, words
+from tests.docs.prose import faults, sentences, texts, words
 from tests.shared import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
@@ -14,10 +14,10 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *s
 
 #: Folders and modules whose docstrings and comments meet the standard, subfolders included.
 CODE = [
-    "relaylang/*.py", "relaylang/backends", "relaylang/lsp", "relaylang/partition", "relaylang/patterns", "relaylang/plugins",
-    "relaylang/runtime", "relaylang/stdlib", "relaylang/testing", "relaylang/typing", "relaylang/viz",
-    "interpreter", "repl", "benchmarks", "fuzz", "scripts",
-    "tests",
+    "relaylang/*.py", "relaylang/backends", "relaylang/cli", "relaylang/lsp", "relaylang/partition", "relaylang/patterns",
+    "relaylang/plugins", "relaylang/runtime", "relaylang/stdlib", "relaylang/syntax", "relaylang/testing", "relaylang/tvm",
+    "relaylang/typing", "relaylang/viz",
+    "interpreter", "repl", "benchmarks", "fuzz", "grammar", "scripts", "tests",
 ]  # fmt: skip
 
 
@@ -27,32 +27,12 @@ def test_pages_meet_the_standard(page: Path) -> None:
     assert found == [], "\n".join(found)
 
 
-#: Folders and files whose docstrings meet the standard.
-SOURCES = [
-    "benchmarks",
-    "grammar",
-    "relaylang/cli",
-    "relaylang/lsp",
-    "relaylang/plugins",
-    "relaylang/runtime",
-    "relaylang/stdlib",
-    "relaylang/syntax",
-    "relaylang/testing",
-    "relaylang/tvm",
-    "relaylang/viz",
-    "repl",
-    "scripts",
-]
-
-
-@pytest.mark.parametrize("folder", SOURCES)
-def test_docstrings_meet_the_standard(folder: str) -> None:
-    found = [
-        f"{file.relative_to(ROOT)}:{line}: {reason}: {sentence}"
-        for file in sorted((ROOT / folder).rglob("*.py"))
-        for line, text in docstrings(file.read_text(encoding="utf-8"))
-        for sentence, reason in faults(text)
-    ]
+@pytest.mark.parametrize("code", CODE)
+def test_docstrings_and_comments_meet_the_standard(code: str) -> None:
+    found = []
+    for path in sorted(ROOT.glob(code) if code.endswith(".py") else (ROOT / code).rglob("*.py")):
+        for line, text in texts(path.read_text(encoding="utf-8")):
+            found += [f"{path.relative_to(ROOT)}:{line}: {reason}: {sentence}" for sentence, reason in faults(text)]
     assert found == [], "\n".join(found)
 
 

@@ -24,7 +24,7 @@ def get(name: str) -> Op:
 
 
 _MODULES = ("annotation", "contrib", "image", "nn", "random", "vision", "vm")
-#: What TVM has among the operators and what stands above them here: rules for passes.
+#: Names that TVM has among the operators, and that stand above them here: rules for passes.
 _ABOVE = (
     "register_alter_op_layout",
     "register_convert_op_layout",

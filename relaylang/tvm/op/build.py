@@ -49,8 +49,8 @@ NUMBERS: dict[tuple[str, str], str] = {
     ("vision.all_class_non_max_suppression", "score_threshold"): "float32",
 }
 
-#: Functions over so many spatial axes, beside convolutions and pools: one number for an attribute stands for all of them,
-#: and with True the padding is written out for each side.
+#: Functions over so many spatial axes, beside convolutions and pools. One number for an attribute stands for all axes.
+#: With True the padding is written out for each side.
 _SPATIAL: dict[str, tuple[int, bool]] = {
     "nn.conv1d_transpose": (1, False),
     "nn.contrib_conv2d_winograd_without_weight_transform": (2, True),
