@@ -1,4 +1,4 @@
-"""What a program needs to run, and where its values come from: --input, --params, --random-params, in this order."""
+"""The values that a program needs to run, and their sources: --input, --params, --random-params, in this order."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from relaylang.ir import IRModule
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass, Sequential
 
-#: How far results may be apart, relative to the largest number of a tensor: what reordered sums do.
+#: The largest difference of results, relative to a tensor's largest number. Reordered sums stay below it.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 
 
 @dataclass
 class Found:
-    """A line about each pass that ran, and what the first wrong one did."""
+    """A line about each pass that ran, and the change of the first wrong one."""
 
     lines: list[str] = field(default_factory=list)
     diagnostic: Diagnostic | None = None

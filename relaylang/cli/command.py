@@ -117,7 +117,7 @@ def _status(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader has what it wanted (`relay print net.relay | head`): say nothing, also not at interpreter exit.
+        # The reader closed the pipe (`relay print net.relay | head`): write no error, also not at interpreter exit.
         close_stdout()
         return 141
     except KeyboardInterrupt:
@@ -140,7 +140,7 @@ def _status(arguments: list[str]) -> int:
 
 
 def _system(e: OSError) -> str:
-    """What the system refuses, and for which file."""
+    """The system's reason and the file of an `OSError`."""
     if e.errno == errno.EBADF and e.filename is None:
         return "the standard input or output is closed"
     return f"the system says: {reason(e)}" + (f": {e.filename}" if e.filename is not None else "")

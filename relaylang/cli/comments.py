@@ -14,7 +14,7 @@ from relaylang.syntax import parse_type
 from relaylang.typing import infer
 
 _COMMENT = re.compile(r"\s*/\*\s*ty=(.*?)(?:\s+span=[^*]*)?\s*\*/", re.S)
-#: What an operand's element type may be beside that of the result, the likeliest first.
+#: Other element types of an operand than the result's, the likeliest first.
 _DTYPES = ("float32", "int8", "uint8", "int32")
 _MOST_VARIABLES = 16
 

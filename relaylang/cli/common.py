@@ -1,4 +1,4 @@
-"""What the verbs share: reading programs, showing diagnostics, writing results, the options of every printing verb."""
+"""Shared by the verbs: reading programs, showing diagnostics, writing results, the options of every printing verb."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _FILE = re.compile(r"FILE|PATH|DIR")
 
 @dataclass(frozen=True)
 class Value:
-    """What an option or argument takes: some words (`several`: with commas between them), files, or what nobody can guess."""
+    """The values of an option or argument: words (`several`: with commas between them), files, or any text."""
 
     words: tuple[str, ...] = ()
     files: bool = False

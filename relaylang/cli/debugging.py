@@ -1,4 +1,4 @@
-"""What `relay run` can tell of a program while it runs: --trace, --break, --watch-nan, --save-intermediates, --profile."""
+"""Observes a program that `relay run` runs: --trace, --break, --watch-nan, --save-intermediates, --profile."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def add_debugging_options(parser: argparse.ArgumentParser) -> None:
 
 
 class Debugging:
-    """What the options ask for. `watch` is None where they ask for nothing."""
+    """The observations that the options ask for. `watch` is None where they ask for none."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -86,7 +86,7 @@ class Debugging:
         return to_anf(module) if self.watching else module
 
     def watch(self, module: IRModule) -> Watch | None:
-        """What looks on while the module runs. Raises `RelayError` for places that it does not have."""
+        """The observer of the module's run. Raises `RelayError` for places that the module does not have."""
         if not self.watching:
             return None
         watches: list[Watch] = []

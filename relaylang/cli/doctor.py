@@ -37,7 +37,7 @@ exit status: 0 the core works, 1 it does not (an extra that is not installed is 
 """
 
 _PROGRAM = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.relu(add(%x, %x)) }"
-#: What the extras are for; the rest is in the package's metadata.
+#: The purpose of each extra; its requirements are in the package's metadata.
 _EXTRAS = {
     "ethosu": "compiling for Arm Ethos-U NPUs",
     "safetensors": "parameters from .safetensors files",
@@ -158,7 +158,7 @@ def _applies(requirement: str) -> bool:
 
 
 def _suits(version: str, wanted: str) -> bool:
-    """Whether a version is one of `>=1.2` or `==1.2.3`. What else a requirement says is not looked at."""
+    """Whether a version meets `>=1.2` or `==1.2.3`. Other parts of a requirement are ignored."""
     have = _numbers(version)
     for sign, text in re.findall(r"(>=|==)\s*([\d.]+)", wanted):
         want = _numbers(text)
@@ -238,7 +238,7 @@ def _backends(compiler: Finding, quick: bool) -> Iterator[Finding]:
 
 
 def _added() -> Iterator[Finding]:
-    """What installed packages add, each imported to see whether it can be."""
+    """The plugins of installed packages, each imported as a test."""
     for group, what in GROUPS.items():
         for name in installed_names(group):
             package = package_of(group, name)

@@ -1,4 +1,4 @@
-"""What an error's code means: a page with an example that has the error, and its repair. Without a code: all of them."""
+"""Explain an error's code: a page with an example that has the error, and its repair. Without a code: all of them."""
 
 from __future__ import annotations
 

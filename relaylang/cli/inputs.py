@@ -1,4 +1,4 @@
-"""Values from the command line: `--input name=value`, parameter files, and what becomes a function's arguments."""
+"""Values from the command line: `--input name=value`, parameter files, and the function arguments made of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TYPE = re.compile(r"Tensor\s*\[.*|(?:u?int|float|bfloat)\d+\w*|bool", re.S)
 
 
 def split_types(inputs: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Type]]:
-    """The values among the inputs, and the types: `x=Tensor[(1, 3), float32]` says of what type `%x` is."""
+    """The values among the inputs, and the types: `x=Tensor[(1, 3), float32]` gives the type of `%x`."""
     values: dict[str, str] = {}
     types: dict[str, Type] = {}
     for name, text in inputs.items():

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise RelayError(error("R0763", "relay lsp needs the package pygls", notes=notes)) from None
     server = importlib.import_module("relaylang.lsp.server").make_server()
     if args.tcp is None:
-        # The server closes what it speaks through, and nothing else may write there.
+        # The server closes its own stream, and nothing else may write there.
         with open(os.dup(0), "rb") as stdin, open(os.dup(1), "wb") as stdout:
             os.dup2(2, 1)
             server.start_io(importlib.import_module("relaylang.lsp.wire").Headers(stdin), stdout)

@@ -1,4 +1,4 @@
-"""A program as the verbs take it: read, checked, with what there is to say about it."""
+"""A program as the verbs take it: read, checked, with its diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relaylang.typing.rest import check_rest
 
 @dataclass
 class Program:
-    """What a text held: a module, or one expression (or fragment) with its free variables."""
+    """The content of a text: a module, or one expression (or fragment) with its free variables."""
 
     name: str
     node: IRModule | Expr
@@ -31,7 +31,7 @@ class Program:
         return self.node if isinstance(self.node, IRModule) else IRModule.from_expr(self.node)
 
 
-#: The note on a text without its version header: `relay check` says it, the others would say it at every call.
+#: The note on a text without a version header. `relay check` shows it; other verbs would repeat it at every call.
 _NO_HEADER = "R0150"
 
 

@@ -70,7 +70,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Time what happens inside. The value is called with the number of steps done, where `total` is known."""
+        """Time the body. Call the yielded function with the number of steps done, where `total` is known."""
         with self._lock:
             self._name, self._done, self._total = name, 0, total
             self._stage_begin = time.perf_counter()

@@ -107,5 +107,5 @@ def junit(results: Sequence[Result], seconds: float) -> bytes:
 
 
 def _text(text: str) -> str:
-    """The text without what XML cannot hold."""
+    """The text without the characters that XML forbids."""
     return _NO_XML.sub("?", text)

@@ -8,7 +8,7 @@ from relaylang.diagnostics.suggest import did_you_mean
 
 
 class UsageError(Exception):
-    """The arguments do not go together: `UsageError(what is wrong, the call that helps)`. Exit status 2."""
+    """The arguments do not go together: `UsageError(problem, the call that helps)`. Exit status 2."""
 
 
 _CHOICE = re.compile(r"argument ([^:]+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.S)
@@ -18,7 +18,7 @@ _VALUE = re.compile(r"argument ([^:]+): expected (one|at least one) arguments?")
 
 
 def in_words(complaint: str) -> str:
-    """What argparse complains of, as a sentence, with the value that may have been meant."""
+    """argparse's complaint as a sentence, with the likely intended value."""
     found = _CHOICE.fullmatch(complaint)
     if found is not None:
         choices = [c.strip().strip("'") for c in found[3].split(",")]

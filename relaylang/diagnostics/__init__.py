@@ -1,7 +1,7 @@
-"""Diagnostics: values that say what is wrong with a program, where, and how to repair it.
+"""Diagnostics: values that name a program's mistakes, their places and their repairs.
 
-`value` has the classes, `source` texts and spans, `rendering` the picture for a terminal, `export` JSON and SARIF,
-`suggest` similar names, `pages` the codes: one page each, which `relay explain` shows.
+`value` has the classes, `source` texts and spans, `rendering` the picture for a terminal, `export` JSON and SARIF.
+`suggest` finds similar names. `pages` has one page for each code, which `relay explain` shows.
 """
 
 from relaylang.diagnostics.rendering import render

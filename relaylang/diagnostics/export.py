@@ -15,7 +15,7 @@ from urllib.parse import quote
 from relaylang.diagnostics import Diagnostic, Label
 from relaylang.diagnostics.source import Span
 
-#: The format of the JSON objects; raised where a field changes its meaning or goes.
+#: The version of the JSON objects' format. It rises when a field changes its meaning or goes away.
 JSON_VERSION = 1
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -35,8 +35,9 @@ def _place(span: Span) -> dict[str, Any]:
 def as_json(diagnostic: Diagnostic) -> dict[str, Any]:
     """A diagnostic as an object of plain JSON values.
 
-    `version`, `severity`, `code`, `title`, `labels` (each `file`, `start`, `end`, `text`, `primary`; the first primary one
-    is the diagnostic's place), `notes`, and `fix` (`file`, `start`, `end`, `replacement`, `title`) or null.
+    - `version`, `severity`, `code`, `title`, `notes`
+    - `labels`: each `file`, `start`, `end`, `text`, `primary`; the first primary one is the diagnostic's place
+    - `fix`: `file`, `start`, `end`, `replacement`, `title`, or null
     """
     fix = diagnostic.fix
     return {
@@ -113,7 +114,7 @@ def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
 
 
 def as_sarif(diagnostics: Sequence[Diagnostic], version: str, exit_code: int = 0) -> dict[str, Any]:
-    """A SARIF 2.1.0 log with one run: what relaylang `version` said, and the process's exit code."""
+    """A SARIF 2.1.0 log with one run: the diagnostics of relaylang `version`, and the process's exit code."""
     from relaylang.diagnostics.pages import PAGES  # every verb imports this module, and few calls write a log
 
     codes = sorted({d.code for d in diagnostics})

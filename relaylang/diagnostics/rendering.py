@@ -68,7 +68,7 @@ def laid_out(text: str) -> tuple[str, list[int]]:
 
 @dataclass
 class _Mark:
-    """A stretch of one line with what is to be said at it. `begin` and `end` count characters from 0."""
+    """A stretch of one line with the text of its label. `begin` and `end` count characters from 0."""
 
     line: int
     begin: int
@@ -116,7 +116,7 @@ class _Painter:
 
 
 def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter) -> list[str]:
-    """One line of the source, cut around the first mark where it is long, and a line of carets for each mark."""
+    """One line of the source, and a line of carets for each mark. A long line is cut around the first mark."""
     number = marks[0].line
     text = source.line(number)
     long = len(text) > _MAX_SHOWN
@@ -165,7 +165,7 @@ def _source_lines(diagnostic: Diagnostic, paint: _Painter) -> list[str]:
 
 
 def _fixed_line(fix: Fix, paint: _Painter) -> list[str]:
-    """The line as the fix leaves it, with `+` below what is new; nothing for what is no short edit of one line."""
+    """The line after the fix, with `+` below the new characters. Empty unless the fix is a short edit of one line."""
     source = fix.span.source
     start, end = fix.span.start, fix.span.end
     if not fix.replacement or "\n" in fix.replacement or "\n" in source.text[start:end]:

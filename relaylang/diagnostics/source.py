@@ -1,8 +1,8 @@
 """Text and places in it: source files and spans.
 
-A span names a stretch of one source by two positions. In a plain source file the positions are character offsets;
-a tokenised source (see `relaylang.syntax`) counts tokens instead and turns them into offsets only when somebody looks,
-so that reading a correct program never pays for the places that only an error would show.
+A span names a stretch of one source by two positions. In a plain source file the positions are character offsets.
+A tokenised source (see `relaylang.syntax`) counts tokens instead, and computes offsets on demand. So reading a correct
+program never pays for places that only errors show.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bisect import bisect_right
 class SourceFile:
     """A named text. Positions are character offsets, counted from 0."""
 
-    #: Where the text begins in the one that it is a piece of; places count from the piece's own beginning.
+    #: The offset of this text inside the text that it is a piece of. Places count from the piece's own beginning.
     base = 0
 
     def __init__(self, name: str, text: str) -> None:
@@ -62,7 +62,7 @@ class SourceFile:
 
 
 class Span:
-    """A stretch of a source: from where the thing at `first` begins to where the thing at `last` ends.
+    """A stretch of a source, from the start of position `first` to the end of position `last`.
 
     In a plain `SourceFile` both are offsets and `last` is the offset just behind the stretch.
     """

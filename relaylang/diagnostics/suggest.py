@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: Names longer than this are not compared: what is that long was not typed.
+#: Names longer than this are not compared: nobody typed them.
 _LONGEST = 200
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -33,7 +33,7 @@ def edits(a: str, b: str, limit: int) -> int:
 
 
 def allowed(name: str) -> int:
-    """How many edits may lie between a name and what was meant by it."""
+    """How many edits may lie between a name and its suggestion."""
     return 0 if len(name) < 3 else 1 if len(name) < 6 else 2 if len(name) < 12 else 3
 
 

@@ -16,7 +16,7 @@ from relaylang.diagnostics.suggest import did_you_mean as did_you_mean
 
 @dataclass(frozen=True)
 class Label:
-    """A span and what is to be said at it. The primary label is where the diagnostic points."""
+    """A span with a text. The primary label is the diagnostic's place."""
 
     span: Span
     text: str = ""
@@ -25,7 +25,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Fix:
-    """A suggested repair that a tool can make: the span's text is to be replaced by `replacement`."""
+    """A suggested repair that a tool can make: `replacement` takes the place of the span's text."""
 
     span: Span
     replacement: str
@@ -81,9 +81,9 @@ def error(
 
 
 class RelayError(Exception):
-    """The program is wrong. Carries every diagnostic that was found, errors and the notes beside them.
+    """The program is wrong. Carries every diagnostic: the errors, and the notes beside them.
 
-    `partial` is the module of a text whose grammar is right: functions that the errors do not touch are as written.
+    `partial` is the module of a text without errors of syntax. Its functions without errors are as written.
     """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], partial: object = None) -> None:
@@ -97,10 +97,10 @@ class RelayError(Exception):
 
 @dataclass
 class Diagnostics:
-    """A collector. `limit` errors are kept; what comes behind them is counted only.
+    """A collector. It keeps `limit` errors, and counts the later ones.
 
-    What is said again at the same place is left out, and so is an error in types where an earlier one says that a name or
-    a value there could not be read: the one is the cause of the other.
+    It leaves out repetitions at the same place. An error of syntax or names causes errors in types: it leaves those at the
+    same place out, too.
     """
 
     limit: int = 20
@@ -131,7 +131,7 @@ class Diagnostics:
 
 
 def and_more(hidden: int, exact: bool = True) -> list[Diagnostic]:
-    """A note that says how many errors are not shown; nothing where all are."""
+    """A note that counts the hidden errors; an empty list where there are none."""
     if hidden <= 0:
         return []
     count = f"{hidden} more error{'s' * (hidden != 1)}" if exact else f"more than {hidden} others"

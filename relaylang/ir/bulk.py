@@ -9,8 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking a growing graph again and again, which doubles the time that it takes to
-    build one of a hundred thousand nodes. What is not referred to any more is freed as always, but for cycles."""
+    """Pause the garbage collector while a large graph is built.
+
+    Its repeated walks over the growing graph double the time to build a hundred thousand nodes. Reference counts still
+    free every object that is not part of a cycle.
+    """
     running = gc.isenabled()
     gc.disable()
     try:

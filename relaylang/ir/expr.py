@@ -33,7 +33,7 @@ def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
 
 
 def _no_expression(value: AnyValue, what: str) -> TypeError:
-    """The error for a part of a program that is none."""
+    """The error for a value of another class where a program needs an expression."""
     kind = "None" if value is None else f"a value of type {type(value).__name__}"
     made = ", which const(...) makes of numbers" if isinstance(value, (int, float)) else ""
     return TypeError(f"{what} is an expression{made}; here it is {kind}")
@@ -49,7 +49,7 @@ class Expr:
     __slots__ = ("checked_type", "span")
     __match_args__: tuple[str, ...] = ()
     __array_ufunc__ = None  # an array on the left leaves the operation to us
-    #: Whether one record stands for every use, as an operator's does: it has no type and no place of its own.
+    #: Whether all uses share one record, as with operators. Such a record has no type and no place of its own.
     is_record: ClassVar[bool] = False
     span: Span | None
     checked_type: Type | None
@@ -126,9 +126,9 @@ class Constant(Expr):
 
 
 class Var(Expr):
-    """A local variable, what it is by identity; `name_hint` is written behind the `%`.
+    """A local variable, identified by the object. `name_hint` is its name behind the `%`.
 
-    `virtual_device` says where its value lies, if anything does: what the text gave, as an attribute's value.
+    `virtual_device` is the text's attribute for the device of its value, or None.
     """
 
     __slots__ = ("name_hint", "type_annotation", "virtual_device")
@@ -246,7 +246,7 @@ class Call(Expr):
 
 
 class RawAttrs:
-    """Attributes of a call whose callee has no schema: the type key that the text gave, and the values by name."""
+    """Attributes of a call whose callee has no schema: the text's type key, and the values by name."""
 
     __slots__ = ("type_key", "values")
 
@@ -423,8 +423,10 @@ class MetaRef(Expr):
 
 
 class Constructor(Expr):
-    """A constructor of a type definition. `tag` is its number in the module, which `TypeData` gives it: the name of
-    the type in the highest byte, the place among the siblings in the others."""
+    """A constructor of a type definition. `tag` is its number in the module, which `TypeData` sets.
+
+    The highest byte of the tag comes from the type's name, the other bytes are the place among the siblings.
+    """
 
     __slots__ = ("belong_to", "inputs", "name_hint", "tag")
     __match_args__ = ("name_hint", "inputs", "belong_to", "tag")
@@ -454,9 +456,9 @@ _MUL = 0xC6A4A7935BD1E995
 
 @cache
 def tag_base(name: str) -> int:
-    """The tag of the first constructor of a type: the low byte of the name's hash in the highest byte of an int32.
+    """The tag of a type's first constructor: the low byte of the name's hash, as an int32's highest byte.
 
-    The hash is that of a C++ string in GNU's library (MurmurHash64A), so that tags are those of TVM.
+    The hash is that of a C++ string in GNU's library (MurmurHash64A), so the tags are TVM's.
     """
     data = name.encode("utf-8", "surrogatepass")
     value = 0xC70F6907 ^ (len(data) * _MUL & _MASK)
@@ -512,7 +514,7 @@ class PatternWildcard(Pattern):
 
 
 class PatternVar(Pattern):
-    """`%x`, which binds what it meets."""
+    """`%x`, which matches any value and binds it."""
 
     __slots__ = ("var",)
     __match_args__ = ("var",)
@@ -573,8 +575,8 @@ def pattern_vars(pattern: Pattern) -> list[Var]:
 def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant from a Python number, a list or an array.
 
-    Without a `dtype`, what Python or numpy has in 64 bits by itself is a float32 or an int32, as in tvm.relay; integers
-    that 32 bits do not hold stay int64. `Constant(array)` keeps the array as it is.
+    Without a `dtype`, 64-bit numbers of Python and numpy become float32 or int32, as in tvm.relay. Integers beyond 32 bits
+    stay int64. `Constant(array)` keeps the array as it is.
     """
     array = np.asarray(value)
     if dtype is not None:

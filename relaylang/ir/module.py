@@ -13,9 +13,9 @@ from relaylang.services import service
 
 
 def function_of(value: AnyValue) -> Function:
-    """What a module holds for a value: a function as it is; another expression as a function of its free variables.
+    """The function itself, or a function of the free variables of another expression.
 
-    Raises `TypeError` for what is no expression.
+    Raises `TypeError` for a value that is not an expression.
     """
     if isinstance(value, Expr) and not isinstance(value, Function):
         return Function(free_vars(value), value, span=value.span)
@@ -27,8 +27,8 @@ def function_of(value: AnyValue) -> Function:
 class IRModule:
     """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
 
-    Indexing takes a name or a variable: `mod["main"]`. Looking up what is not there raises `KeyError`, after the
-    module's `library`, if it has one, has been asked to add it.
+    Indexing takes a name or a variable: `mod["main"]`. For a missing definition, the module asks its `library`, if it has
+    one, and otherwise raises `KeyError`.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class IRModule:
         return self.functions[key]
 
     def __setitem__(self, key: str | GlobalVar | GlobalTypeVar, value: AnyValue) -> None:
-        """Define a function or a type. An expression that is no function becomes one of its free variables."""
+        """Define a function or a type. Another expression becomes a function of its free variables."""
         if isinstance(key, str) and isinstance(value, TypeData):
             key = self._types.get(key) or GlobalTypeVar(key)
         elif isinstance(key, str):

@@ -19,7 +19,7 @@ from relaylang.ir.types import IncompleteType, Type
 
 
 class _Scope:
-    """The lets of a block, its value, and the condition and first half of a branch that waits for its second."""
+    """The lets of a block and its value; for an open branch, also the condition and the first half."""
 
     __slots__ = ("lets", "open_if", "value")
 
@@ -53,7 +53,7 @@ class ScopeBuilder:
 
     @contextmanager
     def if_scope(self, cond: Expr) -> Iterator[None]:
-        """A block for what is computed where `cond` holds. An `else_scope` must follow; both give the value here."""
+        """The block of the branch where `cond` holds. An `else_scope` must follow; both give the value here."""
         outer = self._scopes[-1]
         if outer.value is not None or outer.open_if is not None:
             raise RuntimeError("the scope around this if_scope has its value already")
@@ -63,7 +63,7 @@ class ScopeBuilder:
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
-        """A block for what is computed otherwise."""
+        """The block of the branch where the condition does not hold."""
         outer = self._scopes[-1]
         if outer.open_if is None:
             raise RuntimeError("an else_scope follows an if_scope")

@@ -1,8 +1,7 @@
 """A tree whose nodes are scopes, and the one search for the innermost scope around two others.
 
-A scope knows its depth, its parent, and `jump`, an ancestor further up. The distances of the jumps are such that a walk to
-any ancestor takes a logarithm of the depth in steps, and that a new scope costs a constant. The tree of post-dominators has
-the same shape.
+A scope knows its depth, its parent, and `jump`, an ancestor further up. The jumps' distances bound a walk to any ancestor
+by the logarithm of the depth. A new scope takes constant time. The tree of post-dominators has the same shape.
 """
 
 from __future__ import annotations

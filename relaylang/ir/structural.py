@@ -1,9 +1,9 @@
-"""Structural equality: whether two programs say the same, up to the names of what they bind.
+"""Structural equality: whether two programs are equal up to the names of their bound variables.
 
 Both sides are written as streams of tokens, in one order: each node's kind and own data, then its children. A bound
-variable is the number of its binding, a node met again is the number of its first meeting, so that sharing counts: a
+variable is written as the number of its binding, a node met again as the number of its first visit. So sharing counts: a
 shared call and two equal calls differ. Constants, projections and the empty tuple are the same whether shared or not.
-Programs are equal where the streams are, and the first tokens that differ are the first difference. The hash is the
+Programs are equal where their streams are, and the first tokens that differ are the first difference. The hash is the
 stream's.
 """
 
@@ -65,15 +65,15 @@ _Token = tuple[AnyValue, ...]
 
 
 class _Digest(str):
-    """What stands for a scalar's data in hashes, with the data for people."""
+    """A scalar's data in hashes, with the value itself for messages."""
 
     data: AnyValue
 
 
 class _Stream:
-    """Writes one side. `free`: free variables are numbered as they come; otherwise they are what they are.
+    """Writes one side. With `free`, free variables are numbered in the order of their first use.
 
-    `found`: what the checker found stands for the types that variables and functions do not name.
+    Otherwise each free variable is its own token. With `found`, the checker's types fill in for missing annotations.
     """
 
     def __init__(self, free: bool, found: bool = False) -> None:
@@ -162,7 +162,7 @@ class _Stream:
     # -- types
 
     def type(self, ty: Type | None, path: _Path) -> Iterator[tuple[_Token, _Path]]:
-        """A type; what is not known is the same as what is not given."""
+        """A type's tokens. An unknown type equals a missing one."""
         stack = [ty]
         while stack:
             t = stack.pop()
@@ -504,11 +504,10 @@ def _say(token: _Token | None) -> str:
 def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False) -> str | None:
     """The first difference between two modules, expressions, types, patterns or attribute values, with its path.
 
-    None where they are equal up to the names of what they bind. Free variables (and free type variables) are equal to
-    themselves only, or, with `map_free_vars`, to any that stands in the same places. Spans do not count, nor do checked
-    types, but for one thing: where one side names the type of a variable or of a result and the other does not, what
-    the checker found there stands for it (TVM's checker writes it there). A missing annotation is the same as an open
-    one.
+    None where they are equal up to the names of their bound variables. Free variables and free type variables are equal
+    to themselves only. With `map_free_vars`, they are equal to any variable in the same places. Spans do not count. Checked
+    types count in one case only: one side annotates a variable or a result, and the other does not. Then the checked type
+    fills in for the missing annotation, because TVM's checker adds it. A missing annotation is the same as an open one.
     """
     if left is right:
         return None

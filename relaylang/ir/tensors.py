@@ -1,4 +1,4 @@
-"""What the types of tensor expressions say: the tensor type itself, and its extents."""
+"""The types of tensor expressions, and their extents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one home, outside the checker, of a node's type: what a rewriter knows about the nodes that it makes.
+"""The one place outside the checker that sets a node's type: for the nodes that a rewriter makes.
 
 The contract:
 
@@ -26,7 +26,7 @@ _E = TypeVar("_E", bound=Expr)
 
 
 def typed(node: _E, ty: Type | None) -> _E:
-    """A new node with the type that its maker knows (None: not known). Returns the node."""
+    """Give a new node its type, unless `ty` is None. Returns the node."""
     if ty is not None and node.checked_type is None and not node.is_record:
         node.checked_type = ty
     return node

@@ -1,4 +1,4 @@
-"""Types with parts replaced, and questions about their parts. What is shared is looked at once, to any depth."""
+"""Types with parts replaced, and predicates of their parts. Each shared part is visited once, at any depth."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def with_parts(ty: Type, new: Sequence[Type]) -> Type:
 
 
 class TypeMap:
-    """A map of types, parts first: `make(type, mapped parts)` gives what stands for a type.
+    """A map of types, parts first: `make(type, mapped parts)` gives the type's replacement.
 
-    `inside(type)` gives the parts that are looked into. A type that it has met costs nothing again.
+    `inside(type)` gives the parts to visit. Each type is mapped once.
     """
 
     def __init__(self, make: Make, inside: Callable[[Type], Sequence[Type]] = parts) -> None:
@@ -64,7 +64,7 @@ class TypeMap:
 
 
 def replacing(f: Callable[[Type], Type | None]) -> TypeMap:
-    """A map that replaces parts, outermost first: `f` gives what stands for a part, or None to look into it."""
+    """A map that replaces parts, outermost first: `f` gives a part's replacement, or None to look into it."""
 
     def make(ty: Type, new: Sequence[Type]) -> Type:
         found = f(ty)
@@ -81,7 +81,7 @@ def map_type(ty: Type, f: Callable[[Type], Type | None]) -> Type:
 
 
 class HasPart:
-    """Whether a type is, or has inside, what `test` says yes to. A type that it has met costs nothing again."""
+    """Whether `test` holds for a type or a part of it. Each type is tested once."""
 
     def __init__(self, test: Callable[[Type], bool]) -> None:
         self._test = test

@@ -38,9 +38,9 @@ ANY = _Any()
 
 
 class Extent(int):
-    """An extent whose number is not an int32: `10i64`. It counts as its value does; what is computed with it is as wide.
+    """An extent whose number is not an int32: `10i64`. It equals its value, and arithmetic keeps its width.
 
-    Two types that differ in such an element type alone are two types; the checker takes their values for one extent.
+    Types that differ only in an extent's element type are different types. The checker treats their extents as equal.
     """
 
     dtype: str
@@ -77,7 +77,7 @@ class Extent(int):
 
 
 def extent(value: int, dtype: str = "int32") -> int:
-    """An extent of an integer type. An int32 is a plain number, and so is what no int32 holds, which can be no other."""
+    """An extent of an integer type. An int32 is a plain number, and so is any value outside int32's range."""
     if dtype == "int32" or not -(1 << 31) <= value < 1 << 31:
         return int(value)
     return Extent(value, dtype)
@@ -98,7 +98,7 @@ _OTHER_DTYPES = {
 def dtype_name(dtype: object) -> str:
     """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`.
 
-    Raises `TypeError` for what has no name.
+    Raises `TypeError` for a value without a name.
     """
     if not isinstance(dtype, str):
         named = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
@@ -109,21 +109,21 @@ def dtype_name(dtype: object) -> str:
 
 
 class Kind(Protocol):
-    """A kind of types that is no name: `TypeKind.ShapeVar`."""
+    """A kind of types as an object with a name: `TypeKind.ShapeVar`."""
 
     @property
     def name(self) -> str: ...
 
 
 def _plain(dim: Dim) -> Dim:
-    """An extent that is numpy's integer as one of ours: numpy's int64 is `3i64`, as in TVM."""
+    """The extent of a numpy integer: numpy's int64 becomes `3i64`, as in TVM."""
     if isinstance(dim, int) or not hasattr(dim, "__index__"):
         return dim
     return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
 
 class Type:
-    """What the checker knows of an expression."""
+    """The type of an expression."""
 
     __slots__ = ("span",)
     __match_args__: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class Type:
 class TensorType(Type):
     """A tensor: `shape` is a tuple of extents (an int, `ANY`, or a `TypeVar` of kind "ShapeVar"), `dtype` a name.
 
-    An extent that is not an int32 is an `Extent`; one that has a name and no function binds is a `SymbolicDim`.
+    An extent that is not an int32 is an `Extent`. A named extent that no function binds is a `SymbolicDim`.
 
     `span` places it in a text. Scalars have the shape ().
     """
@@ -238,7 +238,7 @@ class TypeVar(Type):
 
 
 class SymbolicDim(TypeVar):
-    """An extent with a name that holds in a whole program, nothing binds it: TVM's `tir.Var` and `tir.SizeVar`."""
+    """An extent with a name for a whole program, which nothing binds: TVM's `tir.Var` and `tir.SizeVar`."""
 
     __slots__ = ("dtype", "type_key")
 
@@ -307,7 +307,7 @@ class TypeCall(Type):
 
 
 class IncompleteType(Type):
-    """A type that the text leaves out and the checker is to find; printed as `_`."""
+    """A type that the text leaves out and the checker finds; printed as `_`."""
 
     __slots__ = ("kind",)
     __match_args__ = ("kind",)
@@ -336,7 +336,7 @@ def type_children(ty: Type) -> tuple[Type, ...]:
 
 
 def types_equal(left: Type, right: Type) -> bool:
-    """Whether two types say the same, up to the names of their bound type parameters. No recursion on depth."""
+    """Whether two types are equal up to the names of their bound type parameters. No recursion on depth."""
     stack = [(left, right)]
     bound: dict[int, Type] = {}
     seen: set[tuple[int, int]] = set()
@@ -430,14 +430,18 @@ def type_parts(ty: Type, most: int = READABLE) -> int:
 
 
 def written(ty: Type | None) -> Type | None:
-    """A type as an annotation: one of more parts than anybody reads is left out, for the checker to find. A type whose
-    parts are shared can be larger than the program."""
+    """A type as an annotation. A type of too many parts is left out, for the checker to find.
+
+    A type with shared parts can be larger than the program.
+    """
     return ty if ty is not None and type_parts(ty) <= READABLE else None
 
 
 def type_text(ty: Type, most: int = _MOST_PARTS) -> str:
-    """The type as it stands in Relay text, for people: what is longer than any of them reads ends with `…`, so that a type
-    whose parts are shared again and again has a text. No recursion on depth."""
+    """The type as Relay text, for people. A text of more than `most` parts is cut, and ends with `…`.
+
+    So a type whose parts are shared again and again has a short text, too. No recursion on depth.
+    """
     out: list[str] = []
     stack: list[Type | str] = [ty]
     while stack:

@@ -78,8 +78,11 @@ def post_order(expr: Expr) -> Iterator[Expr]:
 
 
 def visit_order(expr: Expr) -> Iterator[Expr]:
-    """Every node once in the order in which TVM's visitors finish them: as `post_order`, but a call's operator before
-    its operands, parameters before the body, and a let's variable between its value and its body."""
+    """Every node once, in the order in which TVM's visitors finish them.
+
+    It is `post_order` with three differences. A call's operator comes before its operands, and parameters before the body.
+    A let's variable comes between its value and its body.
+    """
     done: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(expr, False)]
     while stack:
@@ -108,7 +111,7 @@ def post_order_visit(expr: Expr, fvisit: Callable[[Expr], None]) -> None:
 
 
 def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
-    """The node with other children (as `children` lists them); itself where all are the same ones.
+    """The node with other children, in the order of `children`; the node itself where all children are the same.
 
     A rebuilt node keeps its span; its type is left for the checker.
     """
@@ -143,7 +146,7 @@ def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def rebuilt(node: Expr, done: Mapping[int, Expr]) -> Expr:
-    """The node with what stands in `done`, by its id, for each child; itself where that is the same."""
+    """The node with each child replaced by its entry in `done`, by id; the node itself where none changes."""
     if type(node) is Call:
         args, op = tuple([done[id(a)] for a in node.args]), done[id(node.op)]
         if op is node.op and args == node.args:
@@ -156,8 +159,8 @@ def rebuilt(node: Expr, done: Mapping[int, Expr]) -> Expr:
 def rewrite(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
     """Rebuild an expression bottom-up: `f(old, new)` gets each node and its copy with rewritten children.
 
-    `f` returns what stands in its place. Each node is visited once, so sharing is kept; what does not change is the
-    same node, with its type; what changes has its types still to be found.
+    `f` returns the node's replacement. Each node is visited once, so sharing is kept. An unchanged node stays the same
+    object, with its type. A new node has no checked type yet.
     """
     done: dict[int, Expr] = {}
     for node in post_order(expr):
@@ -176,8 +179,10 @@ bind = substitute
 
 
 def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
-    """All variables, and those that are bound, in the order in which a reader meets them: a binder before what it binds
-    in, a call's operator before its operands."""
+    """All variables, and the bound ones, in the order of the text.
+
+    A binder comes before its scope, and a call's operator before its operands.
+    """
     found: dict[Var, None] = {}
     bound: dict[Var, None] = {}
     seen: set[int] = set()
@@ -227,7 +232,7 @@ def all_vars(expr: Expr) -> list[Var]:
 def free_vars(expr: Expr) -> list[Var]:
     """The variables that nothing inside the expression binds, in order of first occurrence.
 
-    Variables are unique binders (by identity), so what is bound somewhere inside is not free.
+    Variables are unique binders (by identity), so a variable that is bound somewhere inside is not free.
     """
     found, bound = _variables(expr)
     return [variable for variable in found if variable not in bound]

@@ -1,4 +1,4 @@
-"""What a module's partitions are given and give when it runs: the numbers to choose a quantization by."""
+"""The inputs and outputs of a module's partitions when it runs: the numbers to choose a quantization by."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
 
 
 def get_calibration_ranges(data: Mapping[GlobalVar, Mapping[str, Any]]) -> dict[GlobalVar, dict[str, Sequence[tuple[float, float]]]]:
-    """The least and the greatest value of each input and output over all calls, of what `get_calibration_data` gives."""
+    """The least and the greatest value of each input and output over all calls in `get_calibration_data`'s result."""
     out: dict[GlobalVar, dict[str, Sequence[tuple[float, float]]]] = {}
     for gv, found in data.items():
         out[gv] = {

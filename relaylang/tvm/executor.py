@@ -16,7 +16,7 @@ from relaylang.typing import check
 
 #: Kind -> whether it compiles.
 _KINDS = {"debug": False, "interpreter": False, "graph": True, "vm": True, "aot": True, "cpu": True}
-#: Names in a module for what an executor is given.
+#: Names in a module for a function or an expression that an executor is given.
 _FUNCTION, _EXPRESSION = "(function)", "(expression)"
 
 

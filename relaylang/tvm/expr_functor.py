@@ -42,7 +42,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.context import share_contexts
 
-#: What visits a node of each class.
+#: The visiting method of each class of nodes.
 _METHODS: dict[type, str] = {
     Function: "visit_function",
     Call: "visit_call",
@@ -76,7 +76,7 @@ def _depth(expr: Expr) -> int:
 
 
 def _with_stack(levels: int, work: Callable[[], Any]) -> Any:
-    """What `work` returns, done in a thread whose stack holds a recursion of so many levels."""
+    """The result of `work`, computed in a thread whose stack holds a recursion of so many levels."""
     outcome: list[Any] = []
     contexts = share_contexts()
 
@@ -84,7 +84,7 @@ def _with_stack(levels: int, work: Callable[[], Any]) -> Any:
         contexts()
         try:
             outcome.extend((True, work()))
-        except BaseException as problem:  # it belongs to the caller, whatever it is
+        except BaseException as problem:  # raised again in the caller's thread
             outcome.extend((False, problem))
 
     limit, size = sys.getrecursionlimit(), threading.stack_size(min(_MOST_BYTES, (1 << 24) + levels * _BYTES))
@@ -113,7 +113,7 @@ class ExprFunctor:
         self.memo_map: dict[Expr, Any] = {}
 
     def visit(self, expr: Expr) -> Any:
-        """What the method of the expression's class returns. Raises `TypeError` where there is no such method."""
+        """The result of the method for the expression's class. Raises `TypeError` where there is no such method."""
         if expr in self.memo_map:
             return self.memo_map[expr]
         found = self._dispatch(expr) if self._visiting else self._begin(expr)
@@ -194,7 +194,7 @@ class ExprVisitor(ExprFunctor):
 
 
 class ExprMutator(ExprFunctor):
-    """Makes an expression anew from what its methods return; a node in which nothing changes is the same node."""
+    """Builds an expression from its methods' results. A node without changes stays the same object."""
 
     def visit_leaf(self, node: Expr) -> Expr:
         """A node with nothing in it: itself."""

@@ -23,7 +23,7 @@ PAGES: dict[str, Page] = {}
 
 
 def add_pages(*pages: Page) -> None:
-    """Add codes, each with its page: what an installed package calls for the codes that it raises.
+    """Add codes, each with its page. An installed package calls it for the codes that it raises.
 
     Raises `ValueError` for a code that has another page already.
     """

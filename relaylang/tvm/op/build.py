@@ -215,7 +215,7 @@ def spatial(path: str, op: Op, values: dict[str, Any]) -> None:
 
 
 def plain(path: str, name: str, value: Any) -> Any:
-    """What a parameter's value is to an attribute: a constant is its data, numpy's number Python's."""
+    """A parameter's value as an attribute's: a constant's data, a numpy number as Python's."""
     field = functions()[path].attribute(name)
     if field is None or name in BOTH.get(path, ()):
         return value
@@ -261,7 +261,7 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
     return TupleWrapper(made, number) if number else made
 
 
-#: What an attribute's value may be, in words.
+#: The kinds of attribute values in words.
 _KINDS = {
     "int": "whole number",
     "float": "number",
@@ -275,7 +275,7 @@ _KINDS = {
 
 
 def documentation(path: str) -> str:
-    """What a function says of itself: the call it makes, arguments, attributes, and where its meaning stands."""
+    """A function's docstring: the call it makes, its arguments and attributes, and a pointer to its meaning."""
     signature = functions()[path]
     op = signature.op
     assert op is not None

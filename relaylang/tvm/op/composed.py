@@ -1,4 +1,4 @@
-"""TVM's functions that are more than one call of an operator, or that take what no operator takes.
+"""TVM's functions that make several operator calls, or that take other arguments than the operators.
 
 A function in place of an operator has the signature of the record; the caller fills in the record's defaults. The other
 functions have their own signatures.
@@ -194,7 +194,7 @@ def threefry_key(seed: int) -> Constant:
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    """Says which device the body is computed on."""
+    """Marks the body with the device that computes it."""
     values = {"virtual_device": device, "constrain_result": constrain_result, "constrain_body": constrain_body}
     return op_call("on_device", [operand(body)], **values)
 

@@ -48,7 +48,7 @@ def builder(path: str) -> Callable[..., Any]:
 
 
 def names(prefix: str) -> list[str]:
-    """The functions of a module, by what their paths begin with ("nn.", or "" for those at the top)."""
+    """The functions of a module by the prefix of their paths ("nn.", or "" for those at the top)."""
     found = (path[len(prefix) :] for path in signatures() if path.startswith(prefix))
     return sorted(name for name in found if "." not in name)
 

@@ -13,5 +13,5 @@ def CanonicalizeOps() -> Pass:
 
 
 def Legalize() -> Pass:
-    """Functions of 8-bit tensors as tables, and rules registered under "FTVMQnnLegalize" for what a target does not have."""
+    """Turns functions of 8-bit tensors into tables, and applies the rules under "FTVMQnnLegalize" for the target."""
     return _Legalize("FTVMQnnLegalize")
