@@ -1,7 +1,7 @@
 """Structural equality: whether two programs are equal up to the names of their bound variables.
 
 Both sides are written as streams of tokens, in one order: each node's kind and own data, then its children. A bound
-variable is written as the number of its binding, a node met again as the number of its first visit. So sharing counts: a
+variable becomes the number of its binding, a repeated node the number of its first visit. So sharing counts: a
 shared call and two equal calls differ. Constants, projections and the empty tuple are the same whether shared or not.
 Programs are equal where their streams are, and the first tokens that differ are the first difference. The hash is the
 stream's.
