@@ -242,7 +242,7 @@ def process(*command: str, environment: dict[str, str] | None = None) -> float:
 
 
 def start_up(oracle: str | None) -> list[Row]:
-    """What a new process takes, by the wall."""
+    """The wall time of a new process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ten.relay"
         path.write_text(SMALL)

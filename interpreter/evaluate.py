@@ -116,7 +116,7 @@ class Evaluator:
 
 
 def as_value(given: Any, ty: Type | None) -> Value:
-    """What a caller gave as a value: numbers and lists take the element type that is wanted."""
+    """A caller's value as the program's value: numbers and lists get the wanted element type."""
     if is_tensor(given) or not isinstance(given, (bool, int, float, list)):
         if isinstance(given, tuple) and isinstance(ty, TupleType) and len(given) == len(ty.fields):
             return tuple([as_value(g, t) for g, t in zip(given, ty.fields)])
@@ -183,7 +183,7 @@ def _of_type(var: Var) -> str:
 
 
 def missing_values(expr: Expr) -> list[Var | MetaRef]:
-    """What an expression needs to be given by name: its free variables and its constants without a value."""
+    """The parts of an expression that need a value by name: free variables, and constants without a value."""
     needed: list[Var | MetaRef] = list(free_vars(expr))
     return needed + [node for node in post_order(expr) if isinstance(node, MetaRef)]
 

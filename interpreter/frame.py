@@ -25,7 +25,7 @@ class Frame:
         self._count = code.arity
         self._free_value = free_value
         self._values: dict[int, Value] = {}  # of slots that hold constants
-        self._constants: dict[int, tuple[object, int]] = {}  # slots by the id of what they stand for, which is kept
+        self._constants: dict[int, tuple[object, int]] = {}  # slots by the id of their objects, which are kept
 
     def new(self) -> int:
         """Another slot."""

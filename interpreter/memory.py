@@ -15,7 +15,7 @@ from relaylang.runtime.machine import available_memory, resident_memory
 
 
 def type_bytes(ty: Type | None) -> int:
-    """What a value of the type takes at least; 0 where the type does not tell."""
+    """The least bytes of a value of the type; 0 if the type does not show them."""
     total = 0
     stack = [ty]
     while stack:
@@ -52,7 +52,7 @@ _DEFAULT = 4 << 30
 _SMALL, _LARGE = 4096, 64 << 20
 #: The depth of recursion at which memory is looked at first.
 FIRST_DEPTH = 128
-#: Memory is looked at once in so many steps, and levels of recursion: looking takes as long as some calls.
+#: The steps, and levels of recursion, between two checks of memory: a check takes as long as some calls.
 _EVERY = 128
 
 
@@ -104,7 +104,7 @@ class MemoryLimit:
         return self._limit
 
     def concerns(self, coming: int) -> bool:
-        """Whether a value of so many bytes has to be looked at before it is begun."""
+        """Whether a value of this size needs a check of memory before it is made."""
         return coming >= (_SMALL if self.given else _LARGE)
 
     def check_made(self, node: Expr | None, value: Any) -> None:

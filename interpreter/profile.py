@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Row:
-    """What one operator took: calls, seconds in all and at most, bytes of its results."""
+    """The cost of one operator: calls, seconds in all and at most, bytes of its results."""
 
     name: str
     calls: int = 0

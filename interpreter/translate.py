@@ -62,7 +62,7 @@ from relaylang.ops.record import Op, make_attrs
 from relaylang.ops.traits import Trait
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 
-#: Values of at most so many elements stay in their slots: dropping them costs more than they do.
+#: Values of at most this many elements stay in their slots: dropping them costs more than keeping them.
 _SMALL = 16
 
 

@@ -1,4 +1,4 @@
-"""What programs compute with, beside numpy arrays and Python tuples: closures, constructed values, references.
+"""Values of programs, beside numpy arrays and Python tuples: closures, constructed values, references.
 
 Inside the evaluator a scalar is a numpy scalar or an array of no dimensions. A result is an array.
 """
@@ -55,7 +55,7 @@ class Builtin:
 
 
 class ConstructorValue:
-    """What a constructor made: `Cons(1, Nil)`. `tag` is the constructor's number, `fields` a tuple of values."""
+    """A constructed value: `Cons(1, Nil)`. `tag` is the constructor's number, `fields` a tuple of values."""
 
     __slots__ = ("constructor", "fields", "tag")
     __match_args__ = ("constructor", "fields")

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: operators, their attributes, variables, globals, constructors, commands, files."""
+"""Completions at the cursor: operators, their attributes, variables, globals, constructors, commands, files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Suggestion(NamedTuple):
 
 
 class Names(Protocol):
-    """What the completer asks of a session."""
+    """The completer's view of a session."""
 
     def variables(self) -> dict[str, Type | None]:
         """Variables by name, with their types."""
@@ -65,7 +65,7 @@ class Names(Protocol):
 
 
 def suggestions(text: str, names: Names) -> Iterator[Suggestion]:
-    """What may stand at the end of `text`, the best first."""
+    """The completions at the end of `text`, the best first."""
     found = _WORD.search(text)
     word = found.group() if found else ""
     before = text[: len(text) - len(word)]
@@ -76,7 +76,7 @@ def suggestions(text: str, names: Names) -> Iterator[Suggestion]:
 
 
 def in_expression(before: str, names: Names) -> Iterator[Suggestion]:
-    """What may stand behind a text that is an expression or a program, the best first."""
+    """The completions behind a text that is an expression or a program, the best first."""
     found = _WORD.search(before)
     word = found.group() if found else ""
     yield from _plain(word, before[: len(before) - len(word)], names)
@@ -119,7 +119,7 @@ def _targets() -> list[tuple[str, str]]:
     return [("interpreter", "the reference"), *((name, backend.doc) for name, backend in BACKENDS.items())]
 
 
-#: What a command's argument may be, by the kind that the command names.
+#: The completions of a command's argument, by the kind that the command names.
 _LISTS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "operator": _operators,
     "code": lambda: [(code, page.title) for code, page in sorted(PAGES.items())],

@@ -70,7 +70,7 @@ def parameters(op: Op) -> list[str]:
 
 
 def type_rule(op: Op) -> str:
-    """What its relation says of itself, or how it treats its arguments' types."""
+    """The documentation of its relation, or the treatment of its arguments' types."""
     doc = inspect.getdoc(op.rel) or ""
     return " ".join(doc.split("\n\n")[0].split())
 

@@ -1,4 +1,4 @@
-"""What the session's larger commands do: passes, pictures, times, profiles, targets, compiling, saving."""
+"""The session's larger commands: passes, pictures, times, profiles, targets, compiling, saving."""
 
 from __future__ import annotations
 

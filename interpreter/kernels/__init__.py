@@ -1,4 +1,4 @@
-"""What each operator computes, in numpy: `KERNELS[name](attrs, *inputs)`; a file per family, as in `relaylang.ops`."""
+"""The operators in numpy: `KERNELS[name](attrs, *inputs)`; a file per family, as in `relaylang.ops`."""
 
 from relaylang.interpreter.kernels import (
     algorithm,

@@ -31,7 +31,7 @@ def _space_last(x: Any, layout: str, count: int) -> tuple[np.ndarray, str]:
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    """What a window on nothing but padding gives."""
+    """The result of a window on padding alone."""
     return limits(dtype)[0]
 
 

@@ -192,7 +192,7 @@ def _taken(analysis: Analysis, symbol: Symbol, name: str) -> bool:
 
 
 def completion(analysis: Analysis, offset: int) -> list[Suggestion]:
-    """What may stand at an offset. Nothing inside comments and strings."""
+    """The completions at an offset. Nothing inside comments and strings."""
     token = analysis.table.token_at(offset)
     if token is not None and token.kind in ("comment", "string", "meta") and token.start < offset:
         return []

@@ -1,4 +1,4 @@
-"""What lies between an editor and pygls: headers in any case, and refused messages without tracebacks."""
+"""The layer between an editor and pygls: headers in any case, and refused messages without tracebacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What pattern tables' checks ask of calls. A check returns True, or a sentence that says why not."""
+"""Questions about calls, shared by the checks of pattern tables. A check returns True, or a sentence that says
+why not."""
 
 from __future__ import annotations
 

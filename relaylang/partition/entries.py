@@ -90,7 +90,7 @@ def _checks_root(check: Callable[[Expr], bool | str | None]) -> Check:
 
 
 def asked_about(said: Diagnostic, node: Expr) -> Diagnostic:
-    """A diagnostic of a check with the place of what it was asked about."""
+    """A diagnostic of a check, with the place of the call that it checked."""
     if node.span is None:
         return said
     return replace(said, labels=(*said.labels, Label(node.span, "it was asked about this", not said.labels)))

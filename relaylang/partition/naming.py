@@ -1,4 +1,4 @@
-"""Names of what partitioning makes: region functions, composites, and the parameters of both."""
+"""Names that partitioning makes: region functions, composites, and the parameters of both."""
 
 from __future__ import annotations
 

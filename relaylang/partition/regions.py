@@ -31,7 +31,7 @@ from relaylang.ops.record import Op
 from relaylang.partition.lets import Effects, find_scopes
 
 LEAVES = (Var, Constant, Op, GlobalVar, Constructor)
-#: The target of what no accelerator takes: the machine that runs the rest.
+#: The target of calls that no accelerator takes: the machine that runs the rest.
 HOST = "default"
 
 

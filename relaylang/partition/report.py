@@ -164,7 +164,7 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
 
 
 def _behind(node: Expr, graph: Graph) -> str:
-    """What uses a node, in a few words."""
+    """The users of a node, in a few words."""
     users = [u for u in graph.users.get(id(node), ()) if u is not graph.root]
     if not users:
         return "it is the result"
@@ -225,7 +225,7 @@ def _reasons(rows: Sequence[Row], least: int = 20, most: int = 5) -> list[str]:
 
 
 def hints(rows: Sequence[Row], target: str) -> list[str]:
-    """What would make more calls go, as far as the reasons say it."""
+    """Hints that would send more calls to the accelerator, as far as the reasons give them."""
     stay = [row for row in rows if row.region is None]
     found = []
     if recipe_of(target).integers and not any(row.name.startswith("qnn.") for row in rows):

@@ -1,4 +1,4 @@
-"""What partitioning looks at: the outermost dataflow of a function.
+"""The scope of partitioning: the outermost dataflow of a function.
 
 Nodes inside branches, match arms and nested functions are not touched; a value that these use counts as used outside.
 """

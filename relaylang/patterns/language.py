@@ -41,7 +41,7 @@ class DFPattern:
         return made
 
     def __call__(self, *args: DFPattern | Sequence[DFPattern] | None) -> CallPattern:
-        """A call of what this pattern matches. A single None leaves the arguments open."""
+        """A pattern of calls of the expressions that this pattern matches. A single None leaves the arguments open."""
         if len(args) == 1 and args[0] is None:
             return CallPattern(self, None)
         if len(args) == 1 and isinstance(args[0], (list, tuple)):

@@ -48,7 +48,7 @@ _EITHER_ORDER = frozenset({SYMBOLS["+"], SYMBOLS["*"]})
 
 @dataclass(frozen=True)
 class Match:
-    """What a pattern met.
+    """A successful match.
 
     `nodes` are the calls, tuples and projections that the pattern names, the root last. `constants` are the constants
     that it names. `inputs` are the values of its open ends (wildcards, variables), each once, in the pattern's order.
@@ -317,7 +317,7 @@ def find_match(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> Ma
 
 
 def to_match(pattern: DFPattern, expr: Expr, matcher: Matcher) -> Match:
-    """What a matcher that has just matched the pattern found."""
+    """The match of a matcher that has just succeeded."""
     memo = matcher.memo
     nodes: dict[int, Expr] = {}
     constants: dict[int, Constant] = {}

@@ -165,7 +165,7 @@ def _called(callback: DFPatternCallback, pre: Expr, post: Expr, node_map: NodeMa
 
 
 def _give_span(made: Expr, pre: Expr) -> None:
-    """The first new nodes take the place of what they stand for, so that errors in them can be shown."""
+    """The first new nodes get the places of the nodes that they replace. So errors in them have a place."""
     stack = [made]
     seen: set[int] = set()
     while stack:

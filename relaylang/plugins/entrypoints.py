@@ -1,4 +1,4 @@
-"""What installed packages add, by their entry points in the groups `GROUPS`.
+"""Extensions of installed packages, by their entry points in the groups `GROUPS`.
 
 Names are read from the packages' metadata when one is asked for that relaylang does not have itself. A package's code is
 imported when its name is used.

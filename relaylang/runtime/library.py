@@ -99,7 +99,7 @@ def _forbids_code(folder: str) -> bool:
 
 
 def temporary_failure(e: OSError) -> RelayError:
-    """What to say where the temporary directory cannot be written (R0642)."""
+    """The error of a temporary directory that cannot be written (R0642)."""
     try:
         folder = tempfile.gettempdir()
     except OSError:

@@ -1,4 +1,4 @@
-"""What this process may use of the machine: processors and memory, as affinity and control groups allow."""
+"""The share of the machine that this process may use: processors and memory, as affinity and control groups allow."""
 
 from __future__ import annotations
 

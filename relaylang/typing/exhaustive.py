@@ -14,7 +14,7 @@ from relaylang.ir.expr import (
 )
 from relaylang.ir.types import GlobalTypeVar
 
-#: Beyond so many steps the question is given up; ordinary matches take as many as they have patterns.
+#: The most steps of the search; ordinary matches take as many as they have patterns.
 LIMIT = 200_000
 
 # A row has the patterns that are left of a clause: a linked list (first pattern, rest), None for anything. A witness is
@@ -59,7 +59,7 @@ def missing_value(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar,
 
 
 def _shape(pattern: Pattern | None) -> Constructor | int | None:
-    """What a pattern asks for: a constructor, a tuple of a size, or nothing."""
+    """The head of a pattern: a constructor, a tuple of a size, or nothing."""
     if isinstance(pattern, PatternConstructor):
         return pattern.constructor
     if isinstance(pattern, PatternTuple):

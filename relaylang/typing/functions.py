@@ -45,7 +45,7 @@ class Functions:
         return id(function) in self._started
 
     def signature(self, function: Function) -> FuncType:
-        """A function's type from its annotations, with unknowns for what they leave out."""
+        """A function's type from its annotations, with unknowns for missing ones."""
         made = self._signatures.get(id(function))
         if made is None:
             self._annotations.bind(function.type_params)

@@ -16,7 +16,7 @@ from relaylang.typing.solver import Solver
 
 
 class TypeKind(IntEnum):
-    """What a type expression stands for: a type, an extent, the name of a type definition, or the definition."""
+    """The meaning of a type expression: a type, an extent, the name of a type definition, or the definition."""
 
     Type = 0
     ShapeVar = 1

@@ -23,7 +23,7 @@ _ADDED = "the operator is none of the language's own: a script or a package adde
 
 
 class Context:
-    """What a type relation may ask of the checker, for one call at a time.
+    """The interface of the checker for type relations, for one call at a time.
 
     Whoever runs a relation sets `types`, the types of the arguments, and `node`, the call, where there is one.
     """

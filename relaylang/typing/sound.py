@@ -7,7 +7,7 @@ import re
 from relaylang.ir.types import TensorType
 from relaylang.ops.domains import MOST_DIMENSIONS
 
-#: What an extent must be below: TVM and the backends count in 64 bits.
+#: The bound of extents: TVM and the backends count in 64 bits.
 LIMIT = 2**63
 _USUAL = frozenset(["bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"])
 #: Element types that something can be computed with, those of accelerators, and vectors of them.

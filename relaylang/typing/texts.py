@@ -69,7 +69,7 @@ def _dim(dim: object) -> str:
 
 
 def name_of(expr: Expr) -> str:
-    """What an expression is called in a message."""
+    """The name of an expression in a message."""
     if isinstance(expr, Op):
         return f"`{expr.name}`"
     if isinstance(expr, GlobalVar):

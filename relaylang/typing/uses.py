@@ -1,4 +1,4 @@
-"""What a function leans on: the functions of its module that it names, and the type definitions."""
+"""The dependencies of a function: the functions of its module that it names, and the type definitions."""
 
 from __future__ import annotations
 

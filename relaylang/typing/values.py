@@ -99,7 +99,7 @@ class Values:
         return self.field(waiting.node)
 
     def _referred(self, node: Expr, ref: Expr) -> Type:
-        """The type of what a reference refers to."""
+        """The type of the value of a reference."""
         ty = find(self._types[id(ref)])
         if isinstance(ty, RefType):
             return ty.value

@@ -151,7 +151,7 @@ class _Builder:
         return made
 
     def _alias(self, expr: Expr) -> Expr:
-        """What a variable or a chain of lets stands for."""
+        """The value of a variable or of a chain of lets."""
         seen = 0
         while True:
             if isinstance(expr, Let):
@@ -274,7 +274,7 @@ class _Builder:
 
 
 def _function_name(function: Function) -> str:
-    """What a nested function is called: its composite's name, or the operators in it."""
+    """The name of a nested function: its composite's name, or the operators in it."""
     named = function.attrs.get("Composite") or function.attrs.get("global_symbol")
     if named:
         return str(named)

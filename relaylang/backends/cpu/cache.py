@@ -15,7 +15,7 @@ from relaylang.syntax.tables import cache_directory
 
 #: The most bytes to keep. Above that, the least recently used entries are removed, down to half of it.
 LIMIT = 256 << 20
-#: One in so many new entries looks whether there is too much.
+#: The limit is checked after one in this many new entries.
 _SWEEP = 64
 
 

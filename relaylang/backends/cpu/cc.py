@@ -71,7 +71,7 @@ def _macros(command: tuple[str, ...]) -> str | None:
 
 @cache
 def _version(command: tuple[str, ...]) -> str:
-    """What the compiler says that it is."""
+    """The version that the compiler prints."""
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

@@ -19,9 +19,9 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot
 
-#: So many instructions go into one C function; compilers slow down on longer ones.
+#: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
-#: A file of kernels to compile has so many characters at most: each costs the compiler's start and its helpers.
+#: The most characters of a file of kernels. Each file costs the compiler's start and its helpers.
 UNIT = 48_000
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 

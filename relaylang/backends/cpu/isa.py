@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: A block of memory for results holds so many tiles of a line at most.
+#: The most tiles of a line in a block of memory for results.
 _SEGMENT = 8
 
 

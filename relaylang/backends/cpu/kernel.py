@@ -28,7 +28,7 @@ from relaylang.ops.record import Op
 
 
 def unsupported(what: str, node: Expr | None, notes: Sequence[str] = ()) -> RelayError:
-    """The error for what cannot be compiled."""
+    """The error for operators that cannot be compiled."""
     hint = "the interpreter runs it: relay run --executor interpreter"
     return RelayError(error("R0632", what, node.span if node is not None else None, notes=[*notes, hint]))
 
@@ -250,7 +250,7 @@ class Sink:
         return nest.emit(split=False, indent=indent, flat=flat)[0]
 
 
-#: So many results of a row, at most, are held on the stack at a time. A thread's stack may be small.
+#: The most results of a row that are held on the stack at a time. A thread's stack may be small.
 ROW = 4096
 
 AnchorLowering = Callable[[Kernel, Any, list[Any], Sink], None]

@@ -65,7 +65,7 @@ HostFunction = Callable[[list[Any]], list[Any]]
 
 @dataclass(frozen=True)
 class HostStep:
-    """What the host computes between regions: as text, as a saved program where it is compiled, and ready to run."""
+    """A step of the host between regions: as text, as a saved program if compiled, and ready to run."""
 
     text: str = field(repr=False)
     program: bytes | None = field(repr=False)
@@ -126,7 +126,7 @@ class EthosUArtifact:
         return {"manifest.json": manifest.encode("utf-8"), "report.txt": self.text.encode("utf-8"), **out}
 
     def manifest(self) -> dict[str, Any]:
-        """What the archive's `manifest.json` says."""
+        """The content of the archive's `manifest.json`."""
         return {
             "format": FORMAT,
             "version": VERSION,

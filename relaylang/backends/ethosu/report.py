@@ -1,4 +1,4 @@
-"""What a compilation for the Ethos-U says of itself: the text for people and the JSON for programs."""
+"""The report of a compilation for the Ethos-U: the text for people and the JSON for programs."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

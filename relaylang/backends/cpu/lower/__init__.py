@@ -32,7 +32,7 @@ from relaylang.backends.cpu.lower import (
 from relaylang.backends.cpu.lower.legalise import REWRITES
 from relaylang.ir import Call
 
-#: What inference makes of other operators (`passes.simplify_inference`).
+#: Operators that simplification for inference replaces (`passes.simplify_inference`).
 SIMPLIFIED = frozenset({"nn.layer_norm", "nn.group_norm", "nn.instance_norm", "nn.l2_normalize"})
 
 Lowering = Callable[[Kernel, Call, list[Any]], Value]

@@ -1,4 +1,4 @@
-"""What the lowerings share: broadcasting, conversions, templates chosen by dtype."""
+"""Helpers of the lowerings: broadcasting, conversions, templates chosen by dtype."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
 _WEIGHTS_IN_CACHE = 600_000
-#: Up to so many rows, a product reads its weights as they lie.
+#: Up to this many rows, a product reads its weights in place.
 _FEW_ROWS = 3
 
 

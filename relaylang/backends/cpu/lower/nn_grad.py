@@ -26,7 +26,7 @@ def _pool(greatest: bool) -> Any:
         taps = f"for (long a = 0, y = i * {sh} - {top}; a < {kh}; a++, y += {dh})" \
                f" for (long b = 0, x = j * {sw} - {left}; b < {kw}; b++, x += {dw})"  # fmt: skip
         if greatest:
-            # What falls on the padding is lost.
+            # Gradients on the padding are dropped.
             body = f"""long best = -1;
       {t} top = {_lowest(data.dtype, out.dtype)};
       int first = 1;

@@ -86,7 +86,7 @@ def wide_type(dtype: str, mean: bool) -> str:
 
 
 def _lowest(dtype: str, acc: str) -> str:
-    """What a window on nothing but padding gives: the least number, which is finite."""
+    """The result of a window on padding alone: the least number, which is finite."""
     return literal(float(np.finfo(dtype).min), acc) if is_float(dtype) else _start("max", acc)
 
 

@@ -12,7 +12,7 @@ from relaylang.backends.cpu.lower.common import result_types
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
 
-#: So many blocks of four words are a unit of work.
+#: The number of blocks of four words in a unit of work.
 _BLOCKS = 256
 
 

@@ -1,4 +1,4 @@
-"""What a composite for the Ethos-U computes, read from its calls into numbers.
+"""Layers: a composite for the Ethos-U, read from its calls into numbers.
 
 A reader takes the composite's calls, producers first, and returns a layer or raises `Unsupported` with the reason. The
 pattern table's checks and the writer of TOSA both use the readers, so every offered layer can be written. Values here

@@ -10,7 +10,7 @@ from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u import layers, pools
 from relaylang.patterns import DFPattern, Match, is_constant, is_op, is_tuple, wildcard
 
-#: What a composite's calls say, by the composite's name.
+#: The readers of composites' calls, by the composite's name.
 READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_conv2d": layers.read_conv,
     "ethos-u.qnn_dense": layers.read_dense,
