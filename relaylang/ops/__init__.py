@@ -32,7 +32,8 @@ from relaylang.ops import (
 from relaylang.ops.record import Op, OpPattern, make_attrs
 from relaylang.ops.traits import Fact, Trait
 
-#: Each family's operators; a family is a file here, and has its kernels and its lowering under the same name elsewhere.
+#: The operators of each family. A family is a file of this folder; its kernels and its lowering have the same name
+#: elsewhere.
 FAMILIES: dict[str, tuple[Op, ...]] = {
     "tensor": tensor.OPS,
     "transform": transform.OPS,

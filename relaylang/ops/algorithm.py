@@ -48,9 +48,9 @@ def sort(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Tensor
 
 
 def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; values have it with k in place of the extent along axis (k < 1: as it is) and the
-    data's element type, indices the same shape and the attribute dtype; a tuple (values, indices) where ret_type is
-    "both".
+    """Takes data of any shape. The result is values, indices, or a tuple of both where ret_type is "both". Both have
+    the data's shape with k along axis, or the whole extent where k < 1. Values have the data's element type, indices
+    the attribute dtype.
     """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)
@@ -74,7 +74,7 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes sorted_sequence a vector, or (..., n) with the same leading extents as values (..., m); the result has the
+    """Takes sorted_sequence (n,), or (..., n) with the same leading extents as values (..., m). The result has the
     shape of values and the attribute dtype.
     """
     haystack, values = tensor(types, 0, ctx), tensor(types, 1, ctx)

@@ -13,7 +13,7 @@ from relaylang.ops.record import make_attrs
 
 
 def op_call(name: str, args: list[Expr], ty: Type | None = None, /, **attrs: Any) -> Call:
-    """A call of an operator by name; `ty` is the result's type where the caller knows it."""
+    """A call of an operator by name; `ty` is the result's type, where the caller knows it."""
     op = ops.get(name)
     return typed(Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None), ty)
 

@@ -1,4 +1,4 @@
-"""Operators that make tensors, or tell what shape one has."""
+"""Operators that make tensors, or give a tensor's shape."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def full(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes start, stop and step, scalars of the attribute dtype; the result is a vector of it, whose length is known
-    where the three are constants (the attributes carry them), and `?` elsewhere.
+    """Takes start, stop and step, scalars of the attribute dtype. The result is a vector of that dtype. Its length is
+    known where the attributes carry all three as constants, and `?` elsewhere.
     """
     for i in range(3):
         ctx.unify(i, TensorType((), attrs.dtype))
@@ -95,8 +95,8 @@ def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes indices of any shape, on_value and off_value scalars; the result has the shape of indices with depth put
-    in at axis (-1: last), and the attribute dtype.
+    """Takes indices of any shape, on_value and off_value scalars. The result has the shape of indices with depth
+    inserted at axis (-1: last), and the attribute dtype.
     """
     indices = tensor(types, 0, ctx)
     if attrs.depth < 1:
@@ -108,8 +108,8 @@ def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def shape_of(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape and element type; the result is (number of dimensions,), a scalar's a scalar, of the
-    attribute dtype.
+    """Takes data of any shape and element type. The result is (number of dimensions,) of the attribute dtype; for a
+    scalar it is a scalar.
     """
     data = tensor(types, 0, ctx)
     return TensorType((len(data.shape),) if data.shape else (), given_dtype(attrs, ctx))
@@ -122,8 +122,8 @@ def ndarray_size(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def meshgrid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a tuple of n vectors or scalars of one element type; the result is a tuple of n tensors (d0, ..., dn-1) of
-    it, with the first two extents exchanged where indexing is "xy".
+    """Takes a tuple of n vectors or scalars of one element type. The result is a tuple of n tensors (d0, ..., dn-1) of
+    that element type. Where indexing is "xy", the first two extents are exchanged.
     """
     ty = types[0]
     if not isinstance(ty, TupleType) or not ty.fields:

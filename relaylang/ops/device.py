@@ -1,4 +1,4 @@
-"""Where values live and how compiled code is called: devices, memory, the virtual machine's instructions."""
+"""Operators for devices, memory, calls of compiled code and the virtual machine's instructions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def alloc_storage(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a `Storage[]`, an offset, and shape (rank,); the result has the shape of the constant const_shape, or else
+    """Takes a `Storage[]`, an offset, and shape (rank,). The result has the shape of the constant const_shape, or else
     assert_shape, and the attribute dtype.
     """
     storage, shape = types[0], tensor(types, 2, ctx)
@@ -122,8 +122,7 @@ def function_type(types: Sequence[Type], ctx: RelationContext) -> FuncType:
 
 
 def invoke(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a function, a tuple of its arguments' types, and a tuple of its results', into which it writes; the result
-    is `()`.
+    """Takes a function, a tuple of its arguments, and a tuple of its results, into which it writes. The result is `()`.
     """
     function = function_type(types, ctx)
     ctx.unify(1, TupleType(function.arg_types))

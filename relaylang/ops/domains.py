@@ -15,7 +15,7 @@ from relaylang.ops.record import Op
 
 #: TVM holds these numbers in 32 bits.
 _MOST = 2**31 - 1
-#: numpy 1 has arrays of so many dimensions at most.
+#: The most dimensions of an array in numpy 1.
 MOST_DIMENSIONS = 32
 
 _RESIZE = ("nearest_neighbor", "linear", "cubic")
@@ -106,7 +106,7 @@ _AXES: dict[tuple[str, str], int] = {
 
 #: Attributes that are real numbers of a limited size.
 _REALS = ("scale_h", "scale_w", "scale_d", "spatial_scale")
-#: The same, of one operator.
+#: Attributes of one operator that are real numbers of a limited size.
 _OWN_REALS = {("qnn.leaky_relu", "alpha")}
 
 #: Operators whose real numbers are factors of extents.
@@ -122,7 +122,7 @@ _LENGTHS: dict[tuple[str, str], int] = {
 
 @cache
 def _plan(name: str, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[AnyValue, ...], ...]:
-    """What there is to look at: the attribute, its words, bounds, axes' argument, length, and whether it is real."""
+    """The checks of each attribute: its name, words, bounds, the axes' argument, length, and whether it is real."""
     plan = []
     for field, kind in fields:
         words = CHOICES.get((name, field))
@@ -141,7 +141,7 @@ _PLANS: dict[int, tuple[tuple[AnyValue, ...], ...]] = {}
 
 
 def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int | None] | None:
-    """What is wrong with a call's attributes, as a relation says it, and the argument that it is wrong for."""
+    """The error of a call's attributes, in a relation's words, and the number of the argument that it concerns."""
     plan = _PLANS.get(id(op))
     if plan is None:
         plan = _PLANS[id(op)] = _plan(op.name, tuple((f.name, f.kind) for f in op.schema.values()))

@@ -61,7 +61,7 @@ class DynExpandDimsAttrs:
 
 
 def length_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> int:
-    """The number of entries of a vector that gives a shape, which has to be known."""
+    """The number of entries of a vector that gives a shape. An unknown number is an error."""
     ty = tensor(types, arg, ctx)
     if not ty.shape or not isinstance(ty.shape[0], int):
         ctx.fail(f"must be a vector of a known length, not `{ty!r}`", arg)
@@ -78,7 +78,7 @@ def shaped_by(arg: int) -> Relation:
     """The data's element type in a shape that argument `arg` gives."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of any shape, and a vector of whole numbers of known length, the shape; the result has the data's
+        """Takes data of any shape, and the shape, a vector of whole numbers of known length. The result has the data's
         element type and `?` for each of these numbers.
         """
         return open_shape(length_of(types, arg, ctx), tensor(types, 0, ctx).dtype)
@@ -87,8 +87,8 @@ def shaped_by(arg: int) -> Relation:
 
 
 def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, reps a vector of known length; the result has the data's element type and `?` for each
-    extent, as many as the longer of the two has.
+    """Takes data of any shape, reps a vector of known length. The result has the data's element type. Its rank is the
+    larger of the data's and the length of reps; each extent is `?`.
     """
     data = tensor(types, 0, ctx)
     return open_shape(max(len(data.shape), length_of(types, 1, ctx)), data.dtype)
@@ -100,16 +100,16 @@ def init(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def full(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes fill_value a scalar, shape a vector of known length; the result has `?` for each of its numbers, and the
-    attribute dtype or else that of fill_value.
+    """Takes fill_value a scalar, shape a vector of known length. The result has an extent `?` for each number of shape.
+    Its element type is the attribute dtype, or else that of fill_value.
     """
     need_scalar(types, 0, None, ctx)
     return open_shape(length_of(types, 1, ctx), attrs.dtype or tensor(types, 0, ctx).dtype)
 
 
 def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, k a number; values have the data's type with `?` along axis, indices the same shape and
-    the attribute dtype; a tuple (values, indices) where ret_type is "both".
+    """Takes data of any shape, k a number. The result is values, indices, or a tuple of both where ret_type is "both".
+    Both have the data's shape with `?` along axis. Values have the data's element type, indices the attribute dtype.
     """
     data, k = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if k.shape not in ((), (1,)):
@@ -128,8 +128,8 @@ def topk(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def one_hot(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes indices of any shape, on_value, off_value and depth numbers; the result has the shape of indices with `?`
-    put in at axis (-1: last), and the attribute dtype.
+    """Takes indices of any shape, on_value, off_value and depth numbers. The result has the shape of indices with `?`
+    inserted at axis (-1: last), and the attribute dtype.
     """
     indices = tensor(types, 0, ctx)
     if attrs.axis < -1:
@@ -150,8 +150,8 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, axis a scalar; the result has the data's element type and `?` for each extent,
-    num_newaxis more than the data.
+    """Takes data of any shape, axis a scalar. The result has the data's element type, num_newaxis more dimensions than
+    the data, and `?` for each extent.
     """
     data = tensor(types, 0, ctx)
     need_scalar(types, 1, None, ctx)
@@ -161,7 +161,7 @@ def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, axes a vector of known length; the result has the data's element type and `?` for each
+    """Takes data of any shape, axes a vector of known length. The result has the data's element type and `?` for each
     extent that is left.
     """
     data = tensor(types, 0, ctx)
@@ -173,7 +173,7 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of at least one dimension, pad_width (rank, 2), pad_value a scalar; the result has the data's element
+    """Takes data of at least one dimension, pad_width (rank, 2), pad_value a scalar. The result has the data's element
     type and `?` for each extent.
     """
     data = tensor(types, 0, ctx)
@@ -191,7 +191,7 @@ def spatial(reference: str) -> Relation:
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
         """Takes data of a batch, channels and spatial axes in the attribute layout, the scales or the size as
-        arguments; the result has the data's type (or out_dtype) with `?` for the spatial extents.
+        arguments. The result has `?` for the spatial extents, and out_dtype or else the data's element type.
         """
         data = tensor(types, 0, ctx)
         for arg in range(1, len(types)):
@@ -207,8 +207,8 @@ def spatial(reference: str) -> Relation:
 
 
 def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar,
-    output_shape a vector of known length; the result has the values' element type and `?` for each extent.
+    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar.
+    The output_shape is a vector of known length. The result has the values' element type and `?` for each extent.
     """
     check_sparse(types, ctx)
     check_coordinates(types, length_of(types, 3, ctx), ctx)

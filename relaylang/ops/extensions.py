@@ -20,15 +20,15 @@ from relaylang.plugins.entrypoints import OPERATOR_GROUP, installed_names, load_
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
-#: `kernel(attrs, *arrays)` is what a call computes: arrays of exactly the type that the checker gives.
+#: `kernel(attrs, *arrays)` computes a call: arrays of exactly the type that the checker gives.
 Kernel = Callable[..., Any]
-#: `lower(attrs, operands, types)` is an expression of other operators for a call, or None; the result's type comes last.
+#: `lower(attrs, operands, types)` gives a call in other operators, or None. The last type is the result's.
 Lower = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Extension:
-    """An operator with what it computes (`kernel`) and what it means in other operators (`lower`), where it has them."""
+    """An operator, with its computation (`kernel`) and its form in other operators (`lower`), where it has them."""
 
     op: Op
     kernel: Kernel | None = None
@@ -63,7 +63,7 @@ def _problem(found: Any) -> str | None:
 def register(op: Op | Extension, kernel: Kernel | None = None, lower: Lower | None = None) -> Op:
     """Add an operator, or put another in the place of one that was added before. Returns it.
 
-    Raises `RelayError` (R0219) for what is none, and for a name of the language's own operators.
+    Raises `RelayError` (R0219) for an object that is not an operator, and for a name of the language's own operators.
     """
     made = op if isinstance(op, Extension) else Extension(op, kernel, lower)
     said = _problem(made)
@@ -82,7 +82,7 @@ def unregister(name: str) -> None:
 
 
 def find(name: str) -> Op | None:
-    """The operator of a name, also where an installed package adds it, which is imported now; None where there is none.
+    """The operator of a name, or None. An installed package that adds it is imported now.
 
     Raises `RelayError` (R0512) for a package's operator that cannot be loaded.
     """
@@ -102,7 +102,7 @@ def find(name: str) -> Op | None:
 
 
 def names() -> list[str]:
-    """The names of all operators, those of installed packages included, which are not imported for it."""
+    """The names of all operators, those of installed packages included. It imports no package."""
     return [*OPS, *[name for name in installed_names(OPERATOR_GROUP) if name not in OPS]]
 
 

@@ -94,8 +94,8 @@ def resize(reference: str) -> Relation:
     rank = len(reference) - 2
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of a batch, channels and spatial axes in the attribute layout; the result has size for the
-        spatial extents, and out_dtype or else the data's element type.
+        """Takes data of a batch, channels and spatial axes in the attribute layout. The result has size for the spatial
+        extents, and out_dtype or else the data's element type.
         """
         data = tensor(types, 0, ctx)
         if attrs.size is None or len(attrs.size) != rank:
@@ -112,8 +112,8 @@ def resize(reference: str) -> Relation:
 
 
 def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) or (n, h, w, c) by layout, boxes (k, 4), box_indices (k,); the result has k for n and
-    crop_size for the spatial extents, and out_dtype or else the data's element type.
+    """Takes data (n, c, h, w) or (n, h, w, c) by layout, boxes (k, 4), box_indices (k,). The result has k for n and
+    crop_size for the spatial extents. Its element type is out_dtype, or else the data's.
     """
     data, boxes = tensor(types, 0, ctx), tensor(types, 1, ctx)
     tensor(types, 2, ctx)
@@ -130,9 +130,9 @@ def crop_and_resize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def dilation2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in data_layout, weight (c, kh, kw) in kernel_layout; the result is (n, c, ...) with
-    (extent + padding - dilations * (kernel - 1) - 1) // strides + 1 along each spatial axis, of out_dtype, or else of
-    the data's element type.
+    """Takes data (n, c, h, w) in data_layout, weight (c, kh, kw) in kernel_layout. The result is (n, c, ...), of
+    out_dtype, or else of the data's element type. Each spatial extent is (extent + padding - dilations * (kernel - 1) -
+    1) // strides + 1.
     """
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)
@@ -160,8 +160,8 @@ def affine_grid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def grid_sample(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w), grid (n, 2, oh, ow), or data (n, c, d, h, w), grid (n, 3, od, oh, ow); the result is
-    the data with the grid's spatial extents, of its element type.
+    """Takes data (n, c, h, w) and grid (n, 2, oh, ow). In three dimensions these are (n, c, d, h, w) and (n, 3, od, oh,
+    ow). The result has the data's batch, channels and element type, and the grid's spatial extents.
     """
     data, grid = tensor(types, 0, ctx), tensor(types, 1, ctx)
     rank = len(data.shape)

@@ -80,7 +80,7 @@ class SlidingWindowAttrs:
 
 def take(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any type, indices of whole numbers. The result is (data before axis, indices behind batch_dims,
-    data behind axis); without axis the data counts as a vector and the result has the shape of indices. Its element
+    data behind axis). Without axis the data counts as a vector, and the result has the shape of indices. Its element
     type is the data's.
     """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
@@ -131,7 +131,7 @@ def index_depth(indices: TensorType, rank: int, ctx: RelationContext) -> int:
 
 
 def gather_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (b..., d0, ...), indices (m, b..., i...) with batch_dims extents b; the result is (b..., i..., data
+    """Takes data (b..., d0, ...), indices (m, b..., i...) with batch_dims extents b. The result is (b..., i..., data
     behind the m indexed axes) of the data's element type.
     """
     data, indices = tensor(types, 0, ctx), tensor(types, 1, ctx)
@@ -159,8 +159,8 @@ def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any type; the result has its element type and rank, and along each axis as many entries as lie
-    from begin to end by strides (counted from behind where negative); an extent `?` stays `?`.
+    """Takes data of any type. The result has its element type and rank. Along each axis it has the entries from begin
+    to end by strides; negative bounds count from the end. An extent `?` stays `?`.
     """
     data = tensor(types, 0, ctx)
     if attrs.begin is None or attrs.end is None:
@@ -193,7 +193,8 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def slice_entries(attrs: AnyValue, rank: int) -> list[tuple[int, int, int, int]]:
-    """Each axis that `strided_slice` cuts, with its begin, end and stride; what is not given, or None, takes all by strides of 1.
+    """Each axis that `strided_slice` cuts, with its begin, end and stride. A missing bound, or None, reaches to the
+    axis's end; a missing stride is 1.
 
     A bound may be negative, or beyond the axis: `slice_bound` puts it where it belongs.
     """
@@ -216,8 +217,8 @@ def slice_bound(index: int, size: int, stride: int) -> int:
 
 
 def slice_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data and shape_like of any type; the result has the data's element type and, along axes (all common ones
-    where not given), the extents of shape_like, which are not larger.
+    """Takes data and shape_like of any type. The result has the data's element type. Along axes (by default all common
+    ones) it has the extents of shape_like, which are not larger.
     """
     data, like = tensor(types, 0, ctx), tensor(types, 1, ctx)
     shape = list(data.shape)
@@ -241,7 +242,7 @@ def argwhere(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def sequence_mask(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of rank 2 or more, valid_length a vector with an entry for each of axis 1 - axis (the batch); the
+    """Takes data of rank 2 or more. The vector valid_length has an entry for each of axis 1 - axis (the batch). The
     result has the data's type.
     """
     data, lengths = tensor(types, 0, ctx), tensor(types, 1, ctx)
@@ -278,7 +279,7 @@ def matrix_set_diag(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def sliding_window(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (b..., d...) with an extent of window_shape and strides for each axis d, from axis on; the result is
+    """Takes data (b..., d...) with an extent of window_shape and strides for each axis d, from axis on. The result is
     (b..., (d - window) // stride + 1 ..., window_shape...) of its element type.
     """
     data = tensor(types, 0, ctx)

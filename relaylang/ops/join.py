@@ -53,8 +53,8 @@ def tensors_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> list[Te
 
 
 def concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a tuple of tensors of one element type that agree in all extents but the one along axis, which are added;
-    with a `?` among these the result's is `?`.
+    """Takes a tuple of tensors of one element type that agree in all extents but that along axis. The result has the
+    sum of the extents along axis, or `?` where one of them is `?`.
     """
     parts = tensors_of(types, 0, ctx)
     first = parts[0]
@@ -85,7 +85,7 @@ def concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def stack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a tuple of n tensors of one type; the result has n put in as a new extent at axis."""
+    """Takes a tuple of n tensors of one type. The result has n inserted as a new extent at axis."""
     parts = tensors_of(types, 0, ctx)
     first = parts[0]
     at = norm_axis(attrs.axis, len(first.shape) + 1, ctx)
@@ -97,8 +97,8 @@ def stack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result is a tuple of tensors of its element type. indices_or_sections: a number of
-    equal parts of axis, or where each part but the first begins.
+    """Takes data of any shape. The result is a tuple of tensors of its element type. The attribute indices_or_sections
+    is a number of equal parts of axis, or where each part but the first begins.
     """
     data = tensor(types, 0, ctx)
     axis = norm_axis(attrs.axis, len(data.shape), ctx)

@@ -1,7 +1,7 @@
 """Layouts as texts: `NCHW` names the axes of a tensor, and in `NCHW4c` the channels come in blocks of 4.
 
-An upper-case letter is a whole axis, or the number of its blocks. A lower-case letter with a number is a block of it. The
-layout of a scalar is empty. An unknown layout is None.
+An upper-case letter is a whole axis, or the number of its blocks. A lower-case letter with a number is a block of it.
+The layout of a scalar is empty. An unknown layout is None.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def places(layout: str, letter: str) -> list[int]:
 
 
 def block(layout: str, letter: str) -> int:
-    """How much of an axis is one block: 4 for `C` in `NCHW4c`, 1 where it is not split."""
+    """The size of an axis's blocks: 4 for `C` in `NCHW4c`, 1 where it is not split."""
     size = 1
     lower = letter.lower()
     for a, n in parts(layout):
@@ -113,7 +113,7 @@ def turned_shape(shape: Sequence[Dim], source: str, target: str) -> tuple[Dim, .
 
 
 def expanded(layout: str, like: str) -> str:
-    """The layout with the whole axes of another one that it lacks in front."""
+    """The layout, with the whole axes that it lacks of another one put in front."""
     have = whole(layout)
     return "".join([letter for letter in whole(like) if letter not in have]) + layout
 
@@ -132,10 +132,10 @@ def alike(left: Parts, right: Parts) -> bool:
 
 @lru_cache(maxsize=4096)
 def transformed_like(old: str, like_old: str, like_new: str) -> str | None:
-    """The new layout of a tensor that broadcasts to another one from behind, where that one gets a new layout.
+    """The new layout of a tensor that broadcasts to another one, which gets a new layout. Last axes are aligned.
 
-    The tensor has the layout `old`, the other one `like_old` and then `like_new`. `NW` beside `NC` that becomes `NC4c` is
-    `NW4w`. None where they do not fit together.
+    The tensor has the layout `old`, the other one `like_old` and then `like_new`. `NW` beside `NC` that becomes `NC4c`
+    is `NW4w`. None where they do not fit together.
     """
     small, large = parts(old), parts(like_old)
     if len(small) <= len(large):

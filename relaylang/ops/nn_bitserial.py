@@ -48,8 +48,8 @@ class BinaryDenseAttrs:
 
 
 def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of whole numbers; the result has the attribute pack_type, pack_axis divided by its bits, and an axis
-    of bits put in at bit_axis.
+    """Takes data of whole numbers. The result has the attribute pack_type, pack_axis divided by its bits, and an axis
+    of bits inserted at bit_axis.
     """
     data = tensor(types, 0, ctx)
     if attrs.pack_type is None:
@@ -71,8 +71,8 @@ def bitpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in data_layout, weight packed or not; the result is (n, channels, ...) with (extent +
-    padding - kernel_size) // strides + 1 along each spatial axis, of out_dtype.
+    """Takes data (n, c, h, w) in data_layout, weight packed or not. The result is (n, channels, ...) of out_dtype. Each
+    spatial extent is (extent + padding - kernel_size) // strides + 1.
     """
     data = tensor(types, 0, ctx)
     if attrs.channels is None:
@@ -89,7 +89,7 @@ def bitserial_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (..., n), weight (units, n) or packed; the result is (..., units) of out_dtype, or else of the data's
+    """Takes data (..., n), weight (units, n) or packed. The result is (..., units) of out_dtype, or else of the data's
     element type.
     """
     data = tensor(types, 0, ctx)

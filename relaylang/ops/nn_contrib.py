@@ -1,5 +1,6 @@
-"""Convolutions and products whose weight was laid out beforehand (Winograd, matrix product, packed), and those of
-optical flow and deformable windows."""
+"""Convolutions and products with a prepared weight (Winograd, matrix product, packed), and those of optical flow and
+deformable windows.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ class DeformableConv2DAttrs:
 
 
 def window_extents(shape: Sequence[Dim], kernel: Sequence[Dim], attrs: AnyValue, ctx: RelationContext) -> list[Dim]:
-    """What a convolution leaves of the spatial axes of a shape in the order N, C, space."""
+    """The spatial extents of a convolution's result, for a shape in the order N, C, space."""
     rank = len(shape) - 2
     pads = total_padding(attrs.padding, rank, ctx)
     out: list[Dim] = []
@@ -114,13 +115,14 @@ def window_extents(shape: Sequence[Dim], kernel: Sequence[Dim], attrs: AnyValue,
 
 
 def prepared(rank: int) -> Relation:
-    """A convolution whose weight has a form of the backend's own, so that only the attributes tell the result."""
+    """A convolution whose weight has a form of the backend's own, so that only the attributes give the result's type.
+    """
     reference = "NC" + SPATIAL[rank]
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of a batch, channels and spatial axes in data_layout, weight in a form that another operator
-        made. The result is (n, channels, ...) in out_layout, or else in data_layout, as of the convolution with
-        kernel_size; of out_dtype, or else of the data's element type.
+        """Takes data of a batch, channels and spatial axes in data_layout, weight in a form that another operator made.
+        The result is (n, channels, ...) in out_layout, or else in data_layout, as of the convolution with kernel_size.
+        Its element type is out_dtype, or else the data's.
         """
         data = tensor(types, 0, ctx)
         if attrs.kernel_size is None or attrs.channels is None:
@@ -136,7 +138,7 @@ def prepared(rank: int) -> Relation:
 
 
 def winograd_weight_2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes weight (channels, c, kh, kw); the result is (kh + tile_size - 1, kw + tile_size - 1, channels, c) of its
+    """Takes weight (channels, c, kh, kw). The result is (kh + tile_size - 1, kw + tile_size - 1, channels, c) of its
     element type.
     """
     weight = tensor(types, 0, ctx)
@@ -146,8 +148,8 @@ def winograd_weight_2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
 
 
 def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes weight (channels, c, kd, kh, kw); the result is (td, th, tw, channels, c) with t = k + tile_size - 1, or
-    (th, tw, kd, channels, c) where kd is not from 3 to 7; of its element type.
+    """Takes weight (channels, c, kd, kh, kw). The result is (td, th, tw, channels, c) of its element type, with t = k +
+    tile_size - 1. Where kd is not from 3 to 7, it is (th, tw, kd, channels, c).
     """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 5, 0, ctx)
@@ -161,16 +163,17 @@ def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
 
 
 def winograd_weight_nnpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes weight (channels, c, kh, kw); the result is (channels, c, 8, 8) of out_dtype, or else of its element type."""
+    """Takes weight (channels, c, kh, kw). The result is (channels, c, 8, 8) of out_dtype, or else of its element type.
+    """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
     return TensorType((*weight.shape[:2], 8, 8), attrs.out_dtype or weight.dtype)
 
 
 def gemm_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes weight (kh, kw, c, channels) as a matrix of (kh * kw * c, channels), in tiles filled up with zeros; the
-    result is (channels / tile_N, rows / tile_K, tile_K, tile_N), of 8-bit weights (..., tile_N, tile_K), of its
-    element type.
+    """Takes weight (kh, kw, c, channels) as a matrix of (kh * kw * c, channels), in tiles filled up with zeros. The
+    result is (channels / tile_N, rows / tile_K, tile_K, tile_N) of its element type. For 8-bit weights it is (...,
+    tile_N, tile_K).
     """
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
@@ -188,8 +191,8 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
     """A product with a weight of (units / tile, inputs, tile); `typed`: the result's element type must be given."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data (m, n), weight (units / tile, n, tile); the result is (m, units) of out_dtype, or
-        (nn.contrib_dense_pack only) else of the data's element type.
+        """Takes data (m, n), weight (units / tile, n, tile). The result is (m, units) of out_dtype. Only
+        nn.contrib_dense_pack defaults to the data's element type.
         """
         data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
         need_rank(data, 2, 0, ctx)
@@ -207,8 +210,8 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
 
 
 def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data1 and data2 (n, c, h, w); the result is (n, k * k, h', w') of the first's element type, k = 2 *
-    (max_displacement // stride2) + 1: a channel for each displacement, a place for each patch of the first.
+    """Takes data1 and data2 (n, c, h, w). The result is (n, k * k, h', w') of the first's element type, with k = 2 *
+    (max_displacement // stride2) + 1. It has a channel for each displacement, a place for each patch of the first.
     """
     first, second = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(first, 4, 0, ctx)
@@ -232,9 +235,9 @@ def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def deformable_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, h, w) in data_layout, weight (channels, c / groups, kh, kw) in kernel_layout, offset (n, 2 *
-    deformable_groups * kh * kw, oh, ow) of the data's element type. The result is (n, channels, oh, ow), as of
-    nn.conv2d, of out_dtype, or else of the data's element type.
+    """Takes data (n, c, h, w) in data_layout, weight (channels, c / groups, kh, kw) in kernel_layout, and offset. The
+    offset is (n, 2 * deformable_groups * kh * kw, oh, ow) of the data's element type. The result is (n, channels, oh,
+    ow), as of nn.conv2d, of out_dtype, or else of the data's element type.
     """
     data = tensor(types, 0, ctx)
     check_window(attrs, 2, ("strides", "dilation", "kernel_size"), ctx)

@@ -104,7 +104,9 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def total_padding(padding: Ints, rank: int, ctx: RelationContext) -> list[int]:
-    """How much is added to each spatial axis, from one number for all, one for each, or one for each side."""
+    """The number added to each spatial axis. `padding` holds one number for all axes, one for each, or one for each
+    side.
+    """
     if len(padding) == 1:
         return [2 * padding[0]] * rank
     if len(padding) == rank:
@@ -116,7 +118,7 @@ def total_padding(padding: Ints, rank: int, ctx: RelationContext) -> list[int]:
 
 
 def check_window(attrs: AnyValue, rank: int, names: Sequence[str], ctx: RelationContext) -> None:
-    """The attributes that say something of each spatial axis have one number for each."""
+    """Refuse attributes of the spatial axes that do not have one number for each axis."""
     for name in names:
         value = getattr(attrs, name)
         if value is not None and len(value) != rank:
@@ -135,7 +137,8 @@ def weight_type(
 ) -> list[Dim] | None:
     """The weight's extents in its reference layout (`OIHW`, `IOHW`), which the attributes give or the argument has.
 
-    `made` is what the attributes say, where they name the channels and the kernel's size. None where it is not known.
+    `made` is the weight that the attributes give, where they name the channels and the kernel's size. None where it is
+    not known.
     """
     weight = types[1]
     if attrs.kernel_size is not None and attrs.channels is not None:
@@ -149,7 +152,7 @@ def weight_type(
 
 
 def conv_window(size: Dim, pad: int, kernel: Dim, stride: int, ctx: RelationContext) -> Dim:
-    """The extent that a sliding window leaves of an axis."""
+    """The extent of a sliding window's result along an axis."""
     if not isinstance(size, int) or not isinstance(kernel, int):
         return size if not isinstance(size, int) else add_dim(kernel, 0)
     return (size + pad - kernel) // stride + 1
@@ -254,7 +257,7 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
 
 
 def conv2d_weight(data: TensorType, dtype: str, attrs: AnyValue, ctx: RelationContext) -> TensorType | None:
-    """The type of a 2-D convolution's weight where the attributes tell it: channels, the kernel's size, the groups."""
+    """The type of a 2-D convolution's weight, where the attributes give the channels and the kernel's size."""
     if attrs.channels is None or attrs.kernel_size is None or len(attrs.kernel_size) != 2 or attrs.groups < 1:
         return None
     channels = change_layout(data.shape, attrs.data_layout, "NCHW", ctx)[1]
@@ -265,9 +268,10 @@ def conv2d_weight(data: TensorType, dtype: str, attrs: AnyValue, ctx: RelationCo
 
 
 def own_layout(attrs: AnyValue, weight: Sequence[AnyValue]) -> AnyValue:
-    """The attributes with the blocks of a weight (o, i, h, w, blocks of i, blocks of o) in their kernel_layout.
+    """The attributes, with the blocks of a packed weight in their kernel_layout.
 
-    TVM leaves them out: `kernel_layout="OIHW"` beside a weight of 6 dimensions.
+    The weight is (o, i, h, w, blocks of i, blocks of o). TVM leaves them out: `kernel_layout="OIHW"` beside a weight of
+    6 dimensions.
     """
     layout = attrs.kernel_layout
     if len(layout) != 4 or not layout.isupper() or len(weight) != 6 or not all(isinstance(n, int) for n in weight[4:]):
@@ -277,72 +281,72 @@ def own_layout(attrs: AnyValue, weight: Sequence[AnyValue]) -> AnyValue:
 
 
 def conv2d_blocks(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c blocks, h, w, block) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, or
-    (channel blocks, c blocks, kernel, block of c, block of channels). The result is in out_layout, or else in
-    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
-    element type is out_dtype, or else the data's.
+    """Takes data (n, c blocks, h, w, block) in data_layout and a weight. The weight is (channels, c / groups, kernel)
+    in kernel_layout. Packed, it is (channel blocks, c blocks, kernel, block of c, block of channels). The result is in
+    out_layout, or else in data_layout. Each spatial extent is (extent + padding - dilation * (kernel - 1) - 1) //
+    strides + 1. The element type is out_dtype, or else the data's.
     """
     weight = types[1]
     return conv(2, types, own_layout(attrs, weight.shape) if isinstance(weight, TensorType) else attrs, ctx)
 
 
 def conv1d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    """Takes data (n, c, w) in data_layout and weight (channels, c / groups, kernel) in kernel_layout. Where channels
+    and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in out_layout,
+    or else in data_layout. Each spatial extent is (extent + padding - dilation * (kernel - 1) - 1) // strides + 1. The
     element type is out_dtype, or else the data's.
     """
     return conv(1, types, attrs, ctx)
 
 
 def conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, h, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
+    """Takes data (n, c, h, w) in data_layout and weight (channels, c / groups, kernel) in kernel_layout. Where channels
+    and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in out_layout,
+    or else in data_layout. Each spatial extent is (extent + padding - dilation * (kernel - 1) - 1) // strides + 1. The
     element type is out_dtype, or else the data's.
     """
     return conv(2, types, attrs, ctx)
 
 
 def conv3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, d, h, w) in data_layout, weight (channels, c / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with (extent + padding - dilation * (kernel - 1) - 1) // strides + 1 along each spatial axis; its
-    element type is out_dtype, or else the data's.
+    """Takes data (n, c, d, h, w) in data_layout and weight (channels, c / groups, kernel) in kernel_layout. Where
+    channels and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in
+    out_layout, or else in data_layout. Each spatial extent is (extent + padding - dilation * (kernel - 1) - 1) //
+    strides + 1. The element type is out_dtype, or else the data's.
     """
     return conv(3, types, attrs, ctx)
 
 
 def conv1d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
-    spatial axis; its element type is out_dtype, or else the data's.
+    """Takes data (n, c, w) in data_layout and weight (c, channels / groups, kernel) in kernel_layout. Where channels
+    and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in out_layout,
+    or else in data_layout. Each spatial extent is strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding +
+    output_padding. The element type is out_dtype, or else the data's.
     """
     return conv_transpose(1, types, attrs, ctx)
 
 
 def conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, h, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
-    spatial axis; its element type is out_dtype, or else the data's.
+    """Takes data (n, c, h, w) in data_layout and weight (c, channels / groups, kernel) in kernel_layout. Where channels
+    and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in out_layout,
+    or else in data_layout. Each spatial extent is strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding +
+    output_padding. The element type is out_dtype, or else the data's.
     """
     return conv_transpose(2, types, attrs, ctx)
 
 
 def conv3d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (n, c, d, h, w) in data_layout, weight (c, channels / groups, kernel) in kernel_layout, of the data's
-    element type where channels and kernel_size are given. The result is (n, channels, ...) in out_layout, or else in
-    data_layout, with strides * (extent - 1) + dilation * (kernel - 1) + 1 - padding + output_padding along each
-    spatial axis; its element type is out_dtype, or else the data's.
+    """Takes data (n, c, d, h, w) in data_layout and weight (c, channels / groups, kernel) in kernel_layout. Where
+    channels and kernel_size are given, the weight has the data's element type. The result is (n, channels, ...) in
+    out_layout, or else in data_layout. Each spatial extent is strides * (extent - 1) + dilation * (kernel - 1) + 1 -
+    padding + output_padding. The element type is out_dtype, or else the data's.
     """
     return conv_transpose(3, types, attrs, ctx)
 
 
 def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes grad (n, channels, oh, ow) in data_layout and data (n, c, h, w) in kernel_layout; the result is (channels,
-    c / groups, kernel_size) in out_layout, of out_dtype, or else of the gradient's element type.
+    """Takes grad (n, channels, oh, ow) in data_layout and data (n, c, h, w) in kernel_layout. The result is (channels,
+    c / groups, kernel_size) in out_layout. Its element type is out_dtype, or else the gradient's.
     """
     grad, data = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if attrs.kernel_size is None:

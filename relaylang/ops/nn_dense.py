@@ -68,15 +68,15 @@ def dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type 
 
 
 def matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes tensor_a (..., m, n) and tensor_b (n, units), each with its last axes exchanged where transpose_a or
-    transpose_b; the result is (..., m, units) of out_dtype, or else of the first argument's element type.
+    """Takes tensor_a (..., m, n) and tensor_b (n, units). Where transpose_a or transpose_b is set, its last axes are
+    exchanged. The result is (..., m, units) of out_dtype, or else of the first argument's element type.
     """
     return product_of(types, attrs, attrs.transpose_a, attrs.transpose_b, ctx)
 
 
 def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes tensor_a (b, m, n) and tensor_b (b, n, k), each with its last axes exchanged where transpose_a or
-    transpose_b; one b may be 1. The result is (b, m, k) of out_dtype, or else of the first argument's element type.
+    """Takes tensor_a (b, m, n) and tensor_b (b, n, k); one b may be 1. Where transpose_a or transpose_b is set, its
+    last axes are exchanged. The result is (b, m, k) of out_dtype, or else of the first argument's element type.
     """
     left, right = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(left, 3, 0, ctx)

@@ -107,7 +107,7 @@ class FIFOBufferAttrs:
 
 
 def bias_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, bias a vector of its element type and the extent along axis; the result has the data's
+    """Takes data of any shape, bias a vector of its element type and the extent along axis. The result has the data's
     type.
     """
     data = tensor(types, 0, ctx)
@@ -117,7 +117,7 @@ def bias_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def prelu(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, alpha a vector of its element type and the extent along axis; the result has the data's
+    """Takes data of any shape, alpha a vector of its element type and the extent along axis. The result has the data's
     type.
     """
     data = tensor(types, 0, ctx)
@@ -148,7 +148,7 @@ def dropout(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def batch_norm(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; gamma, beta, moving_mean and moving_var are vectors of its element type and the extent
+    """Takes data of any shape. The vectors gamma, beta, moving_mean and moving_var have its element type and the extent
     along axis. The result is a tuple (output, mean, variance) of the data's type and two such vectors.
     """
     data = tensor(types, 0, ctx)
@@ -162,8 +162,8 @@ def norm(min_rank: int) -> Relation:
     """The data's type; gamma and beta are vectors along `axis`."""
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of any shape (instance_norm, group_norm: with a batch and channels); gamma and beta are vectors
-        of its element type and the extent along axis. The result has the data's type.
+        """Takes data of any shape (instance_norm, group_norm: with a batch and channels). The vectors gamma and beta
+        have its element type and the extent along axis. The result has the data's type.
         """
         data = tensor(types, 0, ctx)
         if len(data.shape) < min_rank:
@@ -214,7 +214,7 @@ def nll_loss(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def fifo_buffer(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes input and buffer of one rank and, but along axis, the same extents; along axis the buffer is not shorter.
+    """Takes input and buffer of one rank and the same extents, except along axis. Along axis the buffer is not shorter.
     The result has the buffer's type.
     """
     data, buffer = tensor(types, 0, ctx), tensor(types, 1, ctx)

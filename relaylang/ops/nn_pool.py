@@ -124,7 +124,7 @@ class AdaptivePool3DAttrs:
 
 
 def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -> list[int]:
-    """Where the spatial axes stand, which must be whole."""
+    """The positions of the spatial axes, which must be whole."""
     found = []
     try:
         for letter in SPATIAL[rank]:
@@ -139,7 +139,7 @@ def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -
 
 
 def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: bool) -> Dim:
-    """The extent that pooling leaves of an axis."""
+    """The extent of a pool's result along an axis."""
     if not isinstance(size, int):
         return size
     room = size + pad - ((window - 1) * dilation + 1)
@@ -162,9 +162,9 @@ def pool_shape(rank: int, data: TensorType, attrs: AnyValue, ctx: RelationContex
 
 def pool(rank: int) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of a batch, channels and spatial axes in the attribute layout (NCW, NCHW, NCDHW); the result has
-        its element type and along each spatial axis (extent + padding - dilation * (pool_size - 1) - 1) // strides +
-        1, rounded up where ceil_mode.
+        """Takes data of a batch, channels and spatial axes in the attribute layout (NCW, NCHW, NCDHW). The result has
+        its element type. Each spatial extent is (extent + padding - dilation * (pool_size - 1) - 1) // strides + 1,
+        rounded up where ceil_mode.
         """
         return pool_shape(rank, tensor(types, 0, ctx), attrs, ctx)
 
@@ -172,7 +172,7 @@ def pool(rank: int) -> Relation:
 
 
 def global_pool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c, 1, 1) of its element type."""
+    """Takes data (n, c, h, w) in the attribute layout. The result is (n, c, 1, 1) of its element type."""
     data = tensor(types, 0, ctx)
     shape = list(data.shape)
     for axis in spatial_axes(data, attrs.layout, 2, ctx):
@@ -182,8 +182,8 @@ def global_pool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 def adaptive_pool(rank: int) -> Relation:
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        """Takes data of a batch, channels and spatial axes in the attribute layout; the result has its element type
-        and output_size for the spatial extents (as they are where not given).
+        """Takes data of a batch, channels and spatial axes in the attribute layout. The result has its element type and
+        output_size for the spatial extents, which stay where it is not given.
         """
         data = tensor(types, 0, ctx)
         axes = spatial_axes(data, attrs.layout, rank, ctx)
@@ -200,7 +200,7 @@ def adaptive_pool(rank: int) -> Relation:
 
 
 def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes the gradient of a pool's result and its data (n, c, h, w) in the attribute layout; the result has the
+    """Takes the gradient of a pool's result and its data (n, c, h, w) in the attribute layout. The result has the
     data's type. TVM's own builder gives no dilation.
     """
     data = types[1]

@@ -79,8 +79,8 @@ def pad_pairs(name: str, pairs: NestedInts, count: int, ctx: RelationContext) ->
 
 
 def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, pad_value a scalar; the result has its element type and each extent with the two
-    numbers of its pair in pad_width added.
+    """Takes data of any shape, pad_value a scalar. The result has its element type. Each extent grows by the two
+    numbers of its pair in pad_width.
     """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
@@ -95,8 +95,8 @@ def pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type and each extent with the two numbers of its pair in
-    pad_width added.
+    """Takes data of any shape. The result has its element type. Each extent grows by the two numbers of its pair in
+    pad_width.
     """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("pad_width", attrs.pad_width, len(data.shape), ctx)
@@ -110,7 +110,7 @@ def mirror_pad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c / block_size ** 2, h * block_size, w *
+    """Takes data (n, c, h, w) in the attribute layout. The result is (n, c / block_size ** 2, h * block_size, w *
     block_size) of its element type.
     """
     data, block = tensor(types, 0, ctx), attrs.block_size
@@ -121,7 +121,7 @@ def depth_to_space(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def space_to_depth(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c * block_size ** 2, h / block_size, w /
+    """Takes data (n, c, h, w) in the attribute layout. The result is (n, c * block_size ** 2, h / block_size, w /
     block_size) of its element type.
     """
     data, block = tensor(types, 0, ctx), attrs.block_size
@@ -141,7 +141,7 @@ def block_axes(data: TensorType, attrs: AnyValue, ctx: RelationContext) -> int:
 
 
 def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n * product of b,
+    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape. The result is (n * product of b,
     (s + paddings) / b ..., r...) of its element type.
     """
     data = tensor(types, 0, ctx)
@@ -154,8 +154,8 @@ def space_to_batch_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 
 
 def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape; the result is (n / product of b,
-    s * b - crops ..., r...) of its element type.
+    """Takes data (n, s..., r...), a spatial axis s for each number b of block_shape. The result is (n / product of b, s
+    * b - crops ..., r...) of its element type.
     """
     data = tensor(types, 0, ctx)
     pairs = pad_pairs("crops", attrs.crops, block_axes(data, attrs, ctx), ctx)
@@ -177,7 +177,7 @@ def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
 
 
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout; the result is (n, c, h * scale_h, w * scale_w), rounded, of its
+    """Takes data (n, c, h, w) in the attribute layout. The result is (n, c, h * scale_h, w * scale_w), rounded, of its
     element type.
     """
     data = tensor(types, 0, ctx)
@@ -188,7 +188,7 @@ def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def upsampling3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, d, h, w) in the attribute layout; the result is (n, c, d * scale_d, h * scale_h, w * scale_w),
+    """Takes data (n, c, d, h, w) in the attribute layout. The result is (n, c, d * scale_d, h * scale_h, w * scale_w),
     rounded, of its element type.
     """
     data = tensor(types, 0, ctx)

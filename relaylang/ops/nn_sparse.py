@@ -29,14 +29,14 @@ class SparseConv2DAttrs:
 
 
 def rows_of(data: TensorType, indptr: TensorType, ctx: RelationContext) -> Dim:
-    """How many rows a sparse matrix has: one for each entry of `indptr` but the last, or a block of them."""
+    """The number of rows of a sparse matrix. Each entry of `indptr` but the last begins a row, or a row of blocks."""
     need_rank(indptr, 1, 3, ctx)
     return mul_dim(add_dim(indptr.shape[0], -1), data.shape[1] if len(data.shape) > 1 else 1)
 
 
 def sparse_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes dense_data (m, k); a sparse matrix (n, k) as data (nonzeros,) or blocks (blocks, bh, bw), indices, and
-    indptr (n / bh + 1,). The result is (m, n), where sparse_lhs (n, m), of the dense element type.
+    """Takes dense_data (m, k) and a sparse matrix (n, k). The matrix is data (nonzeros,) or blocks (blocks, bh, bw),
+    indices, and indptr (n / bh + 1,). The result is (m, n), where sparse_lhs (n, m), of the dense element type.
     """
     dense, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)
     if len(values.shape) not in (1, 3):
@@ -70,7 +70,7 @@ def sparse_add(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def sparse_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, h, w, c) or, by layout, (n, c, h, w); a sparse weight as data (blocks, bh[, bw]), indices, and
+    """Takes data (n, h, w, c) or, by layout, (n, c, h, w). The sparse weight is data (blocks, bh[, bw]), indices, and
     indptr. The result has the data's element type and, for c, bh * (length of indptr - 1) channels.
     """
     data, values, indptr = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 3, ctx)

@@ -13,7 +13,16 @@ from relaylang.ops.nn_norm import LeakyReluAttrs, SoftmaxAttrs
 from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
-from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, same_dim, split_layout
+from relaylang.ops.scales import (
+    channel_extent,
+    is_scalar,
+    one_or_each,
+    out_dtype,
+    per_channel,
+    scalar_scales,
+    single,
+)
+from relaylang.ops.shapes import axis_of, mul_dim, need_dtype, need_scalar, split_layout
 from relaylang.ops.traits import Trait
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
@@ -51,50 +60,6 @@ class SimulatedQuantizeAttrs:
     axis: int = -1
 
 
-def out_dtype(attrs: AnyValue, dtypes: Sequence[str], ctx: RelationContext) -> str:
-    dtype: str | None = attrs.out_dtype
-    if dtype not in dtypes:
-        shown = "given" if dtype is None else f"{dtype!r}"
-        ctx.fail(f"out_dtype must be {' or '.join(dtypes)}{', but is not ' if dtype is None else ', not '}{shown}")
-    assert dtype is not None
-    return dtype
-
-
-def per_channel(types: Sequence[Type], arg: int, dtype: str, extent: Dim | None, ctx: RelationContext) -> None:
-    """A scale or zero point: a scalar, or a vector of one for each channel."""
-    ty = tensor(types, arg, ctx)
-    if ty.dtype != dtype:
-        ctx.fail(f"must be of {dtype}, not {ty.dtype}", arg)
-    if ty.shape:
-        if extent is None:
-            ctx.fail(f"must be a scalar, not `{ty!r}`: the number of channels is not known", arg)
-        assert extent is not None
-        ctx.unify(arg, TensorType((extent,), dtype))
-
-
-def one_or_each(types: Sequence[Type], arg: int, extent: Dim, what: str, ctx: RelationContext) -> None:
-    """Scales or zero points: a scalar, or a vector of one number or of one for each channel."""
-    ty = tensor(types, arg, ctx)
-    if len(ty.shape) > 1:
-        ctx.fail(f"must be a scalar or a vector, not `{ty!r}`", arg)
-    if ty.shape and ty.shape[0] != 1 and not same_dim(ty.shape[0], extent):
-        ctx.fail(f"has {ty.shape[0]} {what} for {extent} channels", arg)
-
-
-def channel_extent(data: TensorType, axis: int, needed: bool, ctx: RelationContext) -> Dim:
-    """The extent along the axis that scales and zero points are counted along."""
-    rank = len(data.shape)
-    at = axis + rank if axis < 0 and rank else max(axis, 0) if rank == 0 else axis
-    if needed and not 0 <= at < max(rank, 1):
-        ctx.fail(f"axis={axis} is out of range for `{data!r}`")
-    return data.shape[at] if rank and 0 <= at < rank else 1
-
-
-def is_scalar(types: Sequence[Type], arg: int) -> bool:
-    ty = types[arg]
-    return isinstance(ty, TensorType) and not ty.shape
-
-
 def quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of float32 and any shape; output_scale (float32) and output_zero_point (int32) scalars or vectors
     along axis. The result has the data's shape and out_dtype: int8, uint8, int16, uint16 or int32.
@@ -108,19 +73,14 @@ def quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def quantize_back(result: Type, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> None:
-    """What is quantised has the result's shape and is of float32."""
+    """A result of a known shape makes the data float32 of that shape."""
     if isinstance(result, TensorType):
         ctx.unify(0, TensorType(result.shape, "float32"))
 
 
-def single(types: Sequence[Type], arg: int) -> bool:
-    ty = types[arg]
-    return isinstance(ty, TensorType) and all(d == 1 for d in ty.shape)
-
-
 def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of int8, uint8, int16, uint16 or int32 and any shape; input_scale (float32) and input_zero_point
-    (int32) scalars or vectors along axis. The result has the data's shape and out_dtype: float32 or float16.
+    """Takes data of int8, uint8, int16, uint16 or int32 and any shape. The input_scale (float32) and input_zero_point
+    (int32) are scalars or vectors along axis. The result has the data's shape and out_dtype: float32 or float16.
     """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "uint16", "int32"), 0, ctx)
@@ -133,9 +93,9 @@ def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def requantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of int8, uint8, int16, int32 or int64 and any shape; input_scale (float32) and input_zero_point
-    (int32) scalars or vectors along axis, output_scale (float32) and output_zero_point (int32) scalars. The result has
-    the data's shape and out_dtype: int8, uint8, int16 or int32.
+    """Takes data of int8, uint8, int16, int32 or int64 and any shape. The input_scale (float32) and input_zero_point
+    (int32) are scalars or vectors along axis. The output_scale (float32) and output_zero_point (int32) are scalars. The
+    result has the data's shape and out_dtype: int8, uint8, int16 or int32.
     """
     data = tensor(types, 0, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "int32", "int64"), 0, ctx)
@@ -184,8 +144,8 @@ def known_weight(
 
 
 def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data and weight of int8, uint8 or int16 in the shapes of nn.conv2d; zero points of int32 (the input's a
-    scalar), scales of float32 (the input's a scalar, the kernel's a scalar or a vector of channels). The result has
+    """Takes data and weight of int8, uint8 or int16 in the shapes of nn.conv2d. Zero points are of int32, the input's a
+    scalar. Scales are of float32, the input's a scalar, the kernel's a scalar or a vector of channels. The result has
     the shape of nn.conv2d's and out_dtype: int16, int32 or int64.
     """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
@@ -217,10 +177,10 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data of int8, uint8, int16 or uint16 and weight of int8 or uint8 in the shapes of nn.conv2d_transpose;
-    input_zero_point (int32) and input_scale (float32) single numbers, kernel_zero_point of int32, kernel_scale of
-    float32, a scalar or a vector of channels. The result has the shape of nn.conv2d_transpose's and out_dtype: int16,
-    int32 or int64.
+    """Takes data of int8, uint8, int16 or uint16 and weight of int8 or uint8 in the shapes of nn.conv2d_transpose. The
+    input_zero_point (int32) and input_scale (float32) are single numbers. The kernel_zero_point (int32) and
+    kernel_scale (float32) are scalars or vectors of channels. The result has the shape of nn.conv2d_transpose's and
+    out_dtype: int16, int32 or int64.
     """
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "uint16"), 0, ctx)
@@ -242,9 +202,9 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
 
 
 def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
-    """Takes data (..., n) of int8, uint8, int16 or uint16, weight (units, n) of int8 or uint8; input_zero_point
-    (int32) and input_scale (float32) scalars, kernel_scale (float32) a scalar or a vector of units. The result is
-    (..., units) of out_dtype: int32 or int64.
+    """Takes data (..., n) of int8, uint8, int16 or uint16, weight (units, n) of int8 or uint8. The input_zero_point
+    (int32) and input_scale (float32) are scalars. The kernel_scale (float32) is a scalar or a vector of units. The
+    result is (..., units) of out_dtype: int32 or int64.
     """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
     expected = TensorType((attrs.units, data.shape[-1]), hint or "") if attrs.units is not None and data.shape else None
@@ -265,7 +225,7 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes x and y of int8 or uint8 in the shapes of nn.batch_matmul; zero points are scalars of int32, scales of
+    """Takes x and y of int8 or uint8 in the shapes of nn.batch_matmul. Zero points are scalars of int32, scales of
     float32. The result is (b, m, k) of int32.
     """
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8"), 0, ctx)
@@ -279,8 +239,8 @@ def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def qnn_broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes lhs and rhs of one element type, broadcast; their scales (float32) and zero points (int32) are scalars or
-    vectors along lhs_axis and rhs_axis, the output's scalars. The result has the broadcast shape and their element
+    """Takes lhs and rhs of one element type, broadcast. Their scales (float32) and zero points (int32) are scalars or
+    vectors along lhs_axis and rhs_axis. The output's are scalars. The result has the broadcast shape and their element
     type.
     """
     for side, axis in enumerate((attrs.lhs_axis, attrs.rhs_axis)):
@@ -295,12 +255,6 @@ def qnn_broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     need_scalar(types, 6, "float32", ctx)
     need_scalar(types, 7, "int32", ctx)
     return broadcast(types, attrs, ctx)
-
-
-def scalar_scales(types: Sequence[Type], ctx: RelationContext) -> None:
-    """Arguments 1 to 4 are a scale and a zero point of the input, and of the output."""
-    for arg, dtype in ((1, "float32"), (2, "int32"), (3, "float32"), (4, "int32")):
-        need_scalar(types, arg, dtype, ctx)
 
 
 def qnn_unary(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -326,7 +280,7 @@ def qnn_softmax(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) in the attribute layout, of int8 or uint8; both scales (float32) and both zero points
+    """Takes data (n, c, h, w) in the attribute layout, of int8 or uint8. Both scales (float32) and both zero points
     (int32) are scalars. The result has the shape of nn.avg_pool2d's and the data's element type.
     """
     data = tensor(types, 0, ctx)
@@ -336,8 +290,8 @@ def qnn_avg_pool2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data a tuple of tensors of whole numbers as of `concatenate`; a tuple of scalar scales (float32) and one of
-    zero points (int32), the output's scalars. The result is that of `concatenate`.
+    """Takes data a tuple of tensors of whole numbers as of `concatenate`. Scales are a tuple of scalars (float32), zero
+    points one of int32; the output's are scalars. The result is that of `concatenate`.
     """
     for arg, dtype in ((1, "float32"), (2, "int32")):
         ty = types[arg]
@@ -356,8 +310,8 @@ def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, the number of an element type (a scalar), scales and zero points, each a scalar or a
-    vector along axis; the result has the data's type.
+    """Takes data of any shape, and the number of an element type (a scalar). Scales and zero points are scalars or
+    vectors along axis. The result has the data's type.
     """
     tensor(types, 1, ctx)
     data = tensor(types, 0, ctx)

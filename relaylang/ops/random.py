@@ -49,7 +49,7 @@ def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def distribution(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes key (10,) of uint64, both parameters scalars of out_dtype, float32 or float64; the result is a tuple (new
+    """Takes key (10,) of uint64, both parameters scalars of out_dtype, float32 or float64. The result is a tuple (new
     key, numbers of out_shape and out_dtype).
     """
     if attrs.out_dtype not in ("float32", "float64"):

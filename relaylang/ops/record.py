@@ -6,8 +6,9 @@
 
     softmax = Op("nn.softmax", ("data",), SoftmaxAttrs, identity, OPAQUE, level=1)
 
-The attribute class's fields, in order, are what the reader accepts, the printer writes (where they differ from their
-default), builders take and editors complete. A field's annotation says how a value of the text is taken:
+The attribute class's fields, in order, are the attributes of a call: the reader accepts them, and editors complete
+them. The printer writes those that differ from their default, and builders take them all. A field's annotation says how
+a value of the text is taken:
 
 | annotation | value in Python | in the text |
 |---|---|---|
@@ -20,9 +21,9 @@ default), builders take and editors complete. A field's annotation says how a va
 | `AnyAttr` | anything | anything |
 | `Integer` `FloatImm` `Bool` `String` | as `int` `float` `bool` `str` | the same |
 
-The last row's names are TVM's for values that it keeps as objects; those of the first row it keeps in place. The text
-of a call is the same for both. In the JSON of a metadata section an object is the number of its node, so that the
-annotation says how a section is read and written. Lists and `AnyAttr` are objects always.
+TVM keeps the values of the last row as objects, and those of the first row in place. The text of a call is the same for
+both. In the JSON of a metadata section an object is the number of its node. Therefore the annotation says how a section
+is read and written. Lists and `AnyAttr` are objects always.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class AttrField:
 
 
 class AttrError(ValueError):
-    """An attribute's value does not fit. `name` is the attribute, the message says what is wanted."""
+    """An attribute's value does not fit. `name` is the attribute; the message says which values fit."""
 
     def __init__(self, name: str, message: str) -> None:
         self.name = name
@@ -113,7 +114,7 @@ _WANTED = {
 
 
 def _whole(value: AnyValue) -> int:
-    """A whole number as an object holds it: with its type, where that is none of int32."""
+    """A whole number in an object's form: it keeps a type other than int32."""
     if isinstance(value, Extent):
         return value
     if isinstance(value, (bool, int)):
@@ -187,16 +188,16 @@ _C = _T("_C")
 
 
 class _Fields:
-    """`__dataclass_fields__` of an attribute class and its values, made when they are first asked for."""
+    """`__dataclass_fields__` of an attribute class and its values, made on first use."""
 
     def __get__(self, attrs: AnyValue, cls: type) -> AnyValue:
         return _complete(cls).__dataclass_fields__  # type: ignore[attr-defined]
 
 
 class Attributes:
-    """What all attribute classes have in common: each becomes a dataclass when it is first used.
+    """The base of all attribute classes: each becomes a dataclass when it is first used.
 
-    There are some two hundred of them, a program uses a few, and making one takes longer than checking a small program.
+    There are some two hundred of them, and a program uses a few. Making one takes longer than checking a small program.
     """
 
     __slots__ = ()
@@ -259,7 +260,8 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
     Instances are made with keywords only, so that a field without a default may stand behind one that has it.
 
     `type_key` is TVM's name for the class; two operators with equal attributes may share one class. `in_metadata` says
-    that TVM prints a call's attributes as one object of the metadata section: it does not tie them to the operator.
+    that TVM prints a call's attributes as one object of the metadata section. TVM does not tie such attributes to the
+    operator.
     """
 
     def wrap(cls: type[_C]) -> type[_C]:
@@ -278,14 +280,15 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
     return wrap
 
 
-#: What every class has of its own, and one that is made anew gets again.
+#: The parts that every class gets of its own: a class that is made anew does not copy them.
 _OF_A_CLASS = ("__dict__", "__weakref__", "__annotations__", "__doc__")
 
 
 def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:
-    """An instance of an attribute class from given values, each coerced. Raises `AttrError` for what does not fit.
+    """An instance of an attribute class from given values, each coerced.
 
-    A field without a default is required, unless it may be None: then it is None where it is not given.
+    Raises `AttrError` for a value that does not fit. A field without a default is required, unless it may be None; a
+    missing one is then None.
     """
     schema = cls.schema  # type: ignore[attr-defined]
     given = {}
@@ -316,7 +319,10 @@ class RelationError(Exception):
 
 
 class RelationContext(Protocol):
-    """What a type relation may ask of the checker. Every method raises `RelationError` where something disagrees."""
+    """The questions that a type relation may ask the checker.
+
+    Every method raises `RelationError` where something disagrees.
+    """
 
     def unify(self, arg: int, expected: Type) -> Type:
         """Argument `arg` has the type `expected`; dimensions `?` yield to known ones. Returns the agreed type."""
@@ -335,11 +341,11 @@ class RelationContext(Protocol):
 
 
 #: `rel(types, attrs, ctx) -> result type`. `types` are the arguments' types, resolved as far as they are known; those
-#: in `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known; None says that it cannot
-#: be told before more of the arguments are known.
+#: in `Op.needs` are complete. The result may hold an `IncompleteType` where it is not known. The relation returns None
+#: while it needs more of the arguments.
 Relation = Callable[[Sequence[Type], AnyValue, RelationContext], "Type | None"]
 
-#: `back(result, types, attrs, ctx)`: what a known result says of arguments that are not known yet.
+#: `back(result, types, attrs, ctx)` unifies unknown arguments with the types that follow from a known result.
 BackRelation = Callable[[Type, Sequence[Type], AnyValue, RelationContext], None]
 
 
@@ -471,7 +477,7 @@ class Op(Expr):
 
 
 def tensor(types: Sequence[Type], arg: int, ctx: RelationContext) -> TensorType:
-    """Argument `arg` as a tensor type, or an error that says what it is instead."""
+    """Argument `arg` as a tensor type. Another type is an error that names it."""
     ty = types[arg]
     if not isinstance(ty, TensorType):
         ctx.fail(f"must be a tensor, not `{ty!r}`", arg)

@@ -45,7 +45,7 @@ def taken_axes(rank: int, axis: Ints | None, exclude: bool) -> list[int]:
 
 
 def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationContext) -> list[int]:
-    """As `taken_axes`, with what is wrong in `axis` reported."""
+    """As `taken_axes`, but reports a wrong `axis`."""
     named = {norm_axis(a, rank, ctx) for a in axis or ()}
     if axis and len(named) != len(axis):
         ctx.fail(f"axis=[{', '.join(map(str, axis))}] names a dimension twice")
@@ -60,17 +60,17 @@ def reduced_shape(ty: TensorType, attrs: AnyValue, ctx: RelationContext) -> tupl
 
 
 def reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type, without the axes of axis (all where not given, the
-    others where exclude), or with 1 for each where keepdims.
+    """Takes data of any shape. The result has its element type, without the axes of axis, or with 1 for each where
+    keepdims. No axis means all of them; exclude means the others.
     """
     ty = tensor(types, 0, ctx)
     return TensorType(reduced_shape(ty, attrs, ctx), ty.dtype)
 
 
 def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of at least one dimension; the result is of the type of its first extent, which is int32 unless it is
-    given as `10i64`, without the axes of axis (all where not given, the others where exclude), or with 1 for each where
-    keepdims.
+    """Takes data of at least one dimension. The result has the type of its first extent: int32, unless the text gives
+    another as `10i64`. It lacks the axes of axis, or has 1 for each where keepdims. No axis means all of them; exclude
+    means the others.
     """
     ty = tensor(types, 0, ctx)
     if not ty.shape:
@@ -82,8 +82,8 @@ def arg_reduce(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of at least one dimension, mean of the same rank; the result has the data's element type, without the
-    axes of axis (all where not given, the others where exclude), or with 1 for each where keepdims.
+    """Takes data of at least one dimension, mean of the same rank. The result has the data's element type, without the
+    axes of axis, or with 1 for each where keepdims. No axis means all of them; exclude means the others.
     """
     data, mean = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if not data.shape:

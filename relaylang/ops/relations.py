@@ -47,7 +47,7 @@ def equal_dtypes(types: Sequence[Type], ctx: RelationContext) -> tuple[TensorTyp
 
 
 def broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes two tensors of one element type, broadcast against each other: extents are matched from the last one on,
+    """Takes two tensors of one element type, broadcast against each other. Extents are matched from the last one on,
     and 1 yields to any. The result has the broadcast shape and that element type.
     """
     left, right = equal_dtypes(types, ctx)
@@ -57,7 +57,7 @@ def broadcast(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def compare(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes two tensors of one element type, broadcast against each other: extents are matched from the last one on,
+    """Takes two tensors of one element type, broadcast against each other. Extents are matched from the last one on,
     and 1 yields to any. The result has the broadcast shape and is of bool.
     """
     left, right = equal_dtypes(types, ctx)

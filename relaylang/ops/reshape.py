@@ -1,8 +1,13 @@
 """The shapes that `reshape` and its like make.
 
-A new shape's numbers: a positive one is the extent; 0 copies the extent of the data's next axis (where `allowzero` is
-not set); -1 takes what is left over; -2 copies all remaining axes; -3 joins the next two; -4 splits the next one into
-the two numbers that follow, one of which may be -1.
+The numbers of a new shape:
+
+- a positive one is the extent
+- 0 copies the extent of the data's next axis, where `allowzero` is not set
+- -1 takes the elements that are left over
+- -2 copies all remaining axes
+- -3 joins the next two axes
+- -4 splits the next axis into the two numbers that follow, one of which may be -1
 """
 
 from __future__ import annotations
@@ -87,9 +92,9 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
 
 
 def reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type and as many elements, in the shape newshape: 0 takes
-    the data's extent at this place (where not allowzero), -1 is found, -2 takes all that remain, -3 the product of
-    two, -4 splits one into the two numbers behind it.
+    """Takes data of any shape. The result has its element type and as many elements, in the shape newshape. There 0
+    takes the data's extent at this place (where not allowzero), and -1 is found. Further -2 takes all that remain, -3
+    the product of two, -4 splits one into the two numbers behind it.
     """
     data = tensor(types, 0, ctx)
     shape = new_shape(data.shape, attrs.newshape, attrs.allowzero, ctx)
@@ -106,7 +111,7 @@ def reverse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def reshape_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data and shape_like with as many elements where they meet: the axes from lhs_begin to lhs_end are replaced
+    """Takes data and shape_like, with as many elements where they meet. The axes from lhs_begin to lhs_end are replaced
     by those from rhs_begin to rhs_end of shape_like. The result has the data's element type.
     """
     data, like = tensor(types, 0, ctx), tensor(types, 1, ctx)

@@ -109,7 +109,7 @@ def scatter_elements(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def scatter_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (d...), indices (m, i...) of whole numbers, updates (i..., data behind the first m axes); the result
+    """Takes data (d...), indices (m, i...) of whole numbers, updates (i..., data behind the first m axes). The result
     has the data's type.
     """
     data, indices, updates = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
@@ -124,14 +124,14 @@ def scatter_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
 
 
 def strided_set(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, v what stands in the slice; begin, end and strides are vectors of whole numbers. The
-    result has the data's type.
+    """Takes data of any shape, v the new entries of the slice. The arguments begin, end and strides are vectors of
+    whole numbers. The result has the data's type.
     """
     return types[0]
 
 
 def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes indices (n,) or a scalar and shape (k,), of whole numbers; the result is (k, n), or (k,), of the indices'
+    """Takes indices (n,) or a scalar and shape (k,), of whole numbers. The result is (k, n), or (k,), of the indices'
     element type.
     """
     indices, shape = tensor(types, 0, ctx), tensor(types, 1, ctx)
@@ -145,7 +145,7 @@ def unravel_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
 
 
 def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a tuple of data (d...) and m index tensors that broadcast to (i...); the result is (i..., data behind the
+    """Takes a tuple of data (d...) and m index tensors that broadcast to (i...). The result is (i..., data behind the
     first m axes) of the data's element type.
     """
     ty = types[0]
@@ -167,8 +167,8 @@ def adv_index(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has it, or is a vector of all elements where axis is not given; of the
-    attribute dtype, or else of the data's.
+    """Takes data of any shape. The result has its shape, or is a vector of all elements where axis is not given. Its
+    element type is the attribute dtype, or else the data's.
     """
     data = tensor(types, 0, ctx)
     dtype = attrs.dtype or data.dtype
@@ -181,8 +181,8 @@ def scan(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def unique(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n,); the result is a tuple (unique (n,) of its element type, indices (n,), inverse_indices (n,),
-    num_unique (1,), and where return_counts counts (n,)), all but the first of int32.
+    """Takes data (n,). The result is a tuple: unique (n,), indices (n,), inverse_indices (n,), num_unique (1,), and
+    where return_counts, counts (n,). The first has the data's element type, the others int32.
     """
     data = tensor(types, 0, ctx)
     need_rank(data, 1, 0, ctx)
@@ -208,8 +208,8 @@ def dft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n,) or (batch, n), window (win_length,); the result is (batch, bins, frames, 2) of the data's
-    element type: frames (n - n_fft) // hop_length + 1, bins n_fft, where onesided n_fft // 2 + 1.
+    """Takes data (n,) or (batch, n), window (win_length,). The result is (batch, bins, frames, 2) of the data's element
+    type. There are (n - n_fft) // hop_length + 1 frames, and n_fft bins, n_fft // 2 + 1 where onesided.
     """
     data = tensor(types, 0, ctx)
     if len(data.shape) not in (1, 2):
@@ -223,7 +223,7 @@ def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 
 def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, a stride for each extent; the result has its element type and (extent - 1) * stride + 1
+    """Takes data of any shape, a stride for each extent. The result has its element type and (extent - 1) * stride + 1
     along each axis.
     """
     data = tensor(types, 0, ctx)
@@ -236,8 +236,8 @@ def dilate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def collapse_sum_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, shape a vector of whole numbers; the result has the attribute shape, or `?` for each of
-    its entries, which broadcasts to the data's shape; of its element type.
+    """Takes data of any shape, shape a vector of whole numbers. The result has the attribute shape, or `?` for each of
+    its entries, and the data's element type. That shape broadcasts to the data's.
     """
     data = tensor(types, 0, ctx)
     rank = length_of(types, 1, ctx)
@@ -247,8 +247,8 @@ def collapse_sum_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar;
-    the result has output_shape and the values' element type.
+    """Takes sparse_indices (), (n,) or (n, rank) of whole numbers, sparse_values () or (n,), default_value a scalar.
+    The result has output_shape and the values' element type.
     """
     check_sparse(types, ctx)
     indices, rank = tensor(types, 0, ctx), len(attrs.output_shape)
@@ -260,7 +260,7 @@ def sparse_to_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 
 def sparse_fill_empty_rows(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes sparse_indices (n, rank), sparse_values (n,), dense_shape (rank,), default_value a scalar; the result is a
+    """Takes sparse_indices (n, rank), sparse_values (n,), dense_shape (rank,), default_value a scalar. The result is a
     tuple of int64 tensors: indices (?, rank), values (?,), empty rows (?,).
     """
     indices = tensor(types, 0, ctx)
@@ -270,7 +270,7 @@ def sparse_fill_empty_rows(types: Sequence[Type], attrs: AnyValue, ctx: Relation
 
 
 def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes sparse_indices (n, old rank), prev_shape (old rank,), new_shape (new rank,), of whole numbers; the result
+    """Takes sparse_indices (n, old rank), prev_shape (old rank,), new_shape (new rank,), of whole numbers. The result
     is a tuple (indices (n, new rank), shape (new rank,)).
     """
     indices, old, new = tensor(types, 0, ctx), tensor(types, 1, ctx), tensor(types, 2, ctx)
@@ -283,7 +283,7 @@ def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes a tuple of tensors of one element type, a term of letters for each: `ij,jk->ik`. The result has the extents
-    of the letters behind `->`, or else of those that occur once, in the order of the alphabet.
+    of the letters behind `->`. By default these are the letters that occur once, in alphabetical order.
 
     `...` stands for the axes that a term does not name, which broadcast.
     """

@@ -24,7 +24,7 @@ def is_float_dtype(dtype: str) -> bool:
 
 
 def bits_of(dtype: str) -> int | None:
-    """How many bits an element has; None where its type does not say it."""
+    """The number of bits of an element; None where its type does not give it."""
     number = dtype.lstrip("abcdefghijklmnopqrstuvwxyz")
     return 1 if dtype == "bool" else int(number) if number.isdigit() else None
 
@@ -68,7 +68,7 @@ def product(shape: Sequence[Dim]) -> Dim:
 def broadcast_shapes(
     left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1
 ) -> tuple[Dim, ...]:
-    """The shape that two broadcast to, aligned at the last axis; an extent of 1 yields, `?` yields to a known one."""
+    """The shape that two broadcast to, aligned at the last axis. An extent of 1 yields to any, `?` to a known one."""
     if left == right and Extent not in map(type, (*left, *right)):
         return tuple(left)
     longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
@@ -113,7 +113,7 @@ def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None
 def need_entries(
     taken: Sequence[Dim], result: Sequence[Dim], ty: TensorType, arg: int, ctx: RelationContext, where: str = ""
 ) -> None:
-    """Refuse a result that has entries of an argument that has none along the axes it is taken from."""
+    """Refuse a result with entries from an argument that has none along the axes `taken`."""
     if 0 in taken and all(isinstance(d, int) and d > 0 for d in result):
         ctx.fail(f"has no entries to choose from{where}, in `{ty!r}`", arg)
 
@@ -136,7 +136,8 @@ def need_scalar(types: Sequence[Type], arg: int, dtype: str | None, ctx: Relatio
 
 
 def split_layout(layout: str) -> list[tuple[str, int]]:
-    """The axes of a layout such as `NCHW4c`, in order: the letter, and a split part's extent (0 for a whole axis).
+    """The axes of a layout such as `NCHW4c`, in order: letter and extent. A whole axis has the extent 0; a split part
+    has its own.
 
     An axis may be split several times (`OIHW4i16o4i`); of its parts each one is inside those before it.
     """
@@ -190,14 +191,14 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
 
 
 def need_pixels(shape: Sequence[Dim], layout: str, reference: str, ctx: RelationContext) -> None:
-    """What is to be resized has at least one pixel along each spatial axis."""
+    """Refuse to resize data without a pixel along a spatial axis."""
     for letter, extent in zip(reference[2:], change_layout(shape, layout, reference, ctx)[2:]):
         if extent == 0:
             ctx.fail(f"has no pixels along {letter}, from which others could be made", 0)
 
 
 def need_images(images: Dim, parts: Dim, ctx: RelationContext) -> None:
-    """There is an image, where parts are to be taken from some."""
+    """Refuse to take parts of images where there is no image."""
     if images == 0 and parts != 0:
         ctx.fail("has no images, from which parts could be taken", 0)
 
@@ -208,7 +209,7 @@ def _whole(extent: Dim, factor: int) -> Dim:
 
 
 def split_factor(layout: str, letter: str) -> int:
-    """By how much an axis is split in a layout: 4 for `C` in `NCHW4c`, 1 where it is not."""
+    """The factor by which a layout splits an axis: 4 for `C` in `NCHW4c`, 1 for a whole axis."""
     factor = 1
     for axis, extent in split_layout(layout):
         if axis.islower() and axis.upper() == letter:
@@ -217,7 +218,7 @@ def split_factor(layout: str, letter: str) -> int:
 
 
 def axis_of(layout: str, letter: str) -> int:
-    """Where a whole axis stands in a layout, -1 where it does not."""
+    """The position of a whole axis in a layout, or -1."""
     for i, (axis, _) in enumerate(split_layout(layout)):
         if axis == letter:
             return i

@@ -1,7 +1,7 @@
 """Which arguments an operator takes: for each a word, the element types, and where it matters the shape.
 
-The checker holds a call against it beside the operator's relation, so that what no kernel could compute is refused with
-the argument's place. Most of these calls TVM accepts and fails to compile; its conformance table lists them.
+The checker compares calls with it, beside the operator's relation. Thus it refuses calls that no kernel could compute,
+at the argument's place. Most of these calls TVM accepts and fails to compile; its conformance table lists them.
 
 | word | the argument |
 |---|---|
@@ -13,8 +13,8 @@ the argument's place. Most of these calls TVM accepts and fails to compile; its 
 | `same` | a tensor of the first argument's element type |
 | `any` | anything: the operator looks at no element, or its relation says what it must be |
 
-`float[]` is a scalar, `integer[n]` a vector. In `float[b,n,4] integer[b]` the extents `b` are the same, the last one is
-4; `_` is any extent, and `same[=]` has the first argument's shape.
+`float[]` is a scalar, `integer[n]` a vector. In `float[b,n,4] integer[b]` the extents `b` are the same, and the last
+one is 4. The extent `_` is any, and `same[=]` has the first argument's shape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from relaylang.ir.types import Dim
 
 
 class Word(NamedTuple):
-    """What one argument must be: its elements, and the extents of its shape (None: any shape)."""
+    """The demand on one argument: its elements, and the extents of its shape (None: any shape)."""
 
     elements: str
     shape: tuple[str, ...] | None = None
@@ -47,13 +47,13 @@ _WORD = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
 
 @cache
 def words(text: str) -> tuple[Word, ...]:
-    """`tensor integer[n]` as words."""
+    """A text such as `tensor integer[n]` as words."""
     found = [_WORD.fullmatch(part) for part in text.split()]
     return tuple([Word(m[1], None if m[2] is None else tuple(m[2].split(",") if m[2] else ())) for m in found if m])
 
 
 def kind_of(dtype: str) -> str:
-    """`i`, `u`, `f` or `b`; empty for what holds no numbers (handles, custom types)."""
+    """`i`, `u`, `f` or `b`; empty for types without numbers (handles, custom types)."""
     if dtype in ("bool", "uint1"):
         return "b"
     if dtype.startswith(("float", "bfloat")):
@@ -62,7 +62,7 @@ def kind_of(dtype: str) -> str:
 
 
 def refused_elements(word: Word, dtype: str, first: str) -> str | None:
-    """Why elements are not what a word stands for; None where they are. `first` is the first argument's element type."""
+    """The reason why elements do not fit a word, or None. `first` is the first argument's element type."""
     if word.elements == "same":
         return None if dtype == first else f"must be of {first}, as the first argument, not of {dtype}"
     kinds, kind = _KINDS.get(word.elements), kind_of(dtype)
@@ -72,7 +72,7 @@ def refused_elements(word: Word, dtype: str, first: str) -> str | None:
 
 
 def refused_shape(word: Word, shape: Sequence[Dim], first: Sequence[Dim], bound: dict[str, int]) -> str | None:
-    """Why a shape is not what a word stands for; None where it is. `bound` holds the extents of names met before."""
+    """The reason why a shape does not fit a word, or None. `bound` holds the extents of names met before."""
     pattern = word.shape
     if pattern is None:
         return None

@@ -63,7 +63,8 @@ def full_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def multiply_per_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data, and a multiplier and two shifts for each of its entries along axes; the result has the data's type."""
+    """Takes data, and a multiplier and two shifts for each of its entries along axes. The result has the data's type.
+    """
     data, multiplier = tensor(types, 0, ctx), tensor(types, 1, ctx)
     count = product([data.shape[norm_axis(a, len(data.shape), ctx)] for a in attrs.axes])
     if multiplier.shape and not same_dim(count, multiplier.shape[0]):
@@ -72,23 +73,23 @@ def multiply_per_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 
 
 def unary(name: str, level: int, doc: str, *traits: Fact, **facts: AnyValue) -> Op:
-    """f(x) of each element: a tensor of any type to one of the same."""
+    """A function of each element, whose result has the data's type."""
     return Op(name, ("data",), None, identity, E, level, needs=(), doc=doc, traits={Trait.UNARY, *traits}, **facts)
 
 
 def test(name: str, doc: str) -> Op:
-    """Each element to bool."""
+    """A test of each element, whose result is of bool."""
     return Op(name, ("data",), None, to_bool, E, 3, doc=doc, traits={Trait.UNARY})
 
 
 def binary(name: str, level: int, doc: str, *traits: Fact, **facts: AnyValue) -> Op:
-    """Two tensors of one element type, broadcast, to a third of the same."""
+    """A function of two broadcast tensors of one element type, whose result has that element type."""
     known = {Trait.BINARY, Trait.BROADCAST, *traits}
     return Op(name, ("lhs", "rhs"), None, broadcast, B, level, doc=doc, traits=known, **facts)
 
 
 def comparison(name: str, symbol: str, doc: str, *traits: Fact) -> Op:
-    """Two tensors of one element type, broadcast, to bool."""
+    """A comparison of two broadcast tensors of one element type, whose result is of bool."""
     known = {Trait.BINARY, Trait.BROADCAST, Trait.COMPARISON, *traits}
     return Op(name, ("lhs", "rhs"), None, compare, B, 4, doc=doc, traits=known, symbol=symbol)
 

@@ -28,8 +28,8 @@ class Fact:
         return self
 
 
-# Passes ask for traits at every node: an attribute of a plain class is found several times as fast as an
-# enumeration's member.
+# Passes ask for traits at every node. An attribute of a plain class is found several times as fast as an enumeration's
+# member.
 class Trait:
     """The facts about operators. A form of another operator names that operator in the record's `of`."""
 
@@ -81,20 +81,20 @@ class Trait:
     RESHAPE = Fact()
     #: Every element is the same number.
     FILL = Fact()
-    #: The last argument gives nothing but its type.
+    #: The operator reads the last argument's type alone.
     LIKE = Fact()
-    #: Looks at its argument's shape, at no element.
+    #: Reads its argument's shape, and none of its elements.
     EXTENTS = Fact()
     #: The argument is a tuple of tensors.
     OF_TUPLE = Fact()
 
-    #: Says where its argument is.
+    #: Places its argument on a device.
     PLACEMENT = Fact()
     #: Passes keep the call although its value is its argument's: it stops evaluation, fusion or recomputation.
     BARRIER = Fact()
     #: Marks a value for a later pass.
     MARK = Fact()
-    #: Keeps what is in front and behind in different kernels; fusion takes the call away.
+    #: Keeps the computations before and after it in different kernels; fusion removes the call.
     SEPARATION = Fact()
     #: Stands for code that exists already: fusion makes no kernel of it.
     NON_COMPUTATIONAL = Fact()

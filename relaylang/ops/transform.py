@@ -101,8 +101,8 @@ SCHEDULED = re.compile(r"(\d+)([A-Za-z]+)")
 
 
 def transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type and its extents in the order of axes, reversed where
-    not given.
+    """Takes data of any shape. The result has its element type and its extents in the order of axes, by default
+    reversed.
     """
     data = tensor(types, 0, ctx)
     rank = len(data.shape)
@@ -126,8 +126,8 @@ def expand_dims(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
 
 
 def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type, without the axes of axis, which have the extent 1, or
-    without all of 1 where not given.
+    """Takes data of any shape. The result has its element type, without the axes of axis, which have the extent 1. By
+    default all axes of extent 1 go.
     """
     data = tensor(types, 0, ctx)
     if attrs.axis is None:
@@ -157,8 +157,8 @@ def repeat(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def tile(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape; the result has its element type and each extent times its number in reps, the shorter
-    of the two filled up with 1 from the left.
+    """Takes data of any shape. The result has its element type and each extent times its number in reps. The shorter of
+    the two is filled up with 1 from the left.
     """
     data = tensor(types, 0, ctx)
     if any(r < 1 for r in attrs.reps):
@@ -179,8 +179,8 @@ def reverse(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 
 
 def reverse_sequence(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of any shape, seq_lengths a vector of whole numbers of the extent along batch_axis; the result has
-    the data's type.
+    """Takes data of any shape, seq_lengths a vector of whole numbers of the extent along batch_axis. The result has the
+    data's type.
     """
     data, lengths = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(lengths, 1, 1, ctx)
@@ -208,8 +208,8 @@ def must_broadcast_to(source: Sequence[Dim], target: Sequence[Dim], ctx: Relatio
 
 
 def broadcast_to_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data and broadcast_type of one element type; the data broadcasts to the shape of broadcast_type, whose
-    type the result has.
+    """Takes data and broadcast_type of one element type. The data broadcasts to the shape of broadcast_type, whose type
+    the result has.
     """
     data, like = equal_dtypes(types, ctx)
     must_broadcast_to(data.shape, like.shape, ctx)
@@ -226,8 +226,8 @@ def collapse_sum_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 
 
 def layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data in src_layout; the result has the same extents as in dst_layout, those of a split axis (NCHW4c)
-    divided, and the data's element type.
+    """Takes data in src_layout. The result has its extents in dst_layout, those of a split axis (NCHW4c) divided, and
+    the data's element type.
     """
     data = tensor(types, 0, ctx)
     return TensorType(change_layout(data.shape, attrs.src_layout, attrs.dst_layout, ctx), data.dtype)
@@ -252,8 +252,8 @@ def auto_scheduler_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx:
 
 
 def meta_schedule_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of known extents; `index_map(i, j, ...)` gives the indices at which an element goes, for arrays of
-    indices, and so the result's extents. Its element type is the data's.
+    """Takes data of known extents. From arrays of indices, `index_map(i, j, ...)` gives the indices at which each
+    element goes, and so the result's extents. Its element type is the data's.
     """
     data = tensor(types, 0, ctx)
     if not all(isinstance(d, int) for d in data.shape):

@@ -102,7 +102,7 @@ def ranked(types: Sequence[Type], arg: int, rank: int, ctx: RelationContext) -> 
 
 
 def multibox_prior(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w); the result is (1, h * w * (number of sizes + ratios - 1), 4) of its element type."""
+    """Takes data (n, c, h, w). The result is (1, h * w * (number of sizes + ratios - 1), 4) of its element type."""
     data = ranked(types, 0, 4, ctx)
     if not attrs.sizes or not attrs.ratios:
         ctx.fail(f"{'ratios' if attrs.sizes else 'sizes'}=[] must have a number")
@@ -113,7 +113,7 @@ def multibox_prior(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
 
 
 def multibox_transform_loc(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes cls_prob (n, classes, anchors), loc_pred (n, anchors * 4), anchor (1, anchors, 4); the result is a tuple
+    """Takes cls_prob (n, classes, anchors), loc_pred (n, anchors * 4), anchor (1, anchors, 4). The result is a tuple
     ((n, anchors, 6) of the element type of cls_prob, (n,) of int32).
     """
     probability, location = ranked(types, 0, 3, ctx), ranked(types, 1, 2, ctx)
@@ -141,7 +141,7 @@ def columns(data: TensorType, attrs: AnyValue, ctx: RelationContext) -> None:
 
 
 def get_valid_counts(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, anchors, k), score_threshold a scalar; the result is a tuple (counts (n,) of int32, data of its
+    """Takes data (n, anchors, k), score_threshold a scalar. The result is a tuple (counts (n,) of int32, data of its
     type, indices (n, anchors) of int32).
     """
     data = ranked(types, 0, 3, ctx)
@@ -151,8 +151,8 @@ def get_valid_counts(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, anchors, k), valid_count (n,), indices (n, anchors), max_output_size and iou_threshold scalars;
-    the result has the data's type, or is a tuple ((n, anchors), (n, 1)) of int32 where return_indices.
+    """Takes data (n, anchors, k), valid_count (n,), indices (n, anchors), max_output_size and iou_threshold scalars.
+    The result has the data's type, or is a tuple ((n, anchors), (n, 1)) of int32 where return_indices.
     """
     data = ranked(types, 0, 3, ctx)
     columns(data, attrs, ctx)
@@ -163,9 +163,9 @@ def non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationCon
 
 
 def all_class_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes boxes (n, anchors, 4), scores (n, classes, anchors), three scalars; the result is, for output_format
-    "onnx", a tuple ((n * classes * anchors, 3), (1,)) of int64, else a tuple ((n, classes * anchors, 2) of int64, (n,
-    classes * anchors) of float32, (n,) of int64).
+    """Takes boxes (n, anchors, 4), scores (n, classes, anchors), three scalars. For output_format "onnx" the result is
+    a tuple ((n * classes * anchors, 3), (1,)) of int64. Else it is a tuple of selected (n, classes * anchors, 2),
+    scores (n, classes * anchors) and counts (n,). The scores are of float32, the others of int64.
     """
     boxes, scores = ranked(types, 0, 3, ctx), ranked(types, 1, 3, ctx)
     batch, classes, per_class = boxes.shape[0], scores.shape[1], boxes.shape[1]
@@ -178,8 +178,8 @@ def all_class_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: R
 
 
 def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes boxes (n, anchors, 4), scores (n, anchors, classes); the result is a tuple, with m for max_detections:
-    boxes (n, m, 4), classes (n, m) and scores (n, m) of float32, counts (n,) of int32.
+    """Takes boxes (n, anchors, 4), scores (n, anchors, classes). The result is a tuple, with m for max_detections. It
+    holds boxes (n, m, 4), classes (n, m) and scores (n, m) of float32, counts (n,) of int32.
     """
     boxes = ranked(types, 0, 3, ctx)
     classes = ranked(types, 1, 3, ctx).shape[2]
@@ -193,7 +193,7 @@ def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: Rel
 
 
 def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w) or (n, h, w, c) by layout, rois (k, 5); the result has k for n and pooled_size for the
+    """Takes data (n, c, h, w) or (n, h, w, c) by layout, rois (k, 5). The result has k for n, pooled_size for the
     spatial extents, and the data's element type.
     """
     data, rois = ranked(types, 0, 4, ctx), ranked(types, 1, 2, ctx)
@@ -210,7 +210,7 @@ def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 
 def proposal(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes cls_prob (n, 2 * anchors, h, w), bbox_pred (n, 4 * anchors, h, w), im_info (n, 3); the result is (n *
+    """Takes cls_prob (n, 2 * anchors, h, w), bbox_pred (n, 4 * anchors, h, w), im_info (n, 3). The result is (n *
     rpn_post_nms_top_n, 5) of the element type of cls_prob.
     """
     probability, info = ranked(types, 0, 4, ctx), ranked(types, 2, 2, ctx)
@@ -228,7 +228,7 @@ def proposal(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 
 
 def yolo_reorg(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, c, h, w); the result is (n, c * stride ** 2, h / stride, w / stride) of its element type."""
+    """Takes data (n, c, h, w). The result is (n, c * stride ** 2, h / stride, w / stride) of its element type."""
     data = ranked(types, 0, 4, ctx)
     if attrs.stride == 0:
         ctx.fail("stride=0 must be positive")

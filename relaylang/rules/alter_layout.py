@@ -21,7 +21,7 @@ LANES = 16
 
 
 def is_depthwise(attrs: Any, data: Sequence[Any], weight: Sequence[Any]) -> bool:
-    """Whether every channel has one kernel of its own: as many come in as go out as there are groups."""
+    """Whether every channel has one kernel of its own: inputs, outputs and groups are of one number."""
     channels, made = places(attrs.data_layout, "C"), places(attrs.kernel_layout, "O")
     if len(channels) != 1 or len(made) != 1:
         return False
@@ -29,7 +29,7 @@ def is_depthwise(attrs: Any, data: Sequence[Any], weight: Sequence[Any]) -> bool
 
 
 def _block(extent: int, most: int) -> int:
-    """The largest block of at most so many into which an extent divides."""
+    """The size of the largest block that divides an extent, up to a limit."""
     return next(n for n in range(min(extent, most), 0, -1) if extent % n == 0)
 
 

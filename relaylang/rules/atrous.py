@@ -1,6 +1,8 @@
-"""FlattenAtrousConv: the convolutions that take in a split of space into a batch, and the number that fills its padding.
+"""FlattenAtrousConv: the convolutions that take in a split of space into a batch, and the number that fills its
+padding.
 
-A rule gets a convolution's call. It returns the number with which the convolution pads, or None where that is not known.
+A rule gets a convolution's call. It returns the number with which the convolution pads, or None where that is not
+known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CanonicalizeOps: the plain operators of each operator that is short for others.
+"""CanonicalizeOps: the plain operators of each operator that abbreviates others.
 
 A rule gets a call, its two operands, the type of the second one, and the result's type. It returns the plain call.
 """

@@ -11,13 +11,14 @@ from typing import Any
 class Conversion:
     """An operator's layouts.
 
-    `axes` are those of the data, and `data` the attributes that name its layout. `kernel_axes` and `kernel` are the same
-    for the operand `weight`. `kernels` has a kernel's layout by the data's, for callers that ask for none. `depthwise` has it
-    for convolutions with a kernel per channel. `only` lists the data's layouts where not all permutations do.
+    `axes` are those of the data, and `data` the attributes that name its layout. `kernel_axes` and `kernel` are the
+    same for the operand `weight`. `kernels` has a kernel's layout by the data's, for callers that ask for none.
+    `depthwise` has it for convolutions with a kernel per channel. `only` lists the data's layouts where not all
+    permutations do.
 
-    With `rois` a second operand holds regions, whose layout is always "default". `packed` names the form that takes data in
-    blocks (NCHW8c); `packed_depthwise` names that for depthwise convolutions. With `skips` a `LayoutConfig` may exclude
-    calls.
+    With `rois` a second operand holds regions, whose layout is always "default". `packed` names the form that takes
+    data in blocks (NCHW8c); `packed_depthwise` names that for depthwise convolutions. With `skips` a `LayoutConfig` may
+    exclude calls.
     """
 
     axes: str
@@ -34,7 +35,7 @@ class Conversion:
     weight: int = 1
 
     def words(self) -> int:
-        """How many layouts may be asked for."""
+        """The number of layouts that a caller may ask for."""
         return 2 if self.kernel or self.rois else 1
 
 

@@ -60,7 +60,7 @@ def _normalised(data: Expr, ty: TensorType, axes: Sequence[int], epsilon: float)
 
 
 def _affine(out: Expr, call: Call, ty: TensorType, axis: int) -> Expr:
-    """The learnt factor and summand of a normalisation, where it has them."""
+    """The learnt factor and summand applied to a normalised tensor, where the call has them."""
     gamma, beta = call.args[1:3]
     ndim = len(ty.shape)
     if call.attrs.scale:

@@ -1,7 +1,7 @@
 """Legalize: calls that every target can do without.
 
-A rule gets a call's attributes, its operands, and the types of the operands and of the result. It returns an expression of
-the result's type, or None to leave the call as it is. `register_legalize` puts users' rules on top of the table.
+A rule gets a call's attributes, its operands, and the types of the operands and of the result. It returns an expression
+of the result's type, or None to leave the call as it is. `register_legalize` puts users' rules on top of the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rule = Callable[[Any, Sequence[Expr], Sequence["Type | None"]], "Expr | None"]
 
 
 def _clip(attrs: Any, inputs: Sequence[Expr], types: Sequence[Type | None]) -> Expr | None:
-    """A clip of a requantized tensor to what its element type holds anyway is the tensor."""
+    """Drop the clip of a requantized tensor to the range of its element type."""
     data, ty = inputs[0], types[0]
     if not isinstance(data, Call) or getattr(data.op, "name", "") != "qnn.requantize" or not isinstance(ty, TensorType):
         return None

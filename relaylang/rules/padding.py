@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr
 from relaylang.ops import Trait, having
 
-#: The operator that the others take in.
+#: The operator whose padding the others absorb.
 PAD = "nn.pad"
 
 
@@ -37,14 +37,14 @@ def _with_zero_point(call: Call, value: float, dtype: str) -> bool:
 
 
 def _with_least(call: Call, value: float, dtype: str) -> bool:
-    """The largest of a window is the same with the least number of the element type in it."""
+    """A window's largest element stays the same when the element type's least number is added to the window."""
     if dtype.startswith(("int", "uint")):
         return bool(value == np.iinfo(dtype).min)
     return value == -np.inf or value <= float(np.finfo(dtype).min if dtype.startswith("float") else -np.inf)
 
 
 def _with_counted_zero(call: Call, value: float, dtype: str) -> bool:
-    """The pool pads nothing itself, or counts what it pads."""
+    """The pool pads nothing itself, or counts its padding."""
     attrs = call.attrs
     return value == 0 and not attrs.ceil_mode and (attrs.count_include_pad or not any(attrs.padding))
 

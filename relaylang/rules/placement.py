@@ -12,9 +12,9 @@ class Place(Enum):
 
     #: The memory of the processor that runs the program.
     HOST = auto()
-    #: With the call's result.
+    #: The place of the call's result.
     RESULT = auto()
-    #: Anywhere.
+    #: Any place.
     FREE = auto()
     #: The attribute `virtual_device` of the call.
     ATTRIBUTE = auto()
@@ -34,7 +34,7 @@ class Rule:
     calls_operand: bool = False
 
 
-#: The operator that says where a value lies, and the operator that copies a value.
+#: The operator that places a value, and the operator that copies a value between devices.
 ON_DEVICE, DEVICE_COPY = "on_device", "device_copy"
 
 RULES: Mapping[str, Rule] = {

@@ -14,11 +14,11 @@ from relaylang.ops import Trait, having
 class Precision(Enum):
     """How an operator's element type is chosen."""
 
-    #: 16 bits: products, which accelerators compute so.
+    #: 16 bits: products, which accelerators compute with them.
     ALWAYS = auto()
     #: 32 bits: in 16, too much would be lost.
     NEVER = auto()
-    #: That of the operands.
+    #: The element type of the operands.
     FOLLOW = auto()
     #: As `FOLLOW`, with a result whose element type an attribute or an operand names.
     NAMED = auto()

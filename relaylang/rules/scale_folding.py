@@ -36,7 +36,8 @@ class Step(Enum):
 class Product:
     """An operator whose weight takes factors.
 
-    `axes(call, which)` says along which axes, for the data ("I") or the result ("O"). It says None where there are none.
+    `axes(call, which)` says along which axes, for the data ("I") or the result ("O"). It says None where there are
+    none.
     """
 
     axes: Callable[[Call, str], Axes | None]
@@ -68,7 +69,7 @@ def _flat(expr: Expr, axes: int, extent: int) -> Expr:
 
 
 def factors_of(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> Factors | None:
-    """`factor` as factors of an axis of a tensor and its blocks: ones everywhere but along them."""
+    """`factor` as factors of an axis of a tensor and its blocks: its other extents are 1."""
     own = static_shape(factor.checked_type)
     if own is None or len(own) > len(shape):
         return None
@@ -93,7 +94,7 @@ def weight_times(weight: Expr, factors: Factors, axes: tuple[int, ...]) -> Expr:
 
 
 def scaled_operand(operand: Expr, factors: Factors, rank: int, divide: bool) -> Expr | None:
-    """A summand of channels times (or through) the factors."""
+    """A summand of channels, multiplied (or divided) by the factors."""
     own = static_shape(operand.checked_type)
     if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
         return None
@@ -106,7 +107,7 @@ def scaled_operand(operand: Expr, factors: Factors, rank: int, divide: bool) -> 
 
 
 def scaled_vector(vector: Expr, factors: Factors, divide: bool) -> Expr:
-    """A vector along the factors' axis times (or through) them."""
+    """A vector along the factors' axis, multiplied (or divided) by them."""
     ty = tensor_type(vector)
     assert ty is not None
     return _times(vector, factors.vector, ty, divide)
@@ -117,7 +118,7 @@ def _times(x: Expr, y: Expr, ty: TensorType, divide: bool) -> Call:
 
 
 def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:
-    """Where an axis stands in a layout, and its blocks behind it."""
+    """The positions of an axis and its blocks in a layout."""
     found = places(layout, letter)
     known = parts(layout)
     if not found or known[found[0]][1] or any(not known[a][1] for a in found[1:]):

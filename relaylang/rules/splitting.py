@@ -1,7 +1,7 @@
 """SplitArgs: the steps of each operator that takes any number of operands.
 
-A rule gets a call, its type, and how many operands one step may have. It returns an expression, or None where the call has
-no more operands than that.
+A rule gets a call, its type, and how many operands one step may have. It returns an expression, or None where the call
+has no more operands than that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Rule = Callable[[Call, TensorType, int], "Expr | None"]
 
 
 def _joined(items: list[Expr], axis: int, whole: TensorType) -> Expr:
-    """A concatenation behind which fusion stops, so that it is a kernel of its own."""
+    """A concatenation that fusion keeps as a kernel of its own."""
     if len(items) == 1:
         return items[0]
     types = [i.checked_type for i in items]

@@ -1,7 +1,7 @@
 """FakeQuantizationToInteger: the integer form of each operator between qnn.dequantize and qnn.quantize.
 
-A rule gets a call, its operands, and the scale that a quantize wants for its result, if any. An operand is an `Affine`, or
-None for real numbers. The rule returns the result in whole numbers, or None where the call stays in floats.
+A rule gets a call, its operands, and the scale that a quantize wants for its result, if any. An operand is an `Affine`,
+or None for real numbers. The rule returns the result in whole numbers, or None where the call stays in floats.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ RULES: Mapping[str, Rule] = {
     "maximum": extreme,
     "minimum": extreme,
 }
-#: Those that a caller asks for by name.
+#: Rules that apply only where a caller asks for them by name.
 OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
 #: Operators whose operands are wanted at the scale of their result. A range may hold numbers before them or behind.
 FLOWS = frozenset({
     *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
 })  # fmt: skip
-#: Those whose result's scale follows from the operands', so that they need no quantize behind them.
+#: Operators whose result's scale follows from the operands', so that they need no quantize behind them.
 FOLLOWS = frozenset({
     *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
     "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",

@@ -1,4 +1,4 @@
-"""Tensors known as whole numbers with a scale and a zero point, and how they come to another one."""
+"""Tensors of whole numbers with a scale and a zero point, and their change to another scale and zero point."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Rule = Callable[[Call, "list[Affine | None]", "Wanted | None"], "Affine | None"]
 
 
 def in_dtype(wanted: Wanted | None, dtype: str) -> Wanted | None:
-    """The same numbers in another element type of as many bits; None where there are other bits."""
+    """The same numbers in another element type of as many bits; None for another number of bits."""
     if wanted is None or wanted.dtype == dtype:
         return wanted
     if {wanted.dtype, dtype} != {"int8", "uint8"}:
@@ -56,7 +56,7 @@ def in_dtype(wanted: Wanted | None, dtype: str) -> Wanted | None:
 
 
 def one(values: np.ndarray) -> np.ndarray:
-    """A vector of one number over and over as that number."""
+    """The one number of a vector whose entries are all equal; other vectors stay."""
     return values.reshape(-1)[0].reshape(()) if values.size and np.all(values == values.reshape(-1)[0]) else values
 
 
@@ -126,7 +126,7 @@ def spread(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
 
 
 def less_zero(x: Affine, rank: int, bits: int = 0) -> Affine:
-    """As int32 with zero point 0, `2**bits` times as fine."""
+    """The tensor as int32 with zero point 0, `2**bits` times as fine."""
     wide = x.ints if x.dtype == "int32" else op_call("cast", [x.ints], dtype="int32")
     if x.zero.any():
         wide = op_call("subtract", [wide, const(spread(x.zero, x.axis, rank), "int32")])

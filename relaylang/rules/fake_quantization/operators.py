@@ -1,7 +1,7 @@
 """Integer forms of the operators of real numbers.
 
-Where the result's scale follows from the operands', a rule uses that one. Else it uses the scale of the quantize that the
-result flows to. Without either, it uses whole numbers of 32 bits at a fine scale, or leaves the call alone.
+Where the result's scale follows from the operands', a rule uses that one. Else it uses the scale of the quantize that
+the result flows to. Without either, it uses whole numbers of 32 bits at a fine scale, or leaves the call alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _as_wanted(ints: Expr, wanted: Wanted, dtype: str) -> Affine:
     return affine(ints, wanted.scale, wanted.zero, dtype)
 
 
-# ---- what moves elements and leaves them as they are
+# ---- operators that move elements
 
 
 def identity(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
@@ -119,7 +119,7 @@ def _fine(x: Affine) -> int:
 
 
 def average(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
-    """In int32. The zero point goes first, so that padding is 0."""
+    """The average in int32. The zero point is subtracted first, so that padding is 0."""
     x = operands[0]
     if x is None or not _of_channels(call, x):
         return None
@@ -168,7 +168,7 @@ def resize(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> 
     return replace(fine, ints=again(call, [fine.ints]))
 
 
-# ---- what holds to a range
+# ---- operators that limit elements to a range
 
 
 def relu(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
@@ -239,7 +239,7 @@ def _along_outputs(call: Call, weight: Affine) -> bool:
 
 
 def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
-    """In int32, at the scale of the products."""
+    """The sum in int32, at the scale of the data."""
     x, b = operands[:2]
     rank = _rank(call.args[0])
     if x is None or not rank:
@@ -271,7 +271,7 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
 
 
 def _sides(call: Call, operands: list[Affine | None]) -> tuple[Affine, Affine] | None:
-    """Both operands, a constant at a scale of its own."""
+    """Both operands; a constant gets a scale of its own."""
     x, y = operands[:2]
     if x is None and y is not None and isinstance(call.args[0], Constant):
         x = quantized_constant(call.args[0], y)

@@ -18,7 +18,7 @@ Gradient = Callable[[Call, Any], Grads]
 
 
 class NoGradient(Exception):
-    """The gradient of a call is not known; the message says of which."""
+    """The gradient of a call is not known; the message names the call."""
 
 
 def number(value: float, like: Expr) -> Constant:

@@ -63,7 +63,7 @@ def _dense(call: Call, grad: Expr) -> Grads:
 
 
 def _product(name: str, call: Call, grad: Expr) -> Grads:
-    """Of a product of matrices whose sides may be transposed."""
+    """The gradients of a product of matrices whose sides may be transposed."""
     x, y = call.args
     grad = of_dtype(grad, call, x)
     ta, tb = call.attrs.transpose_a, call.attrs.transpose_b
@@ -93,7 +93,7 @@ def _batches(grad: Expr, operand: Expr) -> Expr:
 
 
 def _conv2d(call: Call, grad: Expr) -> Grads:
-    """In NCHW and OIHW, with the layouts of the call around them."""
+    """The gradients of a 2-D convolution, in NCHW and OIHW, with changes to the call's layouts around them."""
     attrs = call.attrs
     given = [attrs.data_layout, attrs.kernel_layout, attrs.out_layout or attrs.data_layout]
     plain = ["NCHW", "OIHW", "NCHW"]

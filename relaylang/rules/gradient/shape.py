@@ -73,7 +73,7 @@ def _split(call: Call, grads: list[Expr]) -> Grads:
 
 
 def _strided_slice(call: Call, grad: Expr) -> Grads:
-    """The gradient spread out by the strides, turned round where they run backwards, between zeros."""
+    """The gradient spread out by the strides among zeros; it is reversed where a stride is negative."""
     x = call.args[0]
     shape, out = extents(x, "strided_slice"), extents(call, "strided_slice")
     widths = [[0, 0] for _ in shape]
@@ -92,7 +92,7 @@ def _strided_slice(call: Call, grad: Expr) -> Grads:
 
 
 def _take(call: Call, grad: Expr) -> Grads:
-    """Gradients of elements from one place are added there. Meanwhile the axis of the indices stands first."""
+    """Gradients of elements from one place are added there, while the axis of the indices stands first."""
     data, indices = call.args
     if call.attrs.batch_dims:
         raise NoGradient("take in batches")
@@ -151,7 +151,7 @@ def _full(call: Call, grad: Expr) -> Grads:
 
 
 def _one_hot(call: Call, grad: Expr) -> Grads:
-    """What falls on the places that the indices name, and what falls on the others."""
+    """The sum of the gradient at the places that the indices name, and the sum at the others."""
     indices, *values = call.args
     if not all(is_float(v.checked_type) for v in values):
         return [None, None, None]

@@ -45,7 +45,7 @@ def _binary(left: Callable[..., Expr], right: Callable[..., Expr]) -> Gradient:
 
 
 def _counted(call: Call, name: str) -> int:
-    """How many elements of the data a reduction puts into one."""
+    """The number of the data's elements that a reduction combines into one."""
     shape = extents(call.args[0], name)
     return math.prod(shape[i] for i in axes_of(call))
 
@@ -82,7 +82,7 @@ def _cast(call: Call, grad: Expr) -> Grads:
 
 
 def _nonzero(x: Expr) -> Expr:
-    """x with 1 for 0: what `0 ** y` says of y is 0 * log(1)."""
+    """x with 1 in place of 0, so that the gradient of `0 ** y` for y is 0 * log(1)."""
     return of("where", of("equal", x, number(0, x)), of("ones_like", x), x)
 
 
@@ -112,7 +112,7 @@ RULES: dict[str, Gradient] = {
     "atanh": lambda c, g: [div(g, _one_less(square(c.args[0]), c))],
     "sigmoid": _unary(lambda x, y: mul(y, _one_less(y, y))),
     "erf": _unary(lambda x, y: mul(number(_PI, y), of("exp", of("negative", square(x))))),
-    # At the corners of these two the right side's slope, as in TVM.
+    # At their corners, the gradients of these two use the slope of the right side, as in TVM.
     "nn.relu": lambda c, g: [mask(g, of("greater_equal", c.args[0], number(0, c)))],
     "nn.leaky_relu": lambda c, g: [
         of("where", of("greater", c.args[0], number(0, c)), g, mul(g, number(c.attrs.alpha, c)))

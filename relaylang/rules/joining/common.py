@@ -1,4 +1,4 @@
-"""What a rule of joining is, and the calls that such rules make."""
+"""The protocol of joining rules, and the calls that they make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relaylang.ops.build import op_call
 
 
 class Step(NamedTuple):
-    """Calls of one operator, one a branch, that become one call."""
+    """Calls of one operator, one in each branch, that become one call."""
 
     calls: list[Call]
     position: int  # of the operand that comes from the step before
@@ -26,7 +26,7 @@ class Family(Protocol):
     name: str
 
     def key(self, call: Call) -> Hashable | None:
-        """What branches must share; None where the call cannot be joined."""
+        """The properties that branches must share; None where the call cannot be joined."""
 
     def axis(self, call: Call) -> int:
         """The axis of the product's result along which branches lie."""
@@ -35,17 +35,17 @@ class Family(Protocol):
         """The axis behind the next step, or None where it cannot be joined; `axis` is the one before it."""
 
     def product(self, step: Step, data: Expr, weights: list[Expr]) -> Expr:
-        """The products as one."""
+        """One product for all."""
 
     def follow(self, step: Step, whole: Expr, others: list[list[Expr]]) -> Expr:
-        """The next step on the whole; `others[i]` are the operand `i` of every branch."""
+        """The next step on the whole product; `others[i]` holds the operand `i` of every branch."""
 
     def parts(self, step: Step, whole: Expr) -> list[Expr]:
-        """Each branch's own."""
+        """Each branch's part of the whole result."""
 
 
 def attr_values(call: Call, *without: str) -> Hashable:
-    """A call's attributes, to be compared."""
+    """A call's attributes in a form that can be compared."""
     if call.attrs is None:
         return None
     return tuple([(n, repr(getattr(call.attrs, n))) for n in type(call.attrs).schema if n not in without])
@@ -88,7 +88,7 @@ def total_extent(items: Sequence[Expr], axis: int) -> int:
 
 
 def concatenated(items: list[Expr], axis: int, written: int | None = None) -> Expr:
-    """The items one behind the other; `written` is how the axis stands in the attribute."""
+    """The items joined along an axis; `written` is the attribute's value for it."""
     ty = widened(type_of(items[0]), axis, total_extent(items, axis))
     return op_call("concatenate", [typed_tuple(items)], ty, axis=axis if written is None else written)
 
@@ -99,7 +99,7 @@ def stacked(items: list[Expr]) -> Expr:
 
 
 def expanded(item: Expr, axis: int, number: int) -> Expr:
-    """An item with extents of 1 in front (`axis` 0), or a scalar with one."""
+    """An item with `number` extents of 1 in front. For an `axis` other than 0 it is a scalar."""
     ty = TensorType(((1,) * number + shape_of(item)), type_of(item).dtype)
     return op_call("expand_dims", [item], ty, axis=axis, num_newaxis=number)
 
@@ -113,7 +113,7 @@ def call_with(call: Call, args: list[Expr], ty: TensorType, **changed: object) -
 
 
 def new_axes(call: Call, rank: int) -> tuple[int, int]:
-    """Where an expand_dims of a tensor of this rank puts how many axes."""
+    """The position at which an expand_dims of a tensor of this rank inserts axes, and their number."""
     axis = call.attrs.axis
     return (axis if axis >= 0 else rank + 1 + axis), call.attrs.num_newaxis
 

@@ -26,9 +26,9 @@ from relaylang.rules.joining.common import (
 class SideBySide:
     """Products whose results lie side by side along one axis.
 
-    `outputs` names the attribute with their number, if any. A later step may have one operand for all outputs. With `stretch`
-    it is repeated for each; else the step is not joined. With `full` a slice's attributes name every axis, else those up to
-    the sliced axis.
+    `outputs` names the attribute with their number, if any. A later step may have one operand for all outputs. With
+    `stretch` it is repeated for each; else the step is not joined. With `full` a slice's attributes name every axis,
+    else those up to the sliced axis.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What layouts mean to operators of networks: windows, padding, normalisation, products, and those of the qnn dialect."""
+"""Layout rules of networks' operators: windows, padding, normalisation, products, and those of the qnn dialect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Types = Sequence["Type | None"]
 
 
 def stated(*inputs: str, result: str = "data_layout") -> Rule:
-    """The layouts that attributes name. Each of `inputs` is an attribute, or `PLAIN` for an operand that stays as it is."""
+    """The layouts that attributes name. Each of `inputs` is an attribute, or `PLAIN` for an operand that stays as it
+    is.
+    """
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
         layouts = [PLAIN if name == PLAIN else getattr(attrs, name) for name in inputs]
@@ -47,7 +49,7 @@ def backward_weight(attrs: Any, new: Layouts | None, old: Layouts, types: Types)
 
 
 def _whole_space(layout: str, own: str) -> bool:
-    """Whether a layout has an operator's axes, and none but the channels in blocks."""
+    """Whether a layout has an operator's axes, and at most the channels in blocks."""
     return sorted(whole(layout)) == sorted(whole(own)) and not any(is_split(layout, c) for c in whole(own) if c != "C")
 
 
@@ -176,7 +178,7 @@ def qnn_unary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
 _CONV = stated("data_layout", "kernel_layout")
 _QNN_CONV = stated("data_layout", "kernel_layout", *[PLAIN] * 4)
 _OTHER_FORMS = (Trait.QUANTISED, Trait.BLOCKED)
-#: The layouts of what resizes, by the number of its spatial axes.
+#: The layouts of operators that resize, by the number of their spatial axes.
 _WORDS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 RULES: dict[str, Rule] = {

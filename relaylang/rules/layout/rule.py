@@ -5,8 +5,9 @@ layouts in the program, None for an unknown one. The answer says in which layout
 question `new` has the operands' present layouts. The answer says in which layouts the operator takes them instead, and
 with which attributes. `types` are those of the operands in the program. None leaves the layouts as they were.
 
-The answers fit together where this holds. Bring operands from the first answer's layouts into the second's, and apply the
-operator with the new attributes. The results are the old results, brought from the first answer's layouts into the second's.
+The answers fit together where this holds. Bring operands from the first answer's layouts into the second's, and apply
+the operator with the new attributes. The results are the old results, brought from the first answer's layouts into the
+second's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What layouts mean to operators on tensors of any kind: element by element, broadcasts, reductions, parts, orders."""
+"""Layout rules of operators on any tensor: element by element, broadcasts, reductions, parts, orders."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ def _every(n: Numbers, x: Expr, ty: Type | None, axis: int, rank: int) -> Expr:
 
 
 def _chosen(n: Numbers, call: Call, types: Sequence[Type | None], made: Callable[[str], Expr]) -> Expr:
-    """What the operand's number stands for; the data where it stands for nothing."""
+    """The expression made for the element type that the operand's number names; the data for other numbers."""
     code = call.args[1]
     if _rank(types[1]):
         code = n.op("take", n.op("reshape", code, newshape=[-1]), constant(0, "int32"), axis=0)
@@ -349,7 +349,7 @@ def _simulated_dequantize(n: Numbers, call: Call, types: Sequence[Type | None], 
 
 _PRODUCTS = (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)
 
-# Later rows stand for operators that need more than the rule of their kind.
+# Later rows replace the rules of operators that need more than the rule of their kind.
 RULES: Mapping[str, Rule] = {
     "qnn.requantize": _requantize,
     "qnn.quantize": _quantize,

@@ -1,7 +1,7 @@
 """SimplifyExpr's rules of each operator, in the order in which they are tried.
 
-A rule gets a typed call whose operands are simplified, and the call's type. It returns an expression of that type, or None
-where it does not apply.
+A rule gets a typed call whose operands are simplified, and the call's type. It returns an expression of that type, or
+None where it does not apply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """SimplifyExpr's rules of arithmetic: neutral elements, constants that meet, products of sums, tensors of one number.
 
 Whole numbers wrap, so that every rule of a ring holds for them exactly. As in TVM, some rules reorder float arithmetic.
-They apply where no constant becomes infinite, nan or too small on the way. Results differ by rounding alone, and zeros in
-their sign.
+They apply where no constant becomes infinite, nan or too small on the way. Results differ by rounding alone, and zeros
+in their sign.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _with_constant(call: Expr, name: str) -> tuple[Expr, Constant] | None:
 
 
 def _joined(name: str, c: Constant, d: Constant) -> Constant | None:
-    """The sum or product of two constants, where it says as much as they do."""
+    """The sum or product of two constants, where the one constant can stand for both."""
     if c.dtype != d.dtype or not (is_whole(c.dtype) or is_float(c.dtype)):
         return None
     with np.errstate(all="ignore"):
@@ -175,7 +175,7 @@ def product_of_sum(call: Call, ty: TensorType) -> Expr | None:
 
 
 def _factors(term: Expr) -> tuple[Fraction, list[Expr]] | None:
-    """A product of few operands, as a number and the other factors."""
+    """A product of a few operands, as a number and the other factors."""
     leaves, todo = [], [(term, 0)]
     while todo:
         expr, depth = todo.pop()
@@ -204,7 +204,7 @@ def _root(value: Fraction) -> Fraction | None:
 
 
 def _exact(value: Fraction, dtype: str) -> bool:
-    """Whether an element type has this number, and it is of a size that does no harm."""
+    """Whether an element type has this number exactly, and the number is not too large."""
     if abs(value) > 1 << 16:
         return False
     if is_whole(dtype):

@@ -1,4 +1,4 @@
-"""SimplifyExpr's rules of shapes, layouts and element types: what moves or converts a tensor several times does it once."""
+"""SimplifyExpr's rules of shapes, layouts and element types: several moves or conversions become one."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def clip(call: Call, ty: TensorType) -> Expr | None:
     return None
 
 
-# ---- operators that take a tensor for its shape
+# ---- operators that read only the shape of a tensor
 
 
 def like(call: Call, ty: TensorType) -> Expr | None:
@@ -204,7 +204,7 @@ def like(call: Call, ty: TensorType) -> Expr | None:
     return op_call("collapse_sum_to", [call.args[0], extents], ty, shape=list(shape))
 
 
-# ---- what a dequantized tensor is looked through for
+# ---- orders of elements, found on the tensor before it is dequantized
 
 
 def of_dequantized(call: Call, ty: TensorType) -> Expr | None:
