@@ -201,13 +201,14 @@ def _extras() -> Iterator[Finding]:
         found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang") and _applies(r)]
         lacking = [f for f in found if f.state != "ok"]
         purpose = _EXTRAS.get(extra, "")
-        says = ", ".join(f"{f.name} {f.says}" if f.state == "ok" else f"{f.name} is missing" for f in (lacking or found))
+        says = ", ".join(f"{f.name} is missing" if f.state == "missing" else f"{f.name} {f.says}" for f in lacking or found)
         if not lacking:
             yield Finding("extra", extra, "ok", says)
             continue
+        # old packages matter only where somebody installed the whole extra: Python may bring one of them itself
         wrong = [f for f in lacking if f.state == "broken"]
-        state = "broken" if wrong else "missing"
-        says = ", ".join(f"{f.name} {f.says}" for f in wrong) if wrong else says
+        state = "broken" if wrong == lacking else "missing"
+        says = ", ".join(f"{f.name} {f.says}" for f in wrong) if wrong == lacking else says
         yield Finding("extra", extra, state, f"{purpose}: {says}" if purpose else says, repair)
 
 

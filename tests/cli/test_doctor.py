@@ -50,6 +50,22 @@ def test_what_is_missing_comes_with_the_command(capsys: Caps, monkeypatch: pytes
         assert text in ran.out, ran.out
 
 
+def test_an_old_package_of_an_extra_that_is_not_installed_is_no_fault(
+    capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = metadata.version
+
+    def fresh(name: str) -> str:
+        if name in ("pytest", "filecheck"):
+            raise metadata.PackageNotFoundError(name)
+        return "65.5.0" if name == "setuptools" else version(name)
+
+    monkeypatch.setattr(metadata, "version", fresh)
+    found = {f["name"]: f for f in json.loads(relay(capsys, "doctor", "--quick", "--json").out)}
+    assert found["test"]["state"] == "missing"
+    assert "pytest is missing" in found["test"]["says"] and "setuptools 65.5.0 does not suit" in found["test"]["says"]
+
+
 def test_a_core_package_that_is_missing_is_a_fault(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
     version = metadata.version
 
