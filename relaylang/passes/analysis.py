@@ -58,7 +58,7 @@ def _roots(node: Node) -> list[Expr]:
 
 
 def well_formed_problems(node: Node) -> list[Diagnostic]:
-    """What is wrong with the variables of a module or an expression: bound twice, or used where nothing binds them.
+    """The errors in the variables of a module or expression: a variable bound twice, or used where nothing binds it.
 
     An expression's own free variables are wrong only in a module's function.
     """
@@ -124,8 +124,9 @@ def well_formed(node: Node) -> bool:
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:
-    """Whether no node is first needed in another block than the innermost one around all its uses: whether
-    ToBasicBlockNormalForm has nothing to do."""
+    """Whether every node is first needed in the innermost block around all its uses. Then ToBasicBlockNormalForm
+    changes nothing.
+    """
     return is_bbnf(expr)
 
 
@@ -234,7 +235,8 @@ def check_constant(expr: Expr) -> bool:
 
 
 def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[str]:
-    """The text of a value that a match does not cover, in a list; an empty list where it covers everything."""
+    """A list with the text of a value that a match does not cover. The list is empty where the match covers everything.
+    """
     missed = missing_value(match.clauses, mod.type_definitions if mod is not None else {})
     return [] if missed is None else [missed]
 
@@ -409,8 +411,9 @@ def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
 
 def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
     """Call, tuple or projection number `expr_id` of @main as a module (TVM's spelling). Counted from 0 in TVM's order:
-    operands first, and what is called before them; a program of operators alone counts as it is printed: `%0`, `%1`.
-    Raises `RelayError` where there is none of that number."""
+    operands first, and callees before them. A program of operators alone counts as it is printed: `%0`, `%1`. Raises
+    `RelayError` where there is none of that number.
+    """
     count = 0
     if "main" in mod:
         for node in visit_order(mod["main"]):

@@ -64,8 +64,10 @@ class PassInfo:
         self.name = name
         self.required = tuple(required)
         self.traceable = traceable
-        self.builtin = builtin  # one of ours: what goes wrong inside is our error
-        self.sequence = sequence  # a list of passes, each of which is looked at by itself
+        #: One of ours: a failure inside is our error.
+        self.builtin = builtin
+        #: A list of passes. The context enables each of them by itself.
+        self.sequence = sequence
 
     def __repr__(self) -> str:
         return f"PassInfo({self.name}, opt_level={self.opt_level}, required={list(self.required)})"
@@ -185,7 +187,7 @@ def _stack() -> list[PassContext]:
 
 
 def share_contexts() -> Callable[[], None]:
-    """Call what is returned in another thread, and the contexts of this one are current there."""
+    """Return a function. Called in another thread, it makes the contexts of this thread current there."""
     stack = list(_stack())
 
     def take() -> None:

@@ -68,8 +68,8 @@ def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str]) -> int:
 def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     """How often each operator stands between qnn.dequantize and qnn.quantize in a module's @main.
 
-    A region is all that a qnn.quantize computes from; it counts where all its ways end at qnn.dequantize or at constants
-    and it holds calls of operators and tuples only.
+    A region is all that a qnn.quantize computes from, and holds calls of operators and tuples only. It counts where all
+    its ways end at qnn.dequantize or at constants.
     """
     counts: dict[str, int] = {}
     for end in post_order(mod["main"]):

@@ -38,9 +38,9 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset(), makin
 
     Without `making`, to make one is no effect: so it is where nobody needs the reference.
 
-    A call counts if its function is not known: operators, constructors and the functions in `pure` have no effects; a
-    function that is called where it stands, or by the name that a let gave it before, has its body's, and where it
-    calls itself, what else it does. A function that is only made has none.
+    A call counts if its function is not known. Operators, constructors and the functions in `pure` have no effects. A
+    function called where it stands, or by the name that a let gave it, has its body's effects. Where it calls itself,
+    the other effects of its body count. A function that is only made has none.
     """
     order = list(post_order(expr))
     bound: dict[Var, Expr] = {}
@@ -49,7 +49,7 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset(), makin
         if isinstance(node, Let):
             value = node.value
             bound[node.variable] = bound.get(value, value) if isinstance(value, Var) else value
-    # Functions that call themselves are taken for pure, until they turn out not to be; who is wrong is asked again.
+    # Functions that call themselves count as pure at first. Where one turns out not to be, the walk is repeated.
     wrong: set[int] = set()
     for _ in range(_ROUNDS):
         found, itself = _effects(order, bound, pure, making, wrong)
@@ -95,8 +95,9 @@ def _effects(
 
 
 def pure_functions(module: IRModule, making: bool = True) -> frozenset[GlobalVar]:
-    """The module's functions that have no effects, as far as can be told: they use no references (without `making`,
-    they may make some), call no functions that are not known, and mention only functions of which the same is true."""
+    """The module's functions that are known to have no effects. They use no references; without `making`, they may make
+    some. They call known functions only, and mention only functions of which the same is true.
+    """
     calls: dict[GlobalVar, set[GlobalVar]] = {}
     impure: list[GlobalVar] = []
     all_of_them = frozenset(module.functions)

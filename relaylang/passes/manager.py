@@ -6,8 +6,8 @@
 
     mod = Sequential([SimplifyInference(), my_pass, FuseOps()])(mod)
 
-A pass never changes the module that it is given: it gets a copy of its tables, and nodes are never changed at all. What
-a pass raises is reported with the pass's name and the place in its file.
+A pass never changes the module that it gets: it works on a copy of its tables. Nodes are never changed at all. What a
+pass raises is reported with the pass's name and the place in its file.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Pass:
         return PassInfo(self.opt_level, self.name or cls.__name__, self.required, builtin=ours)
 
     def __call__(self, mod: IRModule) -> IRModule:
-        """The transformed module; the one that was given stays as it is. Raises `RelayError`."""
+        """The transformed module; the given module stays as it is. Raises `RelayError`."""
         if not isinstance(mod, IRModule):
             raise RelayError(
                 error(
@@ -182,7 +182,7 @@ def raised_in(name: str, problem: BaseException, what: str = "the pass") -> Diag
 
 
 def place_in_file(filename: str, line: int) -> Label | None:
-    """A label at a line of a Python file, where its text is to be had."""
+    """A label at a line of a Python file, where its text is available."""
     lines = linecache.getlines(filename)
     if not 0 < line <= len(lines):
         return None

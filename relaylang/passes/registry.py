@@ -24,7 +24,7 @@ _CLASS = re.compile(r"^class ([A-Z]\w*)\((?:Pass|Sequential)\):$", re.M)
 
 
 class PassTable(Mapping[str, "type[Pass]"]):
-    """The passes of some packages and of the folders in them, by name; `top` is the folder of their top package."""
+    """The passes of some packages and of the folders in them, by name. The folder of their top package is `top`."""
 
     def __init__(self, packages: tuple[str, ...], top: Path = _TOP) -> None:
         self.packages = packages

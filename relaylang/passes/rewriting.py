@@ -57,8 +57,9 @@ def per_function(mod: IRModule, f: Callable[[Function], Expr]) -> IRModule:
 
 
 def rewrite_typed(expr: Expr, f: Callable[[Expr, Expr], Expr]) -> Expr:
-    """As `ir.rewrite`, for rewrites that keep every node's type: `f(old, new)` gets the old node and its copy with
-    rewritten children, which has the old one's type. Functions that are one kernel already are not looked into."""
+    """As `ir.rewrite`, for rewrites that keep every node's type. `f(old, new)` gets the old node and its copy with
+    rewritten children, which has the old one's type. Functions that are one kernel already are not looked into.
+    """
     done: dict[int, Expr] = {}
     closed = {
         id(n)

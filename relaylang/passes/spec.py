@@ -1,7 +1,7 @@
 """Lists of passes as text: `FoldConstant,FuseOps(fuse_opt_level=2),ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`.
 
-A name is a pass of `PASSES`, or one that the caller adds; arguments are Python literals (numbers, strings, True, None, lists,
-tuples, dictionaries), by position or by name.
+A name is a pass of `PASSES`, or one that the caller adds. Arguments are Python literals (numbers, strings, True, None,
+lists, tuples, dictionaries), by position or by name.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def _wanted(annotation: str, value: Any) -> str | None:
-    """What an option is by its annotation, where a value is something else; None where it fits or nothing is known."""
+    """The kind of an option by its annotation, where a value has another kind. None where it fits or nothing is known.
+    """
     words = []
     for part in re.sub(r"\[[^|]*\]", "", annotation.strip("'\"")).split("|"):
         kind = _KINDS.get(part.strip())

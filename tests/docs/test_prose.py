@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *s
 #: Folders and modules whose docstrings and comments meet the standard, subfolders included.
 CODE = [
     "relaylang/*.py", "relaylang/backends", "relaylang/cli", "relaylang/diagnostics", "relaylang/ir", "relaylang/lsp",
-    "relaylang/ops", "relaylang/partition", "relaylang/patterns",
+    "relaylang/ops", "relaylang/partition", "relaylang/passes", "relaylang/patterns",
     "relaylang/plugins", "relaylang/rules", "relaylang/runtime", "relaylang/stdlib", "relaylang/syntax", "relaylang/testing",
     "relaylang/tvm", "relaylang/typing", "relaylang/viz",
     "interpreter", "repl", "benchmarks", "fuzz", "grammar", "scripts", "tests",

@@ -77,7 +77,7 @@ class Constraints:
         return self.config.canonical(self.domains.device(domain).filled(self.config.default))
 
     def callee(self, call: Call) -> tuple[int, ...]:
-        """The domains of the parameters and of the result of what is called. Each call of an operator has its own."""
+        """The domains of a callee's parameters and of its result. Each call of an operator has its own."""
         found = self._callees.get(id(call))
         if found is None:
             found = self._callees[id(call)] = self._new_callee(call)
@@ -178,8 +178,9 @@ class Constraints:
     # -- defaults
 
     def set_defaults(self) -> None:
-        """Give every value a device. A free `on_device` is no boundary where none is needed; a function's result is on the
-        configuration's default device, its parameters are where its result is, and so are variables of lets."""
+        """Give every value a device. A free `on_device` is no boundary where none is needed. A function's result is on
+        the configuration's default device. Its parameters are where its result is, and so are variables of lets.
+        """
         for func in self._functions.values():
             for node in downwards(func):
                 said = on_device_of(node)

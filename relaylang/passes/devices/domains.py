@@ -1,8 +1,9 @@
-"""Domains: what is known of the devices of values. A value has a device; a function has one for each parameter and one for
-its result. Domains that must agree are one domain (union by size; what an attempt joined can be parted again).
+"""Domains: sets of values on one device, and the known parts of that device. A value has a device; a function has one
+for each parameter and one for its result. Domains that must agree are one domain (union by size; what an attempt joined
+can be parted again).
 
-A function's domain is taken apart when somebody asks for its parts: types are shared, and may be large when written out.
-Until then it may be *uniform*, all of it on the device of one value.
+A function's domain is split into parts on first use: types are shared, and may be large when written out. Until then it
+may be *uniform*, all of it on the device of one value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Domains:
         self._parent: list[int] = []
         self._size: list[int] = []
         self._device: list[VirtualDevice] = []
-        #: of a function: its type, while nobody has asked for its parts, and the value that it is uniform with; its parts
+        #: A function's type before it is split, the value with which it is uniform, and its parts.
         self._type: list[FuncType | None] = []
         self._uniform: list[int | None] = []
         self._parts: list[tuple[int, ...] | None] = []
@@ -40,7 +41,7 @@ class Domains:
         return len(self._parent) - 1
 
     def of_type(self, ty: Type | None, device: VirtualDevice = UNKNOWN) -> int:
-        """A domain for values of a type; the device is that of the value, or of what the function returns in the end."""
+        """A domain for values of a type. The device is that of the value, or of a function's final result."""
         cell = made = self.new(ty=ty)
         while device.known and (parts := self.parts(cell)) is not None:
             cell = parts[-1]
@@ -73,8 +74,9 @@ class Domains:
         return self._type[cell] is not None
 
     def unify(self, a: int, b: int) -> tuple[VirtualDevice, VirtualDevice] | None:
-        """Make two domains one; a function that is to be a value has one device throughout. Returns two devices that
-        contradict, where it cannot be: what went before them is joined."""
+        """Make two domains one; a function that meets a value's domain has one device throughout. Returns two devices
+        that contradict, where it cannot be: what went before them is joined.
+        """
         work = [(a, b)]
         while work:
             a, b = (self.find(cell) for cell in work.pop())
@@ -105,7 +107,7 @@ class Domains:
         self._set(self._uniform, root, other if one is None else one)
 
     def _make_uniform(self, function: int, value: int, work: list[tuple[int, int]]) -> None:
-        """All of a function is on the device of one value; its parts are told once."""
+        """Put all of a function on the device of one value; its parts are unified once."""
         one = self._uniform[function]
         if one is not None:
             work.append((one, value))
@@ -132,7 +134,8 @@ class Domains:
         return not failed
 
     def result(self, cell: int) -> int:
-        """The domain of a value, or of what a function returns in the end; a function nobody has taken apart is uniform."""
+        """The domain of a value, or of a function's final result. A function that is not split into parts is uniform.
+        """
         cell = self.find(cell)
         while self._is_function(cell):
             parts, one = self._parts[cell], self._uniform[cell]
@@ -149,7 +152,7 @@ class Domains:
         return self._device[self.result(cell)]
 
     def default(self, cell: int, device: VirtualDevice) -> None:
-        """What is unknown of the devices in a domain is as `device` has it. The first default of a domain is its last."""
+        """Complete the unknown parts of a domain's devices from `device`. The first default of a domain is its last."""
         work = [cell]
         while work:
             cell = self.find(work.pop())

@@ -6,10 +6,11 @@
 All operands of an operator are where its result is, those of each call on a device of its own. Parameters and results of
 functions have one device each, for all calls. Tuples, data and references are on one device with all that they hold.
 
-1. What users wrote at the top of functions and behind lets holds for the result and the variable, too; fields are taken
-   before they are copied. 2. A value that two calls want on devices that contradict is copied for the second. 3. Domains are
-   joined (constraints.py), and what is left free gets a default. 4. The result is written: `virtual_device` of parameters and
-   functions, `device_copy`, and `on_device(..., constrain_result=True)` where a value is elsewhere than what stands around it.
+1. Annotations at the top of functions and behind lets hold for the result and the variable, too. Fields are taken
+before they are copied. 2. A value that two calls want on devices that contradict is copied for the second. 3. Domains
+are joined (constraints.py), and free ones get a default. 4. The result is written: `virtual_device` of parameters and
+functions, and `device_copy`. A value on another device than its surroundings gets `on_device(...,
+constrain_result=True)`.
 
 The second run on a planned program changes nothing. The rules are those of TVM 0.16's pass.
 """
@@ -59,7 +60,7 @@ from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_opaque, is_primitive
 from relaylang.rules.placement import RULES
 
-#: How many errors are told at once: behind the first, most follow from it.
+#: The most errors of one run: behind the first, most follow from it.
 _MOST = 20
 
 
@@ -82,7 +83,7 @@ def plan_devices(mod: IRModule, config: CompilationConfig) -> IRModule:
 
 
 def _wrong_devices(func: Function, config: CompilationConfig) -> list[Diagnostic]:
-    """Devices that a function names and that are none, or for which there is no target, at their places."""
+    """The errors for devices that a function names, at their places: an invalid device, or one without a target."""
     found = []
     for node in upwards(func):
         named: list[Any] = []
@@ -104,7 +105,7 @@ def _rebuilt(node: Expr, done: dict[int, Expr]) -> Expr:
 
 
 def _settled(func: Function) -> Function:
-    """What is said at the top of a function or of a let's value holds for the result and the variable."""
+    """Annotations at the top of a function or of a let's value hold for the result and the variable."""
     done: dict[int, Expr] = {}
     for node in upwards(func):
         new = _rebuilt(node, done)
@@ -169,7 +170,9 @@ def _separated(func: Function, config: CompilationConfig) -> Function:
 
 
 def _wanted(call: Call, here: VirtualDevice) -> VirtualDevice:
-    """Where a call wants its operands, as far as it says so itself; `here` is where it is wanted."""
+    """The device on which a call wants its operands, as far as the call itself fixes it. Its result is wanted on
+    `here`.
+    """
     said, copy = on_device_of(call), copy_of(call)
     if said is not None:
         return said.device if said.constrains_body else UNKNOWN
@@ -204,7 +207,9 @@ class _Writer:
         return result
 
     def edge(self, child: Expr, expected: VirtualDevice, around: VirtualDevice | None) -> Expr:
-        """What a child becomes where it is expected on a device, and a reader would think it on the one `around`."""
+        """A child as an operand that is expected on a device. Without a mark, a reader would think it on the device
+        `around`.
+        """
         if isinstance(child, (Op, Constructor)):
             return child
         new, here = self.done[id(child)], self.found.device(child)

@@ -1,4 +1,4 @@
-"""Virtual devices: the place of a value, as far as it is known, and the devices that a program is compiled for.
+"""Virtual devices: the known part of a value's place, and the devices that a program is compiled for.
 
 Source of the rules: TVM 0.16, `tvm/target/virtual_device.h`, `compilation_config.h`; element values of DLPack's DLDeviceType.
 """
@@ -79,12 +79,12 @@ def _same_target(a: MetaNode | None, b: MetaNode | None) -> bool:
 
 
 class VirtualDevice(MetaNode):
-    """Where a value lies: a kind of device, its number, the target that compiles for it, and a memory of it.
+    """The place of a value: a kind of device, its number, the target that compiles for it, and its memory.
 
-    Each may be unknown: -1, -1, None and "". `device` is "cuda", "cuda(1)", a number of `DEVICE_TYPES`, or an object that has
-    `device_type` and `device_id`; without it the target says the kind. `target` is a text, or a node of a metadata section.
-    It is a node of such a section itself, and a value of the attributes of `on_device` and `device_copy`.
-    Raises `RelayError` (R0529).
+    Each may be unknown: -1, -1, None and "". `device` is "cuda", "cuda(1)", a number of `DEVICE_TYPES`, or an object
+    that has `device_type` and `device_id`. Without it the target gives the kind. `target` is a text, or a node of a
+    metadata section. It is a node of such a section itself, and a value of the attributes of `on_device` and
+    `device_copy`. Raises `RelayError` (R0529).
     """
 
     __slots__ = ("device_type", "memory_scope", "target", "virtual_device_id")
@@ -170,7 +170,8 @@ class VirtualDevice(MetaNode):
         return None if apart else self.filled(other)
 
     def filled(self, other: VirtualDevice) -> VirtualDevice:
-        """This device, with what is unknown of it as `other` has it. Its target is taken where it compiles for the device."""
+        """This device, with its unknown parts taken from `other`. Its target is taken where it compiles for the device.
+        """
         whole = self.device_type >= 0 and self.virtual_device_id >= 0 and self.target is not None
         if whole and (self.memory_scope or not other.memory_scope):
             return self
@@ -188,8 +189,9 @@ UNKNOWN = VirtualDevice()
 
 @dataclass(frozen=True)
 class CompilationConfig:
-    """The targets that a program is compiled for, the device that runs it (`host`), and the one where operators run that
-    nothing places (`default`)."""
+    """The targets that a program is compiled for. The device `host` runs the program, and `default` runs operators that
+    nothing places.
+    """
 
     targets: tuple[MetaNode, ...]
     host: VirtualDevice
@@ -225,9 +227,9 @@ def _with_target(targets: tuple[MetaNode, ...], device: VirtualDevice) -> Virtua
 def make_compilation_config(ctx: PassContext, targets: Any, target_host: Any = None) -> CompilationConfig:
     """The configuration for targets: one, a list, or a map from devices to targets; each as `VirtualDevice` takes it.
 
-    The host is `target_host`, else that of the first target that has one, else the first target for a CPU, else "llvm".
-    Operators run on the context's `relay.fallback_device_type`, else on the one kind of device that there is, else on the
-    CPU. Raises `RelayError` (R0529).
+    The host is `target_host`, or that of the first target that has one. Else it is the first target for a CPU, else
+    "llvm". Operators run on the context's `relay.fallback_device_type`, else on the one kind of device that there is,
+    else on the CPU. Raises `RelayError` (R0529).
     """
     given: Iterable[Any] = targets.values() if isinstance(targets, Mapping) else targets
     if isinstance(targets, (str, MetaNode)) or not isinstance(given, Iterable):

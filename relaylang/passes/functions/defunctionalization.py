@@ -1,10 +1,10 @@
 """Defunctionalization: convert function values to data (Reynolds, "Definitional interpreters for higher-order programming
 languages").
 
-Each type of function that values have becomes a type definition with a constructor for every function that may be such a
-value; the constructor carries what the function uses of its surroundings. Calling a value becomes calling `apply<n>`,
-which looks at the constructor. Functions of the module that are polymorphic are copied for the types that they are used
-at first, so that every type is known.
+Each type of function that values have becomes a type definition. It has a constructor for every function that may be
+such a value. The constructor carries the variables that the function uses of its surroundings. Calling a value becomes
+calling `apply<n>`, which looks at the constructor. First, polymorphic functions of the module are copied for the types
+of their uses, so that every type is known.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _Copies:
         return self.names[key]
 
     def own_nodes(self, func: Function) -> set[int]:
-        """What is not only in functions inside that are polymorphic: those are copied once for each use."""
+        """Expressions outside polymorphic inner functions; those functions are copied once for each use."""
         seen: set[int] = {id(func)}
         stack: list[Expr] = [func]
         while stack:
@@ -283,7 +283,7 @@ class _FirstOrder:
         return result
 
     def value(self, node: Expr, done: dict[int, Expr]) -> Expr:
-        """What stands for a node that is used as a value."""
+        """The replacement of a node that is used as a value."""
         if not isinstance(node, GlobalVar):
             return done[id(node)]
         if node not in self.of_global:
@@ -326,8 +326,9 @@ class _FirstOrder:
 
 
 def defunctionalize(mod: IRModule, entries: tuple[str, ...] = ("main",)) -> IRModule:
-    """A typed module without function values. Raises `RelayError` (R0515) where an entry takes or returns functions, a
-    type definition holds them, or a function inside another one is polymorphic."""
+    """A typed module without function values. Raises `RelayError` (R0515) where an entry takes or returns functions, or
+    a type definition holds them. It also raises where a function inside another one is polymorphic.
+    """
     has_function = _function_test()
     for name in entries:
         func = mod[name] if name in mod else None

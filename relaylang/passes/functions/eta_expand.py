@@ -28,8 +28,9 @@ from relaylang.passes.rewriting import is_opaque
 def eta_expand(
     mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False, polymorphic: bool = True
 ) -> IRModule:
-    """A typed module in which constructors (and, if asked for, global functions) that are used as values are functions
-    that call them. Without `polymorphic` these have the types of the place where they stand."""
+    """A typed module in which constructors that are used as values are functions that call them. If asked for, this
+    holds for global functions, too. Without `polymorphic` these have the types of the place where they stand.
+    """
 
     def expand(node: Expr, ty: Type | None) -> Expr:
         wanted = expand_constructor if isinstance(node, Constructor) else expand_global_var

@@ -19,8 +19,8 @@ _P = TypeVar("_P", IRModule, Expr)
 def inline(mod: IRModule) -> IRModule:
     """A typed module without the functions marked `Inline`, whose calls have their bodies in place.
 
-    Recursive ones and those that nobody names stay. A function of another compiler is put in place as it is and called
-    there; a name that is used as a value becomes the function.
+    Recursive ones and those that nobody names stay. A function of another compiler is inserted unchanged and called
+    there. A name that is used as a value becomes the function.
     """
     recursive = recursive_functions(mod)
     marked = {

@@ -32,8 +32,8 @@ from relaylang.passes.rewriting import copy_with, is_kernel
 def lambda_lift(mod: IRModule) -> IRModule:
     """A typed module in which no function stands inside another, but for primitive ones and those of other compilers.
 
-    A function that uses nothing of its surroundings becomes a function of the module; one that does becomes a function
-    that takes what it uses and returns a closure (marked `Closure`), as in TVM. Names are `lifted_name<n>`.
+    A function that uses nothing of its surroundings becomes a function of the module. Another one becomes a function
+    that takes the variables it uses, and returns a closure (marked `Closure`), as in TVM. Names are `lifted_name<n>`.
     """
     lifted: dict[GlobalVar, Function] = {}
     taken = {gv.name_hint for gv in mod.functions}

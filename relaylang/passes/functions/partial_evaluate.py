@@ -1,15 +1,15 @@
 """PartialEvaluate: compute the known parts of a program, and keep a program for the rest.
 
-After Jones, Gomard and Sestoft, "Partial Evaluation and Automatic Program Generation", online: each value has an atom that
-stands for it in the residual program, a static part (a tensor, tuple, function, reference or datum that is known), or
-both. Calls of known functions are unfolded, branches and matches on what is known are decided, operators on known tensors
-are computed, references are followed where nothing unknown may have written them.
+After Jones, Gomard and Sestoft, "Partial Evaluation and Automatic Program Generation", online. Each value has an atom
+that stands for it in the residual program, a static part, or both. A static part is a known tensor, tuple, function,
+reference or datum. Calls of known functions are unfolded. Branches and matches on known values are decided, and
+operators on known tensors are computed. References are followed where nothing unknown may have written them.
 
-A static value has a place among the bindings, where it was made. It gets a binding there when the residual program first
-needs it, so that a variable never stands in front of its binding and nothing is built that nobody needs.
+A static value has a place among the bindings, where it was made. It gets a binding there when the residual program
+first needs it. Thus a variable never stands in front of its binding, and no unneeded value is built.
 
-Unfolding ends: a function is unfolded inside itself only on a whole number that falls towards zero or a datum that gets
-smaller, and all unfolding together has a bound that is linear in the program.
+Unfolding ends. Inside itself, a function is unfolded only on a whole number that falls towards zero, or a datum
+that shrinks. All unfolding together has a bound that is linear in the program.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _BOUND, _LEAST_BOUND, _MOST = 16, 20_000, 1 << 40
 
 
 class Value:
-    """What is known of a value. `place` is where it gets its binding, if it has no atom yet."""
+    """The known part of a value. `place` is where it gets its binding, if it has no atom yet."""
 
     __slots__ = ("atom", "place", "static")
 
@@ -227,7 +227,7 @@ class _Evaluator:
         return isinstance(ty, TypeVar) and ty not in self.type_params
 
     def atom(self, value: Value) -> Walk:
-        """What stands for a value in the residual program."""
+        """The atom of a value in the residual program."""
         if value.atom is not None:
             return value.atom
         place, static = value.place, value.static
@@ -382,7 +382,7 @@ class _Evaluator:
         return Value(atom=scope.push(If(atom, yes, no, node.span)))
 
     def blocks(self, parts: list[tuple[Expr, Env]]) -> Walk:
-        """Blocks of which one will run: each knows what is known in front of them, none sees what another one writes."""
+        """Blocks of which one will run. Each knows the facts in front of them, none sees the writes of another one."""
         held, before, made = self.store, self.forgotten, []
         for part, env in parts:
             length = len(self.replaced)
@@ -493,7 +493,7 @@ def _fits(pattern: Pattern, value: Value, found: dict[Var, Value]) -> bool | Non
 
 
 def partial_evaluate(mod: IRModule, compute: Compute) -> IRModule:
-    """A typed module in which each function does what is not known before it is called."""
+    """A typed module whose functions do only the work that depends on their calls."""
     evaluator = _Evaluator(mod, compute)
     with gc_paused():
         new = {gv: evaluator.whole(gv) if gv in evaluator.functions else f for gv, f in mod.functions.items()}

@@ -1,12 +1,11 @@
 """The search of the CombineParallel passes: products of one input with several weights become one wider product.
 
 Products that agree in everything but their number of outputs are the starts of branches. Where there are enough of
-them, one product with all their weights takes their place, and the element-wise and broadcasting operators that every
-branch goes on with in the same way (a bias, an activation) are joined as well. What each branch computed is a slice of
-the whole.
+them, one product with all their weights takes their place. Element-wise and broadcasting operators that follow in every
+branch alike (a bias, an activation) are joined as well. What each branch computed is a slice of the whole.
 
 A product's level is the greatest number of products on a path that leads to it. Only products of one level become one,
-with operands of lower levels: no branch waits for another, and no two wholes wait for each other.
+with operands of lower levels. So no branch waits for another, and no two wholes wait for each other.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class _Group:
         return found
 
     def build(self, family: Family, done: dict[int, Expr]) -> list[Expr]:
-        """The branches' results, made of what stands for the needs."""
+        """The branches' results, made of the needs' replacements."""
         if self.parts is None:
             first, *rest = self.steps
             whole = family.product(first, done[id(first.calls[0].args[0])], [done[id(c.args[1])] for c in first.calls])

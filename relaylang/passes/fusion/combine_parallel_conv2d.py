@@ -13,7 +13,8 @@ from relaylang.rules.joining import CONV2D
 def combine_parallel_conv2d(mod: IRModule, min_num_branches: int = 3) -> IRModule:
     """nn.conv2d of one input with kernels of one size and one group, in layouts without blocks.
 
-    The operands of joined steps have one value an output channel; a step with one value for all of them is not joined.
+    The operands of joined steps have one value for each output channel. A step with one value for all of them is not
+    joined.
     """
     return combine(mod, CONV2D, min_num_branches)
 

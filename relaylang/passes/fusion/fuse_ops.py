@@ -1,8 +1,9 @@
 """FuseOps: group operator calls into primitive functions, each to become one kernel.
 
-A node is merged with its immediate post-dominator, the nearest node through which every path from it leads, where the
-patterns of all nodes between them allow it (`OpPattern`): element-wise and broadcast operators behind a convolution,
-chains of injective operators, element-wise operators before a reduction. TVM's rules, so that its groups come out.
+A node is merged with its immediate post-dominator, the nearest node through which every path from it leads. The
+patterns of all nodes between them must allow it (`OpPattern`). Examples are element-wise and broadcast operators behind
+a convolution, chains of injective operators, and element-wise operators before a reduction. TVM's rules, so that its
+groups come out.
 """
 from __future__ import annotations
 
@@ -154,7 +155,7 @@ class _Graph:
         self._dominators()
 
     def _leaves(self, *exprs: Expr) -> None:
-        """What stands here leaves the data flow: it is needed as a whole."""
+        """The node leaves the data flow here: it is needed as a whole."""
         for expr in exprs:
             self.by_id[id(expr)].extern = True
 

@@ -37,7 +37,7 @@ from relaylang.typing import check
 def gradient(func: Function, mod: IRModule | None = None) -> Function:
     """A typed function of the same parameters that returns `(result, (gradient of each parameter, ...))`.
 
-    The result's own gradient is 1 everywhere. Raises `RelayError` (R0511) for what has no gradient.
+    The result's own gradient is 1 everywhere. Raises `RelayError` (R0511) for an expression without a gradient.
     """
     flat = to_gnf(func)
     if not isinstance(flat, Function):

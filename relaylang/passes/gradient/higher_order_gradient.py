@@ -1,9 +1,9 @@
 """The higher-order gradient: reverse mode through lets, branches, references, functions and data.
 
-After Pearlmutter & Siskind, "Reverse-mode AD in a functional framework", in the form that Wang et al. gave it in
+After Pearlmutter & Siskind, "Reverse-mode AD in a functional framework". The form is that of Wang et al. in
 "Demystifying Differentiable Programming". A tensor becomes a pair of itself and a reference to its gradient. The
-reference `bp` holds what is still to be done backwards: each call of an operator puts a function around it that first
-adds to the gradients of its operands, then does what was there before.
+reference `bp` holds the remaining work backwards. Each call of an operator wraps it in a function. That function first
+adds to the gradients of its operands, then does the earlier work.
 
     let %y = op(%x)    becomes    let %v = op(%x.0)
                                   let %y = (%v, ref(zeros_like(%v)))

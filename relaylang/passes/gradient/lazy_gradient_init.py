@@ -1,9 +1,9 @@
 """LazyGradientInit: delay tensors of zeros and ones until a use needs them.
 
-For what the gradient makes: the gradients that it begins with are zeros, and most are only added to. Inside a function a
-tensor becomes a `GradCell`, which is the tensor (`Raw`) or a promise of zeros or ones; sums with zeros and products with
-zeros or ones need no tensor. The function takes and gives plain tensors, as before. A product with zeros is zeros here,
-whatever the other factor is; TVM's pass says the same.
+For what the gradient makes: the gradients that it begins with are zeros, and most are only added to. Inside a function
+a tensor becomes a `GradCell`, which is the tensor (`Raw`) or a promise of zeros or ones. Sums with zeros and products
+with zeros or ones need no tensor. The function takes and gives plain tensors, as before. A product with zeros is zeros
+here, whatever the other factor is; TVM's pass says the same.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ Add = Callable[[IRModule, str], object]
 def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     """A typed module whose functions make zeros and ones late. `add(mod, name)` adds a definition of the library.
 
-    Functions that take or return other than tensors and tuples of them, that hold kernels, or that use global functions
-    as values or types with tensors of their own, stay as they are; so do those without zeros and ones.
+    Functions stay as they are if they hold kernels, or take or return values other than tensors and their tuples. So do
+    those that use global functions as values or types with tensors of their own. So do those without zeros and ones.
     """
     wanted = [gv for gv, f in mod.functions.items() if _takes_part(f)]
     if not wanted:

@@ -21,7 +21,7 @@ _PACKED = re.compile(r"NCHW[1-9]\d*c")
 
 
 def problem_with(name: str, layouts: Any) -> Diagnostic | None:
-    """What is wrong with the layouts that are asked for of an operator."""
+    """The error in the layouts that a caller asks for of an operator."""
     if name in CONVERT:
         return None
     if not isinstance(name, str):
@@ -65,7 +65,7 @@ def _shape(ty: Any) -> tuple[Any, ...]:
 
 
 def converted(name: str, attrs: Any, inputs: Sequence[Expr], types: Sequence[Any], layouts: Sequence[str]) -> Call | None:
-    """The call of an operator in the layouts that are asked for; None where it is to be left alone."""
+    """The call of an operator in the layouts that a caller asks for; None to leave it alone."""
     known = RULES[name]
     if known.skips and LayoutConfig.current is not None and LayoutConfig.current.check_skip():
         return None

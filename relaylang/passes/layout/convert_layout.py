@@ -51,9 +51,10 @@ def refusal(what: str) -> Any:
 
 
 def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) -> IRModule:
-    """A typed module in which the named operators have the layouts `[data, kernel]` (or `[data]`), where their extents
-    divide into its blocks; "default" leaves the kernel's to the data's. What comes before and behind them goes along.
-    Raises `RelayError` for operators and layouts that there are not, and for what a registered function made wrong.
+    """A typed module in which the named operators have the layouts `[data, kernel]` (or `[data]`). Their extents must
+    divide into the layout's blocks; other calls stay. The layout "default" makes the kernel's follow from the data's.
+    Operators before and behind them change their layouts along with them. Raises `RelayError` for operators and layouts
+    that there are not, and for what a registered function made wrong.
     """
     if not isinstance(desired_layouts, Mapping):
         notes = ['it takes layouts by operator: {"nn.conv2d": ["NHWC", "default"]}']

@@ -41,7 +41,7 @@ _TABLES: dict[str, MutableMapping[str, Any]] = {
 
 
 def registrations() -> dict[tuple[str, str], int]:
-    """What is registered now: the identity of the function by table and operator."""
+    """The registered rules: the identity of the function by table and operator."""
     tables = {**_TABLES, **MAPS}
     return {(name, op): id(function) for name, table in tables.items() for op, function in table.items()}
 

@@ -1,7 +1,7 @@
 """The rewriter of layouts: every value keeps the layout of its call until a user needs another one.
 
-The walk goes once from operands to users. What has been rewritten is a `Value`: an expression, the layout that the
-value had in the program and the one that it has now; or `Many` of them, for tuples.
+The walk goes once from operands to users. A rewritten expression is a `Value`: the expression, the value's layout in
+the program, and its layout now. Tuples are `Many` of them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ from relaylang.typing.solver import Solver
 #: Attributes of functions that are one kernel, or another compiler's: they are not looked into.
 _CLOSED = frozenset({"Primitive", "Composite", "Compiler"})
 
-#: Gives the call that a call of an operator is to become, from its attributes and its operands as they are now; None to
-#: leave it as it is.
+#: Gives a new call of an operator, from its attributes and its present operands; None to keep the call.
 Change = Callable[[Call, Any, "list[Expr]"], "Call | None"]
 #: Says why the changed call cannot be, or raises.
 Refuse = Callable[[Call, Call, str], None]
@@ -89,7 +88,8 @@ def tensor_shape(expr: Expr) -> tuple[Any, ...]:
 
 class Rewriter:
     """Rewrites functions of a typed module. `change` is asked for each call of an operator in `changes`. With `through`
-    the program's own changes of layout are made only where they are needed, as those are that are added."""
+    the program's own changes of layout are made only where they are needed, like the added ones.
+    """
 
     def __init__(
         self, mod: IRModule, changes: Callable[[str], bool], change: Change, refuse: Refuse, *, through: bool = False
@@ -109,7 +109,7 @@ class Rewriter:
         self.vars: dict[Var, Var] = {}
         self.fixed: set[Var] = set()
 
-    # What stands for a node.
+    # The replacements of nodes.
 
     def turned(self, expr: Expr, source: str, target: str) -> Expr:
         """A tensor in another layout; axes that it lacks are put in front. Raises `Misfit`."""
@@ -144,7 +144,7 @@ class Rewriter:
         return self.turned(value.expr, value.new, value.old)
 
     def plain(self, node: Expr) -> Expr:
-        """What stands for a node, in the layout that it had."""
+        """The replacement of a node, in the layout that it had."""
         made = self.done.get(id(node))
         if made is None:
             state = self.states[id(node)]
@@ -349,7 +349,7 @@ class Rewriter:
         return values, counts
 
     def by_rule(self, node: Call, rule: Rule, altering: bool) -> Value | Many | None:
-        """What stands for a call in the layouts that its rule gives; None where it gives none. Raises `Misfit`."""
+        """The replacement of a call in the layouts that its rule gives; None where it gives none. Raises `Misfit`."""
         values, counts = self.flat(node.args)
         types = [a.checked_type for a in node.args]
         before = [v.old for v in values]
@@ -417,8 +417,9 @@ class Rewriter:
         return _results(made, expected, looks, takes)
 
     def operand(self, expr: Expr, value: Value, view: str | None, takes: str | None) -> Expr:
-        """An operand in the layout that a call takes: from the one that it has now, by way of the program's where the
-        call looks at it otherwise than what made it."""
+        """An operand in the layout that a call takes, from its present layout. The way leads through the program's
+        layout where the call and the operand's maker view it differently.
+        """
         if takes == KEEP:
             return expr
         if takes == PLAIN or view == PLAIN or value.old is None or value.new is None or view != value.old:
@@ -491,7 +492,7 @@ def _grouped(exprs: list[Expr], counts: list[int | None], old: Sequence[Expr]) -
 
 
 def _asked(call: Call, rule: Rule, *about: Any) -> InferCorrectLayoutOutput | None:
-    """A rule's answer. Raises `RelayError` for what goes wrong in one that a user registered."""
+    """A rule's answer. Raises `RelayError` for an error in a rule that a user registered."""
     name = named(call)
     if rule is RULES.get(name):
         return rule(*about)

@@ -1,10 +1,10 @@
-"""The binder of A-normal form and basic block normal form: it finds the scope of each node, and binds it there.
+"""The binder of A-normal form and basic block normal form. It finds the scope of each node, and binds it there.
 
 A node that several places share is bound in the innermost scope that holds all its uses. Branches, function bodies and
 match arms open scopes. Variables, globals, operators and constructors are atoms and stay in place. Primitive functions
 are values and are not looked into.
 
-Two walks do it. The first goes from users to operands and intersects the scopes of each node's uses; the second
+Two walks do it. The first goes from users to operands and intersects the scopes of each node's uses. The second
 evaluates symbolically in program order and appends each node's binding to its scope's list. Both are linear (the
 intersection of two scopes takes the logarithm of their depth) and neither recurses.
 """
@@ -105,11 +105,11 @@ def _devices_around(order: list[Expr]) -> dict[int, VirtualDevice]:
 class Binder:
     """Brings one expression into a normal form.
 
-    `flat` lets open no scopes: their bindings go, in order, to the list around them, and every compound node is bound.
-    Otherwise a let keeps its place, and only what stands in `chosen` (by id) is bound beside the lets' own values.
+    `flat` lets open no scopes. Their bindings go, in order, to the list around them, and every compound node is bound.
+    Otherwise a let keeps its place. Beside the lets' own values only the nodes in `chosen` (by id) are bound.
     `let_results` gives the result of each let of the input a name of its own. `enter_primitive` looks into primitive
-    functions. `devices` says of each binding where its value lies, where a function or an `on_device` around it says so; such
-    calls are then not bound themselves.
+    functions. `devices` marks each binding with the device that a function or an `on_device` around it names. The calls
+    of `on_device` themselves are then not bound.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Binder:
         self.counter = 0
         self.scopes: dict[int, Place] = {}
         self.inner: dict[int, list[Place]] = {}
-        #: what stands for a node that has been visited: the variable that it is bound to, or its copy
+        #: the replacement of a visited node: the variable that it is bound to, or its copy
         self.done: dict[int, Expr] = {}
         self.work: list[tuple[Callable[..., None], Expr, Expr | None]] = []
 
@@ -215,7 +215,7 @@ class Binder:
                         first_scopes.setdefault(key, where)
         return {key for key, where in first_scopes.items() if scopes[key] is not where}
 
-    # Second walk: bindings in program order. `work` holds (step, node, variable that the node is to be bound to).
+    # Second walk: bindings in program order. `work` holds (step, node, variable to bind the node to).
 
     def fresh(self, like: Expr) -> Var:
         while True:
@@ -227,7 +227,7 @@ class Binder:
         return typed(Var(name, written(ty), like.span), ty)
 
     def give(self, node: Expr, value: Expr, variable: Var | None) -> None:
-        """A node's copy: bound in the node's scope, if it is to be, so that the variable stands for it from here on."""
+        """Store a node's copy. If it is bound in the node's scope, the variable stands for it from here on."""
         if variable is None and self.chosen is not None and id(node) not in self.chosen:
             self.done[id(node)] = value
             return
@@ -239,7 +239,7 @@ class Binder:
         self.done[id(node)] = variable
 
     def close(self, scope: Place, body: Expr) -> Expr:
-        """The scope's bindings around what stands for its body."""
+        """The scope's bindings around the copy of its body."""
         last = result = self.copy(body)
         for variable, value in reversed(list(_spliced(scope.bindings))):
             result = typed(Let(variable, value, result, value.span), last.checked_type or body.checked_type)

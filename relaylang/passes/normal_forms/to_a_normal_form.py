@@ -1,8 +1,8 @@
 """ToANormalForm: bind every compound expression by a `let`, in dataflow order, so that operands are atoms.
 
-A node that several places share is bound in the innermost scope that holds all its uses; the order is that of
-evaluation, also where lets stand inside operands, so that effects stay in their order. Constants are bound.
-Primitive functions are values and are not looked into. See `bindings.py` for how.
+A node that several places share is bound in the innermost scope that holds all its uses. The order is that of
+evaluation, also where lets stand inside operands, so that effects stay in their order. Constants are bound. Primitive
+functions are values and are not looked into. See `bindings.py` for how.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def is_anf(expr: Expr, enter_primitive: bool = False, devices: bool = False) -> 
 def convert(expr: Expr, *, let_results: bool = True, enter_primitive: bool = False, devices: bool = False) -> Expr:
     """One expression in A-normal form; a function stays one, with its body converted.
 
-    `let_results` gives the result of each let of the input a name of its own, as TVM does (`let %x_1 = %x;` behind the
-    let's own bindings). `enter_primitive` also converts the bodies of primitive functions.
-    `devices` says of each binding where its value lies, where a function's `virtual_device` or an `on_device` around it does.
-    What is in A-normal form already is returned as it is.
+    `let_results` gives the result of each let of the input a name of its own, as in TVM. There `let %x_1 = %x;` stands
+    behind the let's own bindings. `enter_primitive` also converts the bodies of primitive functions. `devices` says of
+    each binding where its value lies, where a function's `virtual_device` or an `on_device` around it does. An input in
+    A-normal form is returned as it is.
     """
     if type(expr) in ATOMS or is_anf(expr, enter_primitive, devices):
         return expr

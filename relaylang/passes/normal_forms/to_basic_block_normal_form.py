@@ -1,10 +1,10 @@
 """ToBasicBlockNormalForm: bind the nodes that several blocks use by a `let` in front of them; the rest stays a graph.
 
-A block is a function's body, a branch, a match arm, or the body of a let with its value. A node that is first needed
-inside a block which is not the innermost one around all its uses would have to be computed before that block: it is
+A block is a function's body, a branch, a match arm, or the body of a let with its value. The block where a node is
+first needed may not be the innermost one around all its uses. Such a node must be computed before that block: it is
 bound there. A program in which this happens to no node is returned as it is. See `bindings.py` for how.
 
-In a program with references, whatever may read or write one is bound as well where anything is, so that nothing moves
+In a program with references, nodes that may read or write one are bound as well where anything is. So nothing moves
 across an effect.
 """
 
@@ -46,8 +46,9 @@ def is_bbnf(expr: Expr) -> bool:
 
 
 def to_bbnf(program: _P) -> _P:
-    """Basic block normal form of an expression, or of every function of a module; functions of other compilers stay as
-    they are. The same program comes back where nothing changes."""
+    """Basic block normal form of an expression, or of every function of a module. Functions of other compilers stay as
+    they are. The same program comes back where nothing changes.
+    """
     if not isinstance(program, IRModule):
         return convert(program)
     references = any(has_references(f) for f in program.functions.values())

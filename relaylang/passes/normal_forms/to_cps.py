@@ -2,8 +2,8 @@
 
     fn (x: A) -> B { body }   becomes   fn <answer>(x: A', k: fn (B') -> answer) -> answer { ... k(result) }
 
-where A' and B' have the functions inside them changed alike. What stands behind a call becomes the function that the
-call is given; what stands behind an `if` or `match` is bound to a name that all branches call, so that nothing is
+where A' and B' have the functions inside them changed alike. The rest of the program behind a call becomes the function
+that the call is given. The rest behind an `if` or `match` is bound to a name that all branches call. So no code is
 copied. Operators, constructors and kernels (primitive functions) are called as before. UnCPS puts a function of the
 first form around one of the second.
 """
@@ -166,7 +166,8 @@ def _called(op: Expr, args: list[Expr], call: Call, variable: Var, answer: Type)
 
 def to_cps(mod: IRModule) -> IRModule:
     """A typed module with each function in continuation passing style. Functions that others call have that form under
-    the name `<name>_cps`, as in TVM, and their own name has it too."""
+    the name `<name>_cps`, as in TVM. Their own name has it too.
+    """
     taken = {gv.name_hint for gv in mod.functions}
     names: dict[GlobalVar, GlobalVar] = {}
     wanted: list[GlobalVar] = []

@@ -1,8 +1,8 @@
 """ToGraphNormalForm: dissolve lets; every use of a variable becomes the bound value itself, shared.
 
-What a graph cannot say stays a let: a function that calls itself by its name, and, in a program with references,
-a value whose evaluation may read or write one, since a graph has no order but that of its operands. A binding that
-nothing uses goes away. A value of which one closure or branch alone makes use is from then on computed in it.
+Lets that a graph cannot express stay. One is a function that calls itself by its name. Another, in a program with
+references, is a value whose evaluation may read or write one. A graph has no order but that of its operands. A binding
+that nothing uses goes away. A value of which one closure or branch alone makes use is from then on computed in it.
 """
 
 from __future__ import annotations
@@ -99,8 +99,9 @@ def _dissolve(expr: Expr, recursive: set[Var], kept: set[int]) -> Expr:
 
 
 def to_gnf(program: _P) -> _P:
-    """Graph normal form of an expression, or of every function of a module; functions of other compilers stay as they
-    are. The same program comes back where nothing changes."""
+    """Graph normal form of an expression, or of every function of a module. Functions of other compilers stay as they
+    are. The same program comes back where nothing changes.
+    """
     if not isinstance(program, IRModule):
         return convert(program)
     references = any(has_references(f) for f in program.functions.values())

@@ -1,8 +1,8 @@
 """ToMixedPrecision: products in 16 bits, sensitive operators in 32, the rest as their operands.
 
-Operators are of three kinds: those that always take 16 bits (convolutions, matrix products), those that never do
-(exponentials, sums of many numbers), and those that follow: in 16 bits if all their operands are, or can be cast for
-nothing: constants and variables are cast where they are used. Results of functions that others call keep their type.
+Operators are of three kinds. Some always take 16 bits (convolutions, matrix products), others never do (exponentials,
+sums of many numbers). The third kind follows its operands. It takes 16 bits if all of them have 16, or can be cast for
+nothing. Constants and variables are cast where they are used. Results of functions that others call keep their type.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38}
 def to_mixed_precision(
     mod: IRModule, mixed_precision_type: str = "float16", missing_op_mode: int = 1, keep_output: bool = False
 ) -> IRModule:
-    """A typed module with products in 16 bits. `missing_op_mode`: what becomes of operators that are on no list: 0 is an
-    error, with 1 and 2 they follow their operands. `keep_output`: functions return the element types that they did."""
+    """A typed module with products in 16 bits. `missing_op_mode` chooses the treatment of operators that are on no
+    list. The mode 0 makes them an error, with 1 and 2 they follow their operands. `keep_output`: functions return the
+    element types that they did.
+    """
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise RelayError(error("R0501", f"ToMixedPrecision takes float16 and bfloat16, not {mixed_precision_type}"))
     called = {gv.name_hint for calls in call_graph(mod).values() for gv in calls}

@@ -5,9 +5,9 @@
         x = type_map[expr.args[0]]           # what is known of the operand: scale, zero_point, dtype, axis
         return [expr, x]                     # the call in whole numbers, and what is known of its result
 
-`expr` is the call with whole numbers for operands; `type_map[expr]` is the scale that its result flows to, if there is one,
-else the first operand's. An operand that is real raises `KeyError` there; with that, or an `AssertionError`, the call stays
-in floats.
+`expr` is the call with whole numbers for operands. `type_map[expr]` is the scale that its result flows to, if there is
+one, else the first operand's. An operand that is real raises `KeyError` there; with that, or an `AssertionError`, the
+call stays in floats.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """FakeQuantizationToInteger: convert float operators between qnn.dequantize and qnn.quantize to integer ones.
 
-Going down from each dequantize, a tensor is known as whole numbers with a scale and a zero point as long as the
-operators on the way have integer forms; a quantize at which such a tensor arrives takes the whole numbers. What scale a
-sum has in between is that of the quantize which it flows to, if that is one and the same on all ways. Everything else
-stays in floats. Results may be off by one unit of the last place, where the float program rounds once and the integer
-one twice.
+Behind each dequantize, a tensor is known as whole numbers with a scale and a zero point. It stays known as long as the
+operators on the way have integer forms. A quantize at which such a tensor arrives takes the whole numbers. A sum on the
+way has the scale of the quantize to which it flows. That scale must be the same on all ways. Everything else stays in
+floats. Results may be off by one unit of the last place. There the float program rounds once and the integer one twice.
 """
 
 from __future__ import annotations
@@ -105,12 +104,12 @@ def fake_quantization_to_integer(
     optional_qnn_ops: Sequence[str] = (),
     fold: Callable[[Expr], Expr] = lambda e: e,
 ) -> IRModule:
-    """A typed module in which fake-quantized parts compute in integers; its types are to be found again.
+    """A typed module in which fake-quantized parts compute in integers; its types must be inferred again.
 
-    `hard_fail`: a part with an operator that has no integer form is an error (`RelayError`, R0516), else it stays in
-    floats. `use_qat`: what flows to no quantize is computed in integers too, with a dequantize behind it, as long as its scale
-    follows from its operands'. `optional_qnn_ops`: operators of `OPTIONAL` that are to have integer forms. `fold` makes
-    constants of what rules of others say of scales.
+    With `hard_fail` a part with an operator that has no integer form is an error (`RelayError`, R0516). Without, it
+    stays in floats. With `use_qat` values that flow to no quantize are computed in integers too, with a dequantize
+    behind them. Their scale must follow from their operands'. `optional_qnn_ops`: operators of `OPTIONAL` that are to
+    have integer forms. `fold` makes constants of what rules of others say of scales.
     """
     unknown = [name for name in optional_qnn_ops if not {name} & {*OPTIONAL, *OWN_OPTIONAL, *RULES}]
     if unknown:
@@ -121,8 +120,9 @@ def fake_quantization_to_integer(
 
 
 class _Conversion:
-    """One function. `affine` has what is known in integers, `follows` those of them whose scale follows from the operands'
-    all the way; `blame` the first operator that stopped that."""
+    """One function. `affine` has the nodes known in integers. `follows` has those whose scale follows from the
+    operands' all the way, and `blame` the first operator that stopped that.
+    """
 
     def __init__(self, func: Function, rules: dict[str, Rule], hard_fail: bool, use_qat: bool) -> None:
         self.func = func

@@ -24,8 +24,9 @@ from relaylang.rules.qnn_legalize import table_rules
 
 
 def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, Rule] | None = None) -> IRModule:
-    """A typed module with a map's rules used on every call that they are for; `more` are rules for calls that those leave
-    as they are. Raises `RelayError` for a rule that raises, returns no expression, or one of another type."""
+    """A typed module with a map's rules applied to every call that they cover. The rules `more` apply to calls that
+    those leave as they are. Raises `RelayError` for a rule that raises, returns no expression, or one of another type.
+    """
     tables = [table for table in (MAPS.get(attr_name), more) if table]
     if not tables:
         return mod

@@ -18,7 +18,7 @@ from relaylang.typing import infer
 
 
 def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
-    """A typed module with its qnn operators lowered; the result's types are to be found by the checker.
+    """A typed module with its qnn operators lowered; the checker must infer the result's types.
 
     `compute` makes numbers of calls on constants. `relaylang.qnn.op.requantize_config` says how products are rounded, and
     whether in fixed point or floats, where a requantize does not. Rules of `register_legalize` for "FTVMQnnCanonicalize" go first.
@@ -46,7 +46,7 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
     def convert(func: Function) -> Expr:
         made.clear()
         new = rewrite_typed(func, put)
-        # The results have the types of what they stand for; what is inside them gets its own.
+        # The results have the types of the calls that they replace; expressions inside them get their own.
         infer(Tuple([m for m in made if m.checked_type is None and not isinstance(m, Op)]), fragment=True, module=mod)
         return new
 

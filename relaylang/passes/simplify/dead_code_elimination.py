@@ -19,8 +19,9 @@ _P = TypeVar("_P", IRModule, Expr)
 
 
 def eliminate_dead_code(program: _P, inline_once: bool = False, ignore_impurity: bool = False) -> _P:
-    """A module or expression without lets that nothing needs. `inline_once`: a variable that stands in one place has
-    its value put there, unless that would move the value's computation into a function."""
+    """A module or expression without lets that nothing needs. With `inline_once` the value of a variable that stands in
+    one place is put there. It stays where that would move the value's computation into a function.
+    """
     if isinstance(program, IRModule):
         pure = frozenset() if ignore_impurity else pure_functions(program, making=False)
         return per_function(program, lambda f: _eliminate(f, inline_once, ignore_impurity, pure))  # type: ignore[return-value]
@@ -71,8 +72,9 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
 def _inlined(
     expr: Expr, live: set[int], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]
 ) -> set[Var]:
-    """The variables that stand in one place, in the same function as their let, with values free of effects: what reads no
-    reference may be computed later, or not at all."""
+    """The variables that stand in one place, in the same function as their let, with values free of effects. A value
+    that reads no reference may be computed later, or not at all.
+    """
     once = {v for v, n in uses.items() if n == 1 and v in value_of and id(value_of[v]) not in impure}
     home: dict[Var, set[int]] = {}
     stack: list[tuple[Expr, int]] = [(expr, 0)]

@@ -46,8 +46,9 @@ def _static_call(call: Call) -> Call | None:
 def dynamic_to_static(mod: IRModule, compute: Compute) -> IRModule:
     """A module in which operators of the dyn dialect with known operands are static.
 
-    What has types only when that is done, as TVM takes it, may be without before: branches of different types on a
-    known condition, a shape whose length follows from another. Raises `RelayError` for what has none then either.
+    As in TVM, the module may have expressions that get a type only afterwards. Examples are branches of different types
+    on a known condition, and a shape whose length follows from another. Raises `RelayError` for expressions without a
+    type even then.
     """
     decided = per_function(mod, _decided)
     wrong = [d for d in infer(decided) if d.severity == "error"]
@@ -75,7 +76,7 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
     if not any(isinstance(n, Op) and n.name.startswith("dyn.") for n in order):
         return func
     done: dict[int, Expr] = {}
-    loose: set[int] = set()  # what has another type than before
+    loose: set[int] = set()  # nodes with another type than before
     for node in order:
         inner = children(node)
         if not inner or isinstance(node, (Var, Op)):

@@ -33,8 +33,8 @@ def flatten_atrous_conv(mod: IRModule) -> IRModule:
         shape, out = static_shape(split.args[0].checked_type), static_shape(old.checked_type)
         if fill is None or float(split.attrs.pad_value) != fill or shape is None or out is None:
             return new
-        # Output row i reads rows i * 1 + k * block of the padded input, begun by the crop; so the padding in front is
-        # the split's less the crop, and that behind is what gives the output its extent.
+        # Output row i reads rows i * 1 + k * block of the padded input, begun by the crop. So the padding in front is
+        # the split's less the crop, and the padding behind gives the output its extent.
         pads = []
         for axis, b in enumerate(block):
             kernel = int(attrs.kernel_size[axis])

@@ -1,9 +1,10 @@
 """FoldConstant: compute constant expressions.
 
-Calls of operators on constants are computed by the evaluator that the caller gives; fields of known tuples, branches on
-known conditions, lets of constants, shapes and sizes of tensors with known shapes are resolved. Operators with hidden
-state, calls without arguments (`zeros`, whose constant would only be larger), dropout (SimplifyInference takes it away) and
-fused kernels stay as they are. A constant in `on_device` is one; it takes the annotation along to where it is used.
+The evaluator that the caller gives computes calls of operators on constants. Fields of known tuples, branches on known
+conditions and lets of constants are resolved. So are shapes and sizes of tensors with known shapes. Operators with
+hidden state, fused kernels and dropout (SimplifyInference removes it) stay as they are. So do calls without arguments
+(`zeros`), whose constant would only be larger. A constant in `on_device` is one; it takes the annotation along to where
+it is used.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
 
 
 def fold_node(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
-    """A node with folded operands, `new`, as a constant where it is one; `old` is the node that it stands for."""
+    """A node with folded operands, `new`, as a constant where it is one. It stands for the node `old`."""
     if isinstance(new, Call):
         return _fold_call(old, new, compute, fold_qnn)
     if isinstance(new, TupleGetItem):

@@ -13,7 +13,7 @@ from relaylang.rules.padding import PAD, RULES, Rule
 
 
 def _padding(call: Call, rank: int) -> list[int]:
-    """Padding in front of each spatial axis, then behind each, from any of the forms that it may be written in."""
+    """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
     given = list(call.attrs.padding)
     if len(given) == 1:
         return given * (2 * rank)

@@ -1,9 +1,9 @@
 """FoldScaleAxis: fold factors of channels into the weights of the convolution or matrix product beside them.
 
 Backward: `multiply(conv(x, w), s)` is `conv(x, w * s)` with the factors along the weight's outputs. Forward:
-`conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels
-(which are scaled, too) and, where all factors are known to be positive, relu and leaky_relu. Values that are used
-elsewhere stay as they are.
+`conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels,
+which are scaled, too. Where all factors are known to be positive, there may be relu and leaky_relu. Values that are
+used elsewhere stay as they are.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _fold(func: Function, backward: bool) -> Expr:
 
 
 def _new_nodes(top: Expr) -> list[Expr]:
-    """The calls that a rewrite made, along first operands: enough for a later rewrite to see that they are used once."""
+    """The calls that a rewrite made, along first operands. They show a later rewrite that these calls are used once."""
     found: list[Expr] = []
     node = top
     while isinstance(node, Call) and len(found) < 16:

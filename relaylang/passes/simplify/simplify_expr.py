@@ -1,7 +1,7 @@
 """SimplifyExpr: replace expressions by smaller ones with the same values.
 
-Each rule looks at one node whose operands are simplified already, and its result is looked at again, so that one walk
-does it. The rules stand in `relaylang.rules.simplify`.
+Each rule gets one node whose operands are simplified already. Its result is simplified again, so that one walk does it.
+The rules stand in `relaylang.rules.simplify`.
 """
 
 from __future__ import annotations
