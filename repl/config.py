@@ -56,7 +56,7 @@ def settings() -> Settings:
         parser.read_string(text, str(path))
     except configparser.Error as e:
         says = " ".join(str(e).split())
-        out.said.append(_warning("R0727", f"the configuration is not right: {says}", "nothing of it is used"))
+        out.said.append(_warning("R0727", f"the configuration is not right: {says}", "none of its settings is used"))
         return out
     for section in parser.sections():
         if section != _SECTION:

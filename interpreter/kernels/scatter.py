@@ -66,7 +66,7 @@ def strided_set(attrs: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) 
     place = tuple(slice(*row) for row in rows)
     out = np.array(x)
     if out[place].shape != np.shape(v):
-        raise KernelError(f"the slice has the shape {out[place].shape}, what is set has {np.shape(v)}")
+        raise KernelError(f"the slice has the shape {out[place].shape}, the new value {np.shape(v)}")
     out[place] = v
     return out
 

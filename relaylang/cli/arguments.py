@@ -95,7 +95,7 @@ def _untyped(node: Var | MetaRef) -> Diagnostic:
 
 def _unused(path: str, names: Sequence[str]) -> Diagnostic:
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return error("R0705", f"{path} holds values that nothing takes: {shown}", severity="note")
+    return error("R0705", f"{path} holds values that the program does not take: {shown}", severity="note")
 
 
 def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:

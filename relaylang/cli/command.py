@@ -184,6 +184,6 @@ def _internal(ours: Exception) -> Diagnostic:
         f"internal error of relaylang: {type(ours).__name__}: {says[:300]}{at}",
         notes=[
             "the program may be right; please report this, with the input, the call and `relay --version`",
-            "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs into the report",
+            "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs in the report",
         ],
     )

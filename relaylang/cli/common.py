@@ -71,7 +71,7 @@ def check_writable(path: str | None) -> None:
 
 
 VERIFY_HELP = (
-    "what is said must be what the file's `// expected-error@+1 {{text}}` comments expect; "
+    "compare the diagnostics with the file's `// expected-error@+1 {{text}}` comments; "
     "parts between `// -----` lines are taken one by one"
 )
 
@@ -86,7 +86,7 @@ def verified(path: str, run: Callable[[SourceFile], object], quiet: bool = False
         wrong = e.diagnostics
     report(wrong)
     if not wrong and not quiet:
-        print(f"{path}: ok (says what is expected)")
+        print(f"{path}: ok (as expected)")
     return wrong
 
 

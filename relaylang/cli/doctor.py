@@ -221,7 +221,7 @@ def _compiler() -> Finding:
         return Finding("compiler", os.environ.get("CC") or "cc", "missing", wrong.diagnostics[0].title, notes[0] if notes else "")
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as e:
         return Finding("compiler", os.environ.get("CC") or "cc", "broken", f"it does not answer: {e}")
-    version = said.splitlines()[0] if said else "it says no version"
+    version = said.splitlines()[0] if said else "it prints no version"
     return Finding("compiler", " ".join(command), "ok", f"{shutil.which(command[0])}: {version}")
 
 

@@ -22,7 +22,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("--stdio", action="store_true", help="stdin and stdout (this is what happens anyway)")
+    parser.add_argument("--stdio", action="store_true", help="speak through stdin and stdout (the default)")
     parser.add_argument("--tcp", metavar="HOST:PORT", help="listen there instead")
 
 

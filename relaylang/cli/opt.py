@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--disable", action="append", default=[], metavar="NAME", help="leave a pass out")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="the pass context's options")
     parser.add_argument("--verify", action="store_true", help="check types and variables after every pass")
-    parser.add_argument("--time", action="store_true", help="say what each pass took")
+    parser.add_argument("--time", action="store_true", help="print the time of each pass")
     parser.add_argument("--print-before", action="store_true", help="print the program before every pass")
     parser.add_argument("--print-after", action="store_true", help="print the program after every pass")
     parser.add_argument("--print-changed", action="store_true", help="print what every pass changed")

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
     )
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
-    parser.add_argument("--time", action="store_true", help="say on stderr what each stage took")
+    parser.add_argument("--time", action="store_true", help="print the time of each stage to stderr")
     add_debugging_options(parser)
 
 

@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
     forms = ["text", "dot", "svg", "html"]
-    parser.add_argument("--as", dest="form", choices=forms, help="default: what the output's name says, else text")
+    parser.add_argument("--as", dest="form", choices=forms, help="default: by the output's name, else text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     parser.add_argument("--entry", metavar="NAME", help="only this function")
-    parser.add_argument("--expand", action="store_true", help="show what is inside fused functions (text, dot, svg)")
+    parser.add_argument("--expand", action="store_true", help="show the calls inside fused functions (text, dot, svg)")
     parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's width)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")

@@ -231,7 +231,7 @@ class Call(Expr):
         span: Span | None = None,
     ) -> None:
         if not isinstance(op, Expr):
-            raise _no_expression(op, "what a call calls")
+            raise _no_expression(op, "a call's callee")
         if isinstance(args, Expr):
             raise TypeError("a call's arguments are a list of expressions: [x]")
         self.op = op

@@ -90,7 +90,7 @@ def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     start, stop, step = (float(n.data) for n in numbers)
     count = math.ceil((stop - start) / step) if step and math.isfinite((stop - start) / step) else 0
     if count <= 0:
-        ctx.fail(f"from {start:g} to {stop:g} by {step:g} there is nothing")
+        ctx.fail(f"from {start:g} to {stop:g} by {step:g} there are no numbers")
     return TensorType((count,), attrs.dtype)
 
 

@@ -126,7 +126,7 @@ def prepared(rank: int) -> Relation:
         """
         data = tensor(types, 0, ctx)
         if attrs.kernel_size is None or attrs.channels is None:
-            ctx.fail("the attributes channels and kernel_size must be given: the weight's type does not tell them")
+            ctx.fail("the attributes channels and kernel_size must be given: they do not follow from the weight's type")
         check_window(attrs, rank, ("strides", "dilation", "kernel_size"), ctx)
         shape = change_layout(data.shape, attrs.data_layout, reference, ctx)
         change_layout([1] * (rank + 2), "OI" + SPATIAL[rank], attrs.kernel_layout, ctx, 1)

@@ -84,7 +84,7 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
         made = product([d for i, d in enumerate(out) if i not in used_out])
         if isinstance(rest, int) and isinstance(made, int):
             if made == 0:
-                ctx.fail(f"newshape={list(wanted)}: what -1 stands for cannot be told beside an extent of 0")
+                ctx.fail(f"newshape={list(wanted)}: -1 has no definite value beside an extent of 0")
             out[inferred] = rest // made
         else:
             out[inferred] = ANY

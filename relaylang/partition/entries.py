@@ -82,7 +82,7 @@ def _checks_root(check: Callable[[Expr], bool | str | None]) -> Check:
     def asks(match: Match) -> bool | str | None:
         verdict = check(match.root)
         if verdict is None:
-            return f"{'its check' if name == '<lambda>' else name} returned nothing (None), which is no yes"
+            return f"{'its check' if name == '<lambda>' else name} returned nothing (None), not True"
         return verdict
 
     asks.__name__ = name

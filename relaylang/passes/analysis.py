@@ -83,7 +83,7 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic],
                 if var in binders:
                     found.append(error("R0509", f"%{var.name_hint} is bound more than once", var.span or owner.span))
                 elif var in free:
-                    text = f"%{var.name_hint} is used outside of what binds it"
+                    text = f"%{var.name_hint} is used outside the scope of its binding"
                     found.append(error("R0509", text, var.span or owner.span))
                 binders[var] = owner
                 scope.add(var)
@@ -94,7 +94,7 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic],
         if isinstance(item, Var):
             if item not in scope:
                 if item in binders:
-                    text = f"%{item.name_hint} is used outside of what binds it"
+                    text = f"%{item.name_hint} is used outside the scope of its binding"
                     found.append(error("R0509", text, item.span))
                 elif closed and item not in free:
                     found.append(error("R0509", f"%{item.name_hint} is not bound", item.span))

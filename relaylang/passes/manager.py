@@ -276,7 +276,7 @@ def as_pass(item: Any) -> Pass:
         def run(mod: IRModule, ctx: PassContext) -> IRModule:
             made = item(mod)
             if isinstance(made, Pass):
-                raise RelayError(error("R0507", f"{name} makes a pass and is none itself", notes=[f"call it: {name}()"]))
+                raise RelayError(error("R0507", f"{name} is a function that makes a pass, not a pass", notes=[f"call it: {name}()"]))
             return made  # type: ignore[no-any-return]
 
         return ModulePass(run, PassInfo(0, name))

@@ -59,14 +59,14 @@ class DFPatternCallback:
         `pre` is the matched expression, `post` the same with its operands rewritten. `node_map` has, for each part of
         the pattern, the (rewritten) expressions that it met.
         """
-        raise RelayError(error("R0520", f"{type(self).__name__} does not say what its callback does"))
+        raise RelayError(error("R0520", f"{type(self).__name__} has no method callback"))
 
 
 class NodeMap(dict):
     """Part of the pattern -> expressions. A part without a match raises `RelayError` (R0520)."""
 
     def __missing__(self, key: object) -> Any:
-        what = "is no part of the pattern, or met nothing in this match"
+        what = "is no part of the pattern, or has no expression in this match"
         raise RelayError(error("R0520", f"node_map: {key!r:.80} {what}"))
 
 
@@ -115,7 +115,7 @@ def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None
             "R0523",
             f"rewriting with {names} does not end: each of many rounds changed the program",
             expr.span,
-            notes=["the pattern matches what its callback makes, or two callbacks undo each other; see rewrite_once"],
+            notes=["the pattern matches its callback's result, or two callbacks undo each other; see rewrite_once"],
         )
     )
 
@@ -203,7 +203,7 @@ def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], m
         made = rewrite(given, func, mod)
         if not isinstance(made, Function):
             names = ", ".join(type(c).__name__ for c in given)
-            raise RelayError(error("R0521", f"{names} made @{gv.name_hint} something that is no function", func.span))
+            raise RelayError(error("R0521", f"{names} replaced @{gv.name_hint} by an expression that is not a function", func.span))
         new[gv] = made
     if all(new[gv] is f for gv, f in mod.functions.items()):
         return mod

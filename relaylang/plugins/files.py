@@ -101,8 +101,8 @@ def load_file(path: str) -> dict[str, Any]:
                 "R0512",
                 f"{path} has no passes",
                 notes=[
-                    "a pass is what @function_pass or @module_pass makes, or a DFPatternCallback",
-                    "and it registers nothing: no operator, no pattern table, no function for AlterOpLayout or Legalize",
+                    "passes are made by @function_pass or @module_pass, or are DFPatternCallbacks",
+                    "the file also registers no operator, pattern table, or function for AlterOpLayout or Legalize",
                 ],
             )
         )

@@ -261,7 +261,7 @@ def _taken_apart(content: bytes) -> dict[str, bytes]:
     if content.endswith(_EARLIER):
         raise ValueError("an earlier relaylang made it; compile it again")
     if not content.endswith(_TRAILER):
-        raise ValueError("it is a library, but not one of ours, or its end is missing")
+        raise ValueError("it is a library, but not one that relaylang made, or its end is missing")
     end = len(content) - len(_TRAILER) - 32
     if hashlib.sha256(memoryview(content)[:max(end, 0)]).digest() != content[end : end + 32]:
         raise ValueError("it is damaged (its checksum differs)")

@@ -45,7 +45,7 @@ class Library:
             self.about = ctypes.string_at(_address(opened, "relay_about"))
         except (AttributeError, ValueError):
             dlclose(opened._handle)
-            raise RelayError(error("R0641", "the compiled program cannot be loaded: the library is not one of ours")) from None
+            raise RelayError(error("R0641", "the compiled program cannot be loaded: relaylang did not make the library")) from None
         # At the end of the process other threads may still be in it.
         weakref.finalize(self, _unload, opened._handle, close).atexit = False
 

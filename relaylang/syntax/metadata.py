@@ -198,7 +198,7 @@ class Document:
             case _ if key in COMPUTED or key == "tir.Cast":
                 operands = [self._at(attrs, name) for name in OBJECTS[key]]
                 if not all(isinstance(o, (int, np.integer, TypeVar)) and not isinstance(o, bool) for o in operands):
-                    raise Damaged(f"node {number} computes an extent from what is none")
+                    raise Damaged(f"node {number} computes an extent from other values")
                 return computed_dim(key, [_extent(o) for o in operands], str(attrs.get("dtype", "int32")))
             case "relay.TypeVar" | "TypeVar":
                 return TypeVar(str(self._at(attrs, "name_hint")))

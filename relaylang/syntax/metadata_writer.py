@@ -184,7 +184,7 @@ def _split(attrs: Attributes) -> tuple[dict[str, str], dict[str, AnyValue]]:
         if field.is_object:
             parts[field.name] = value
         elif value is None and field.kind != "str":
-            title = f"attribute {field.name} of {type(attrs).type_key} has no value, which a metadata section cannot say"  # type: ignore[attr-defined]
+            title = f"attribute {field.name} of {type(attrs).type_key} has no value, which a metadata section cannot express"  # type: ignore[attr-defined]
             raise RelayError(error("R0011", title))
         else:
             texts[field.name] = _in_place(value)

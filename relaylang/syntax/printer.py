@@ -121,7 +121,7 @@ def astext(
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
     if not isinstance(node, (IRModule, Expr, Type, TypeData, Pattern)):
-        raise TypeError(f"what is printed is a module, an expression, a type or a pattern, not {type(node).__name__}")
+        raise TypeError(f"astext takes a module, an expression, a type or a pattern, not {type(node).__name__}")
     section = show_meta_data or meta is not None
     printer = ExpressionText(node, style, show_types, section, show_spans)
     with gc_paused():

@@ -115,7 +115,7 @@ class Functions:
         agreed = self._solver.agree(result, body)
         if agreed is None:
             self._report.mismatch(
-                "what a function returns", result, body, place(last_value(function.body), function.span, True),
+                "a function's result", result, body, place(last_value(function.body), function.span, True),
                 also=[(result_span(function), "it is declared here")],
             )  # fmt: skip
         elif agreed is not result:

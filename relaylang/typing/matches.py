@@ -39,7 +39,7 @@ class Matches:
             if isinstance(pattern, PatternVar):
                 bound = self._scopes.bind(pattern.var, ty)
                 if not self._solver.unify(bound, ty):
-                    what = f"what {name_of(pattern.var)} is bound to"
+                    what = f"the value of {name_of(pattern.var)}"
                     self._report.mismatch(what, bound, ty, pattern.var.span or span)
             elif isinstance(pattern, PatternConstructor):
                 stack.extend(reversed(self._constructor(match, pattern, ty, span)))
@@ -53,7 +53,7 @@ class Matches:
         try:
             missing = missing_value(match.clauses, self._definitions.all)
         except Undecided:
-            title = "it could not be told whether this match covers every value"
+            title = "the checker could not decide whether this match covers every value"
             self._report.say("R0308", title, match.span, severity="warning")
             return
         if missing is not None:
@@ -106,7 +106,7 @@ class Matches:
             if not self._solver.unify(ty, made):
                 shown, own = report.shown(ty), report.shown(made)
                 report.say(
-                    "R0309", f"{name_of(constructor)} makes a `{own}`, but what is matched is `{shown}`", span,
+                    "R0309", f"{name_of(constructor)} makes a `{own}`, but the matched value is `{shown}`", span,
                     also=[*report.definitions(ty, made), *report.origin_of_variable(match.data)],
                     notes=note_of(ty, made),
                 )  # fmt: skip

@@ -19,7 +19,7 @@ from relaylang.typing.texts import difference, name_of, show
 from relaylang.typing.worklist import Waiting
 from relaylang.typing.written import call_span
 
-_ADDED = "the operator is none of the language's own: a script or a package added it"
+_ADDED = "the operator is not the language's own: a script or a package added it"
 
 
 class Context:

@@ -126,7 +126,7 @@ def _unknown(origin: Expr) -> tuple[str, str]:
         return f"the type of `{origin.name_hint}` is not known", "its value is missing"
     if isinstance(origin, Function):
         return "the type of this function's result is not known", "annotate it"
-    return f"the type of {name_of(origin)} is not known", "nothing that follows says what it is"
+    return f"the type of {name_of(origin)} is not known", "no later use determines it"
 
 
 __all__ = ["Results"]

@@ -56,7 +56,7 @@ def difference(expected: Type, found: Type) -> str:
         if len(expected.arg_types) != len(found.arg_types):
             return f"it takes {_count(len(found.arg_types), 'argument')}, not {len(expected.arg_types)}"
     if isinstance(expected, TypeCall) and isinstance(found, TypeCall) and expected.func is not found.func:
-        return "they are two definitions, and types are told apart by name"
+        return "they are two definitions, and types of different names differ"
     return ""
 
 

@@ -88,7 +88,7 @@ class Values:
         if not self._solver.unify(inner, value):
             origins = self._report.origin_of_variable
             self._report.mismatch(
-                "what is written into a reference", inner, value, place(node.value, node.span),
+                "the new value of a reference", inner, value, place(node.value, node.span),
                 also=[*origins(node.ref), *origins(node.value)],
             )  # fmt: skip
         return _UNIT

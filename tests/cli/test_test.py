@@ -194,7 +194,7 @@ def test_check_and_opt_verify_diagnostics_themselves(capsys: Caps, tmp_path: Pat
     file = tmp_path / "a.relay"
     wrong = "// expected-error@+1 {{R0202}}\nnn.rellu(1f)\n"
     file.write_text(wrong + "// -----\nadd(1, 2)\n")
-    assert relay(capsys, "check", file, "--verify-diagnostics") == (0, f"{file}: ok (says what is expected)\n", "")
+    assert relay(capsys, "check", file, "--verify-diagnostics") == (0, f"{file}: ok (as expected)\n", "")
     ran = relay(capsys, "opt", file, "--passes", "FoldConstant", "--no-types", "--verify-diagnostics")
     assert (ran.status, ran.err) == (0, "") and "  3\n" in ran.out
     file.write_text(wrong.replace("R0202", "R0301"))

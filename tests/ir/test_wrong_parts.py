@@ -17,7 +17,7 @@ MAKERS: dict[str, Callable[[object], object]] = {
     "the value of a let": lambda p: Let(X, p, X),  # type: ignore[arg-type]
     "the body of a let": lambda p: Let(X, X, p),  # type: ignore[arg-type]
     "the condition of an if": lambda p: If(p, X, X),  # type: ignore[arg-type]
-    "what a call calls": lambda p: Call(p, [X]),  # type: ignore[arg-type]
+    "a call's callee": lambda p: Call(p, [X]),  # type: ignore[arg-type]
     "the tuple that a field is taken of": lambda p: TupleGetItem(p, 0),  # type: ignore[arg-type]
     "the false branch of an if": lambda p: If(X, X, p),  # type: ignore[arg-type]
 }

@@ -267,7 +267,7 @@ def test_register_op_attr() -> None:
 
     mod = partition(relay.parse("def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }"), "toy", table=[])
     assert any("Compiler" in f.attrs for f in mod.functions.values())
-    assert "nothing here looks at TShape" in said("R0219", relay.register_op_attr, "nn.relu", "TShape")
+    assert "does not use the attribute TShape" in said("R0219", relay.register_op_attr, "nn.relu", "TShape")
     assert "there is no operator nn.rellu" in said("R0219", relay.register_op_attr, "nn.rellu", "target.toy")
 
 

@@ -268,7 +268,7 @@ def test_computed_extents_are_what_they_are_computed_from() -> None:
 
 def test_damaged_computed_extents() -> None:
     text = computed("%y")
-    for old, new, said in (('"a": "5", "b": "10"', '"a": "6", "b": "10"', "computes an extent from what is none"),
+    for old, new, said in (('"a": "5", "b": "10"', '"a": "6", "b": "10"', "computes an extent from other values"),
                            ('"a": "5", "b": "10"', '"a": "5", "b": "99"', "it refers to node 99 of 13"),
                            ('"a": "5", "b": "10"', '"a": "9", "b": "10"', "node 9 contains itself")):  # fmt: skip
         with pytest.raises(RelayError, match=said):

@@ -41,7 +41,7 @@ def test_a_declared_result_stands() -> None:
     parts.functions.signature(function)
     parts.functions.leave(function)
     assert parts.type_of(function) == FuncType([], FLOAT)
-    assert parts.said == [("R0302", "what a function returns must be `float32`, not `int32`")]
+    assert parts.said == [("R0302", "a function's result must be `float32`, not `int32`")]
 
 
 def test_an_open_result_stays_open() -> None:

@@ -109,7 +109,7 @@ def test_types_are_told_apart_by_name() -> None:
     type Numbers2 { Empty2, Single2(int32), }
     def @sum(%n: Numbers[]) -> int32 { match (%n) { Empty => { 0 }, Single(%x) => { %x }, } }
     def @main() { @sum(Empty2()) }"""
-    found = one_error(text, "R0302", "must be `Numbers[]`, not `Numbers2[]`", "told apart by name")
+    found = one_error(text, "R0302", "must be `Numbers[]`, not `Numbers2[]`", "types of different names differ")
     assert found.span is not None and found.span.text == "Empty2()"
     places = {label.text for label in found.labels if not label.primary}
     assert {"`Numbers` is defined here", "`Numbers2` is defined here"} <= places

@@ -70,11 +70,11 @@ def test_tuples() -> None:
 def test_annotated_variables() -> None:
     x = Var("x", FLOAT)
     parts = matched(INT, PatternVar(x))
-    assert parts.said == [("R0302", "what `%x` is bound to must be `float32`, not `int32`")]
+    assert parts.said == [("R0302", "the value of `%x` must be `float32`, not `int32`")]
 
 
 def test_patterns_that_do_not_fit() -> None:
-    assert matched(INT, SPLIT).said == [("R0309", "`Cons` makes a `List[_]`, but what is matched is `int32`")]
+    assert matched(INT, SPLIT).said == [("R0309", "`Cons` makes a `List[_]`, but the matched value is `int32`")]
     pair = PatternTuple([PatternVar(H), PatternVar(T)])
     parts = matched(TupleType([INT]), pair)
     assert parts.said == [("R0309", "a pattern of 2 fields cannot take apart `(int32,)`")]

@@ -105,5 +105,5 @@ def test_wrong_references() -> None:
     parts.values.write(RefWrite(parts.value("r", RefType(INT)), parts.value("v", FLOAT)))
     assert parts.said == [
         ("R0313", "this is no reference, but `int32`"),
-        ("R0302", "what is written into a reference must be `int32`, not `float32`"),
+        ("R0302", "the new value of a reference must be `int32`, not `float32`"),
     ]

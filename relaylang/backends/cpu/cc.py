@@ -196,7 +196,7 @@ class Compiler:
         except OSError:
             pass  # What the compiler said is what matters.
         if any("error:" in line and "part" in line for line in lines):
-            title = "the C compiler refuses our code; this is our mistake, please report it"
+            title = "the C compiler refuses relaylang's code: a fault of relaylang, please report it"
         else:
             title = f"the C compiler failed: {shlex.join(self.command)}"
         notes.append(f"flags: {shlex.join(self.flags)}")

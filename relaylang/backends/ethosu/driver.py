@@ -202,7 +202,7 @@ def _partition_and_compile(
                 "R0612",
                 f"the Ethos-U compiler refuses a region that it took before: {failure}",
                 mod[entry].span,
-                notes=[f"of the whole it said: {first}"],
+                notes=[f"it refused the whole region with: {first}"],
             )
         ) from None
 
@@ -245,7 +245,7 @@ def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
             taken = middle
         else:
             refused, reason = middle, found
-    return calls[refused - 1], f"together with what stands before it, {reason}"
+    return calls[refused - 1], f"together with the calls before it, {reason}"
 
 
 def _host_modules(

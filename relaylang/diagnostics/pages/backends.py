@@ -34,7 +34,7 @@ PAGES = (
     Page(
         "R0604",
         "a backend failed",
-        """The backend of an installed package raised an exception that is no diagnostic, or returned something that is no artifact.
+        """An installed backend raised an exception other than a diagnostic, or returned a value that is no artifact.
         The message says where in its code; it is the package's to mend.""",
         "def compile_for(mod, target, fallback, params, entry):\n    return None",
         "def compile_for(mod, target, fallback, params, entry):\n"
@@ -150,7 +150,7 @@ PAGES = (
     Page(
         "R0641",
         "not a compiled program",
-        """The file is none that `relay compile` or `save` wrote, or is damaged, or was made for another machine. The notes say
+        """The file does not come from `relay compile` or `save`, or is damaged, or was made for another machine. The notes say
         which part is wrong. A file of an earlier version has to be compiled again.""",
         'from relaylang.runtime.artifact import load\nload("my_passes.py")',
         'from relaylang.runtime.artifact import load\nload("net.so")    # written by relay compile -o net.so',

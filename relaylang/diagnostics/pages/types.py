@@ -43,7 +43,7 @@ PAGES = (
     ),
     Page(
         "R0305",
-        "what is called is not a function",
+        "the called value is not a function",
         """The expression in front of the arguments is not a function. Or an operator stands alone, as if it were a
         value. To hand an operator on, wrap it: `fn (%a) { nn.relu(%a) }`.""",
         "def @main(%x: int32) {\n  %x(1)\n}",
@@ -52,7 +52,7 @@ PAGES = (
     Page(
         "R0306",
         "not a field of a tuple",
-        """A field is taken of something that is no tuple, or the tuple has fewer fields. Fields are counted from 0.""",
+        """A field is taken of a value that is not a tuple, or the tuple has fewer fields. Fields are counted from 0.""",
         "def @main(%t: (int32, float32)) {\n  %t.2\n}",
         "def @main(%t: (int32, float32)) {\n  %t.1\n}",
     ),
@@ -74,7 +74,7 @@ PAGES = (
     ),
     Page(
         "R0309",
-        "a pattern does not fit what is matched",
+        "a pattern does not fit the matched value",
         """A pattern takes apart another type than that of the matched value. It has a constructor of another type, or
         a tuple of another length.""",
         "def @main(%t: (int32, int32)) {\n  match (%t) {\n    (%a, %b, %c) => %a,\n  }\n}",

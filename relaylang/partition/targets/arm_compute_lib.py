@@ -168,7 +168,7 @@ def _pad(root: Expr, name: str) -> Verdict:
     if not (isinstance(data, Call) and op_name(data) == "nn.pad"):
         return True
     if name != "qnn.conv2d":
-        return every(spatial_pad(data), zero(data.args[1], "what the pad fills with"))
+        return every(spatial_pad(data), zero(data.args[1], "the pad's value"))
     fill, point = data.args[1], call.args[2]
     filled = isinstance(fill, Constant) and isinstance(point, Constant) and bool((fill.data == point.data).all())
     return every(spatial_pad(data), filled or "the pad does not fill with zero")
@@ -199,7 +199,7 @@ def check_concatenate(root: Expr) -> Verdict:
 
 
 def _disabled(root: Expr) -> Verdict:
-    return "it is among disabled_ops, as it is unless told otherwise"
+    return "it is in disabled_ops, where it is by default"
 
 
 def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]:

@@ -51,7 +51,7 @@ class Constraints:
         self._callees: dict[int, tuple[int, ...]] = {}
         self._host = self.domains.new(config.host)
         for gv, func in functions.items():
-            self._agree(self.domain(gv), self.domain(func), func, f"what calls @{gv.name_hint} wants it")
+            self._agree(self.domain(gv), self.domain(func), func, f"the callers of @{gv.name_hint} want it")
             for node in downwards(func):
                 self._collect(node)
 

@@ -152,7 +152,7 @@ class _Copies:
         """The types at which a call's operands are taken."""
         formal = call.op.checked_type
         if isinstance(call.op, Constructor) or not isinstance(formal, FuncType):
-            raise _refuse("a polymorphic function is an operand of what takes any type", call)
+            raise _refuse("a polymorphic function is an operand of a call that takes any type", call)
         found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
         actual = FuncType([closed(type_of(a)) for a in call.args], closed(type_of(call)))
         _match(FuncType(formal.arg_types, formal.ret_type), actual, found)

@@ -225,7 +225,7 @@ class _Reverse:
         args = [self.atom(a) for a in call.args]
         types = [type_of(a) for a in call.args]
         if not all(map(is_data, [ty, *types])):
-            raise _refuse(f"{call.op.name} of what is no tensor", call)
+            raise _refuse(f"{call.op.name} of a value that is not a tensor", call)
         operands = [_plain(a, t, lets) for a, t in zip(args, types)]
         plain = Call(call.op, operands, call.attrs, call.type_args, call.span)
         result = lets.push(plain, ty)

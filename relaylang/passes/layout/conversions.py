@@ -56,7 +56,7 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
         return error("R0501", title, notes=[f"{kernel!r} is no layout of the axes {known.kernel_axes}"])
     if known.kernel and kernel == "default" and data not in known.kernels:
         have = ", ".join(known.kernels)
-        return error("R0501", title, notes=[f"the kernel's layout must be given; there is a default beside {have}"])
+        return error("R0501", title, notes=[f"the kernel's layout must be given; only beside {have} it has a default"])
     return None
 
 

@@ -371,7 +371,7 @@ class Rewriter:
             rule_of = INFER.get(named(new))
             try:
                 if rule_of is None:
-                    raise Misfit(f"nothing says what layouts mean to {named(new)}")
+                    raise Misfit(f"there is no rule for layouts of {named(new)}")
                 return self.placed(node, new, rule_of, values, counts, looks, now, was, types)
             except (Misfit, RelationError) as problem:
                 self.refuse(node, new, str(problem))
@@ -395,7 +395,7 @@ class Rewriter:
         """The new call with its operands in the layouts that it takes, and the layouts of its results."""
         takes = _checked(_asked(new, rule, new.attrs, now, was, types), len(values))
         if takes is None or len(takes.output_layouts) != len(looks.output_layouts):
-            raise Misfit("nothing says which layouts it has")
+            raise Misfit("it has no rule for layouts")
         given: list[Expr] = []
         for arg in new.args:
             given += arg.fields if isinstance(arg, Tuple) else [arg]

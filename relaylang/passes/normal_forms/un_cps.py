@@ -48,7 +48,7 @@ def un_cps(func: Function) -> Function:
 
 
 def _beyond(does: str, func: Function) -> RelayError:
-    title = f"the function {does} what is no plain function of tensors"
+    title = f"the function {does} values that UnCPS cannot convert"
     return RelayError(error("R0515", title, func.span, notes=["UnCPS takes functions of plain values for parameters"]))
 
 

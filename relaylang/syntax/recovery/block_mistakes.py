@@ -98,7 +98,7 @@ def branches(h: Here) -> Answer:
         said = error("R0112", f"the {what} stands in parentheses", h.place(), "`(` is missing in front of this")
         return said, Repair(h.i, ("LPAR",), owed=("RPAR",))
     if h.p in ("ref", "ref_read", "ref_write") and h.can("LPAR") and h.k in EXPRESSION:
-        said = error("R0112", f"what `{h.p}` takes stands in parentheses", h.place(), "`(` is missing in front of this")
+        said = error("R0112", f"the operands of `{h.p}` stand in parentheses", h.place(), "`(` is missing in front of this")
         return said, Repair(h.i, ("LPAR",), owed=("RPAR",))
     if h.p == "else" and h.can("LBRACE") and h.k in EXPRESSION:
         return _body(h, "a branch stands in `{ }`", h.i)

@@ -34,7 +34,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     if find(op_name) is None:
         near = did_you_mean(op_name, operator_names())
         notes = [f"did you mean {near}?"] if near else []
-        raise RelayError(error("R0219", f"there is no operator {op_name} to say something of", notes=notes))
+        raise RelayError(error("R0219", f"there is no operator {op_name}", notes=notes))
 
     def add(function: Any) -> Any:
         if attr_key.startswith("target."):
@@ -50,7 +50,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     known = attr_key.startswith("target.") or attr_key in _REGISTERS or attr_key.endswith("Legalize")
     if not known:
         notes = [f"there are target.<name>, FTVMLegalize, {', '.join(_REGISTERS)}"]
-        raise RelayError(error("R0219", f"nothing here looks at {attr_key} of an operator", notes=notes))
+        raise RelayError(error("R0219", f"relaylang does not use the attribute {attr_key} of operators", notes=notes))
     return add(value) if value is not None else add
 
 

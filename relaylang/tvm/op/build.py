@@ -301,8 +301,8 @@ def documentation(path: str) -> str:
     where = (family.__name__ if family is not None else "relaylang.ops").rsplit(".", 1)[1]
     said = [
         " ".join((op.rel.__doc__ or "").split()),
-        "Raises ValueError for an attribute's value that does not fit, and TypeError for a parameter that there is not. "
-        "Arguments whose types disagree are told by the type checker: error R0301 names the argument and the extent.",
+        "Raises ValueError for an attribute's value that does not fit, and TypeError for an unknown parameter. "
+        "The type checker reports arguments whose types disagree: error R0301 names the argument and the extent.",
         f"The types are defined in relaylang/ops/{where}.py, the values by the kernel `{op.name}` in "
         "relaylang/interpreter/kernels. Name, parameters and defaults are those of TVM 0.16's tvm.relay.",
     ]

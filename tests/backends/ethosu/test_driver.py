@@ -238,7 +238,7 @@ def test_what_the_compiler_refuses_in_company_stays_on_the_host() -> None:
     x, w = (rng.integers(-128, 128, s).astype("int8") for s in ((1, 8, 8, 4), (3, 3, 4, 2)))
     artifact = ethosu.compile(mod, params={"w": w})
     assert len(artifact.regions) == 2
-    assert "nn.pad: together with what stands before it, the Ethos-U compiler says: " in artifact.report()
+    assert "nn.pad: together with the calls before it, the Ethos-U compiler says: " in artifact.report()
     np.testing.assert_array_equal(artifact.run(x), evaluate(mod, x, w))
 
 
