@@ -31,8 +31,8 @@ from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op
-from relaylang.passes.extensions import lower_extensions
 from relaylang.passes.fusion.fuse_ops import fuse_expr
+from relaylang.passes.lower_extensions import lower_extensions
 from relaylang.passes.manager import stage
 from relaylang.passes.simplify.simplify_inference import simplify_expr
 from relaylang.runtime.artifact import Artifact

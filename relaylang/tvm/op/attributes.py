@@ -14,11 +14,11 @@ from relaylang.passes.layout.registry import (
     register_convert_op_layout,
     register_infer_correct_layout,
 )
-from relaylang.passes.quantise.fake_quantization_own import (
+from relaylang.passes.quantise.legalizations import register_legalize
+from relaylang.passes.quantise.registered_integer_rules import (
     register_fake_quantization_to_integer,
     register_optional_fake_quantization_to_integer,
 )
-from relaylang.passes.quantise.legalizations import register_legalize
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
