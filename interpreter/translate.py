@@ -102,7 +102,7 @@ class Translation:
 
     def __init__(self, code: Code, outer: Translation | None, names: Names, onlookers: Onlookers) -> None:
         self.code = code
-        self.frame = Frame(code, outer.frame if outer is not None else None, names.free_value)
+        self.frame: Frame = Frame(code, outer.frame if outer is not None else None, names.free_value)
         self.lifetimes = Lifetimes()
         self.blocks: list[Block] = []
         self.instructions: dict[int, list[Instruction]] = {}  # by the block's id
