@@ -26,7 +26,7 @@ import numpy as np
 from relaylang.interpreter import Evaluator
 from relaylang.ir import IRModule
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
-from relaylang.prelude.library import read
+from relaylang.stdlib.library import read
 from relaylang.syntax import astext, parse
 from relaylang.typing import infer
 

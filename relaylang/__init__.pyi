@@ -17,7 +17,6 @@ from relaylang import partition as partition
 from relaylang import passes as passes
 from relaylang import patterns as patterns
 from relaylang import runtime as runtime
-from relaylang import stdlib as prelude
 from relaylang import stdlib as stdlib
 from relaylang import syntax as syntax
 from relaylang import testing as testing
@@ -32,6 +31,7 @@ from relaylang.tvm.op import image as image
 from relaylang.tvm.op import nn as nn
 from relaylang.tvm.op import random as random
 from relaylang.tvm.op import vision as vision
+from relaylang.tvm import prelude as prelude
 from relaylang.tvm import qnn as qnn
 from relaylang.tvm import transform as transform
 from relaylang import typing as typing
@@ -77,7 +77,6 @@ from relaylang.ir import Var as Var
 from relaylang.ir import const as const
 from relaylang.ir import scalar_type as scalar_type
 from relaylang.ir import var as var
-from relaylang.stdlib import Prelude as Prelude
 from relaylang.syntax import ParseResult as ParseResult
 from relaylang.syntax import astext as astext
 from relaylang.syntax import fromtext as fromtext
@@ -230,6 +229,7 @@ from relaylang.tvm.op import zeros as zeros
 from relaylang.tvm.op import zeros_like as zeros_like
 from relaylang.tvm.op.attributes import register_op_attr as register_op_attr
 from relaylang.tvm.parser import parse as parse
+from relaylang.tvm.prelude import Prelude as Prelude
 from relaylang.typing import infer as infer
 
 __version__: str

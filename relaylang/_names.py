@@ -51,7 +51,7 @@ NAMES: dict[str, str] = {
     "TypeKind": "relaylang.tvm.analysis",
     "bind": "relaylang.tvm.build_module",
     **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.tvm.expr_functor"),
-    "Prelude": "relaylang.stdlib",
+    "Prelude": "relaylang.tvm.prelude",
 }
 
 _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "qnn", "transform")
@@ -59,14 +59,14 @@ _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "q
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
-    "relaylang.prelude": "relaylang.stdlib",
+    "relaylang.prelude": "relaylang.tvm.prelude",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
-    "prelude": "relaylang.stdlib",
+    "prelude": "relaylang.tvm.prelude",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},

@@ -22,7 +22,7 @@ class Aliases:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         # `importlib.abc.Loader` would cost every start a module
-        return ModuleSpec(name, self) if self.target(name) else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self) if name.startswith("relaylang.") and self.target(name) else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

@@ -57,7 +57,8 @@ FACE = ("__init__", "__main__", "_names")
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
-    ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles, and every verb imports the module",
+    ("cli.reporting", "relaylang.diagnostics.export"): "most calls print text",
+    ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles",
     ("syntax.reader", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
     ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",

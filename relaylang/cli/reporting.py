@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from relaylang.diagnostics import Diagnostic, first_ones, render
-from relaylang.diagnostics.export import json_lines, sarif_text
 from relaylang.runtime.files import atomic_write
 
 FORMATS = ("text", "json", "sarif")
@@ -75,6 +74,8 @@ class Output:
         if self.format == "sarif":
             self.kept += diagnostics
         elif self.format == "json":
+            from relaylang.diagnostics.export import json_lines
+
             self._write(json_lines(diagnostics))
         else:
             color = self.path is None and use_color(sys.stderr)
@@ -90,6 +91,8 @@ class Output:
         """Write the end of the report. Raises `OSError` if the report's file cannot be written."""
         if self.format == "sarif":
             from importlib.metadata import version  # takes a tenth of the time of `relay check`
+
+            from relaylang.diagnostics.export import sarif_text
 
             self._write(sarif_text(self.kept, version("relaylang"), status))
         if self.path == "-":

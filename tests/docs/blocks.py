@@ -26,7 +26,7 @@ from typing import Any
 
 from relaylang.cli import main
 from relaylang.diagnostics import RelayError
-from relaylang.prelude.library import read
+from relaylang.stdlib.library import read
 from relaylang.typing import infer
 
 _FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)

@@ -18,7 +18,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import ConstructorValue, evaluate
 from relaylang.ir import ANY, Call, Function, GlobalTypeVar, IRModule, TypeCall, const, scalar_type, var
 from relaylang.prelude import Prelude, StaticTensorArrayOps, TensorArrayOps, get_tensor_array_shape
-from relaylang.prelude import library as std
+from relaylang.stdlib import library as std
 from relaylang.tvm.parser import parse
 from relaylang.typing import infer
 
@@ -313,7 +313,7 @@ def test_errors_keep_their_places() -> None:
 
 def test_nothing_is_read_by_those_who_do_not_ask() -> None:
     code = (
-        "import relaylang; from relaylang.prelude import library as std; "
+        "import relaylang; from relaylang.stdlib import library as std; "
         "relaylang.parse('def @main(%x: int32) { %x }'); p = relaylang.prelude.Prelude(); "
         "assert std.library.cache_info().currsize == 0; p.map; assert std.library.cache_info().currsize == 1"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
-from relaylang.prelude.library import read
+from relaylang.stdlib.library import read
 from relaylang.typing.rest import check_rest
 from tests.cli.command import relay
 

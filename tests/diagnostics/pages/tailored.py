@@ -18,7 +18,7 @@ from relaylang.backends import compile_module
 from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.interpreter import evaluate
-from relaylang.prelude.library import add, import_from_std
+from relaylang.stdlib.library import add, import_from_std
 
 Patch = pytest.MonkeyPatch
 RELU = "def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }"

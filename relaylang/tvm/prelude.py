@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from relaylang.ir import ANY, Constructor, Dim, Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeCall, free_vars
 from relaylang.stdlib import library as std
+from relaylang.stdlib.library import import_from_std
 from relaylang.stdlib.tensor_array import (
     array_text,
     concat_text,
@@ -409,4 +410,6 @@ def get_tensor_array_shape(expr: Expr, dtype: str, prelude: Prelude) -> tuple[Di
     return () if text == "scalar" else tuple(ANY if d in ("?", "any") else int(d) for d in text.split("_"))
 
 
-__all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps", "get_tensor_array_shape", "static_name"]
+__all__ = [
+    "Prelude", "StaticTensorArrayOps", "TensorArrayOps", "get_tensor_array_shape", "import_from_std", "static_name",
+]  # fmt: skip
