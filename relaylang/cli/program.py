@@ -9,7 +9,6 @@ from relaylang.cli.comments import types_from_comments
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
-from relaylang.runtime.params import load_params
 from relaylang.runtime.text import read_text
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
@@ -41,7 +40,12 @@ def load(path: str | SourceFile, constants: str | None = None, *, header_note: b
     Raises `RelayError` where there is no program in the file.
     """
     source = path if isinstance(path, SourceFile) else read_text(path)
-    result = read(source.text, source.name, constants=load_params(constants) if constants is not None else None)
+    known = None
+    if constants is not None:
+        from relaylang.runtime.params import load_params
+
+        known = load_params(constants)
+    result = read(source.text, source.name, constants=known)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
