@@ -54,19 +54,17 @@ NAMES: dict[str, str] = {
     "Prelude": "relaylang.tvm.prelude",
 }
 
-_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "qnn", "transform")
+_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "prelude", "qnn", "transform")
 
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
-    "relaylang.prelude": "relaylang.tvm.prelude",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
-    "prelude": "relaylang.tvm.prelude",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
