@@ -9,6 +9,7 @@ from relaylang.diagnostics.pages import (
     command,
     evaluation,
     files,
+    imports,
     names,
     passes,
     patterns,
@@ -32,7 +33,7 @@ def add_pages(*pages: Page) -> None:
             raise ValueError(f"{page.code} has a page already: {PAGES[page.code].title}")
 
 
-_FAMILIES = (files, syntax, names, types, evaluation, passes, patterns, backends, command, session)
+_FAMILIES = (files, syntax, names, types, evaluation, passes, patterns, backends, command, session, imports)
 add_pages(*sorted((page for family in _FAMILIES for page in family.PAGES), key=lambda page: page.code))
 
 

@@ -22,7 +22,7 @@ class Page:
 
     - 00 files, 01 syntax, 02 names, 03 types
     - 04 evaluation, 05 passes, 06 backends
-    - 07 the command line and the session, 09 faults of relaylang
+    - 07 the command line and the session, 08 the import of networks, 09 faults of relaylang
     """
 
     code: str

@@ -17,8 +17,12 @@ import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+from relaylang.frontends.common import Options
+from relaylang.frontends.onnx import import_onnx
 from relaylang.interpreter import evaluate
 from relaylang.stdlib.library import add, import_from_std
+from tests.frontends.onnx.models import model as onnx_model
+from tests.frontends.onnx.models import node as onnx_node
 
 Patch = pytest.MonkeyPatch
 RELU = "def @main(%x: Tensor[(2), float32]) { nn.relu(%x) }"
@@ -277,6 +281,32 @@ def no_program(place: Path, patch: Patch) -> Any:
     return compile_module(relu(), "nothing")
 
 
+def imported(data: bytes, **options: Any) -> Any:
+    pytest.importorskip("onnx")
+    return import_onnx(data, Options(**options))
+
+
+def unconverted(place: Path, patch: Patch) -> Any:
+    return imported(onnx_model([onnx_node("Foo", ["x"])], {"x": (2, 3)}))
+
+
+def damaged(place: Path, patch: Patch) -> Any:
+    return imported(b"no model")
+
+
+def no_onnx(place: Path, patch: Patch) -> Any:
+    patch.setitem(sys.modules, "onnx", None)
+    return import_onnx(b"")
+
+
+def other_input(place: Path, patch: Patch) -> Any:
+    return imported(onnx_model([onnx_node("Relu", ["x"])], {"x": (2, 3)}), shapes={"z": (2, 3)})
+
+
+def operands_missing(place: Path, patch: Patch) -> Any:
+    return imported(onnx_model([onnx_node("Reshape", ["x"])], {"x": (2, 3)}))
+
+
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
     "R0408": endless, "R0409": external, "R0411": unwritten, "R0504": wrong_pass, "R0506": changing_pass,
@@ -287,5 +317,6 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0641": no_artifact, "R0642": no_room,
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
     "R0762": wrong_directive, "R0763": no_filecheck,
-    "R0770": no_graphviz, "R0900": ours, "R0901": full,
+    "R0770": no_graphviz, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
+    "R0900": ours, "R0901": full,
 }  # fmt: skip

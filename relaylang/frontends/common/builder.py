@@ -1,0 +1,357 @@
+"""The builder: typed nodes from operator names and operands, with constants folded and places kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang import ops
+from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import Span
+from relaylang.frontends.common.known import Knowledge
+from relaylang.frontends.common.listing import Listing
+from relaylang.frontends.common.options import Options
+from relaylang.frontends.common.report import Report, Unsupported
+from relaylang.interpreter.compute import compute
+from relaylang.ir import (
+    ANY,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    If,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleType,
+    Type,
+    Var,
+    type_text,
+)
+from relaylang.ir.typed import typed, typed_constant, typed_field, typed_tuple, typed_var
+from relaylang.ir.types import Dim
+from relaylang.ops.record import make_attrs
+from relaylang.typing.incremental import CallTyper
+
+#: A folded result may have this many elements, or as many as its operands.
+_FOLDED = 1 << 16
+#: A tensor's extents, `ANY` for unknown ones.
+Extents = tuple[Dim, ...]
+#: Extents that are all known.
+Shape = tuple[int, ...]
+#: What a conversion may give for an operand.
+Operand = Expr | np.ndarray | np.generic | int | float | bool
+
+
+class Builder:
+    """Builds the program of one model. Every node gets its type and the place of the current layer at once.
+
+    `span` is the current layer's place. `module` takes functions beside `@main`.
+    """
+
+    def __init__(self, listing: Listing, report: Report, options: Options) -> None:
+        self.listing = listing
+        self.report = report
+        self.options = options
+        self.module = IRModule()
+        self.span: Span | None = None
+        self.params: dict[str, np.ndarray] = {}
+        self._weights: dict[Var, np.ndarray] = {}
+        self._typer = CallTyper()
+        self._known = Knowledge()
+        self._names: dict[str, int] = {}
+
+    # ---- nodes
+
+    def op(self, name: str, *operands: Operand, **attrs: Any) -> Any:
+        """A call of an operator; a constant where all operands are constants. Numbers get the first tensor's dtype.
+
+        `attrs` are the operator's attributes by name; the others have their defaults. Raises `RelayError` where the
+        operator does not take these operands.
+        """
+        op = ops.get(name)
+        args = self.operands(operands)
+        made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
+        self._typer.give(made)
+        if not op.stateful and not name.startswith("qnn.") and all(map(_is_constant, args)):
+            folded = self._fold(made)
+            if folded is not None:
+                return folded
+        self._known.follow(made, op)
+        return made
+
+    def operands(self, values: Sequence[Operand]) -> list[Expr]:
+        """Expressions for operands. Numbers become constants of the first tensor's element type."""
+        types = [v.checked_type for v in values if isinstance(v, Expr)]
+        dtype = next((t.dtype for t in types if isinstance(t, TensorType)), None)
+        return [v if isinstance(v, Expr) else self.const(v, dtype if isinstance(v, (int, float)) else None) for v in values]
+
+    def const(self, value: Any, dtype: str | None = None) -> Constant:
+        """A constant: of a numpy array, or of a number or list as `dtype`."""
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        if dtype is not None and array.dtype != np.dtype(dtype):
+            array = array.astype(np.dtype(dtype))
+        return typed_constant(array, span=self.span)
+
+    def weight(self, name: str, array: np.ndarray) -> Expr:
+        """A weight of the model: a constant, or a parameter of `@main` where the import does not freeze weights.
+
+        Numbers, shapes and indices (one element, or int32, int64 and bool of rank 1) are always constants.
+        """
+        small = array.size <= 1 or (array.ndim <= 1 and array.dtype.name in ("int32", "int64", "bool"))
+        if self.options.freeze or small:
+            return self.const(array)
+        name = self.unique(name)
+        made = typed_var(name, TensorType(array.shape, array.dtype.name), self.span)
+        self.params[name] = array
+        self._weights[made] = array
+        return made
+
+    def variable(self, name: str, ty: Type) -> Var:
+        """A new variable: an input of the model, or a parameter of a function."""
+        return typed_var(name, ty, self.span)
+
+    def unique(self, name: str) -> str:
+        """The name, or the name with a number behind it where it is taken."""
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return name if count == 0 else self.unique(f"{name}_{count}")
+
+    def tuple(self, fields: Sequence[Expr]) -> Tuple:
+        """A tuple of expressions."""
+        return typed_tuple(fields, self.span)
+
+    def field(self, value: Expr, index: int) -> Expr:
+        """A field of a tuple; the expression itself where the tuple is built here."""
+        return value.fields[index] if isinstance(value, Tuple) else typed_field(value, index, self.span)
+
+    def fields(self, value: Any) -> list[Expr]:
+        """All fields of a tuple, or of an operator's result that has several."""
+        whole: Expr = value if isinstance(value, Expr) else value.tuple_value
+        if not isinstance(whole.checked_type, TupleType):
+            raise Unsupported("an operand is not a tuple")
+        return [self.field(whole, i) for i in range(len(whole.checked_type.fields))]
+
+    def if_(self, cond: Expr, then: Expr, other: Expr) -> Expr:
+        """A conditional; `cond` is a bool scalar. Extents that differ between the branches become `?`."""
+        known = self.value(cond)
+        if known is not None:
+            return then if bool(known) else other
+        assert then.checked_type is not None and other.checked_type is not None
+        ty = joined(then.checked_type, other.checked_type)
+        if ty is None:
+            texts = f"`{type_text(then.checked_type)}` and `{type_text(other.checked_type)}`"
+            raise Unsupported(f"its branches have the types {texts}")
+        return typed(If(cond, then, other, self.span), ty)
+
+    def call(self, function: Expr, args: Sequence[Expr]) -> Call:
+        """A call of a function value or of a function of the module."""
+        ty = self.module[function].checked_type if isinstance(function, GlobalVar) else function.checked_type
+        assert isinstance(ty, FuncType)
+        return typed(Call(function, args, None, (), self.span), ty.ret_type)
+
+    def function(self, params: Sequence[Var], body: Expr) -> Function:
+        """A function of typed variables."""
+        assert body.checked_type is not None
+        ty = FuncType([p.checked_type for p in params if p.checked_type is not None], body.checked_type)
+        return typed(Function(params, body, body.checked_type, span=self.span), ty)
+
+    # ---- questions
+
+    def type_of(self, x: Expr) -> TensorType:
+        """A tensor's type. Raises `Unsupported` for another value."""
+        if not isinstance(x.checked_type, TensorType):
+            raise Unsupported(f"an operand has the type `{type_text(x.checked_type)}`" if x.checked_type else "")
+        return x.checked_type
+
+    def shape(self, x: Expr) -> Extents:
+        """A tensor's extents; `ANY` for those that are not known."""
+        return tuple(self.type_of(x).shape)
+
+    def static_shape(self, x: Expr, what: str = "the operand") -> Shape:
+        """A tensor's extents. Raises `Unsupported` where one is not known."""
+        shape = self.shape(x)
+        if not all(isinstance(d, int) for d in shape):
+            raise Unsupported(f"{what} must have a known shape, not `{type_text(self.type_of(x))}`; --shape gives it")
+        return tuple(int(d) for d in shape if isinstance(d, int))
+
+    def extent(self, x: Expr, axis: int, what: str = "") -> int:
+        """One extent. Raises `Unsupported` where it is not known."""
+        dim = self.shape(x)[axis]
+        if not isinstance(dim, int):
+            raise Unsupported(f"{what or f'axis {axis} of the operand'} must have a known extent; --shape gives it")
+        return int(dim)
+
+    def rank(self, x: Expr) -> int:
+        """The number of a tensor's axes."""
+        return len(self.type_of(x).shape)
+
+    def dtype(self, x: Expr) -> str:
+        """A tensor's element type."""
+        return self.type_of(x).dtype
+
+    def value(self, x: Expr | None) -> np.ndarray | None:
+        """The value of a constant, or of a weight that is a parameter; None for anything else."""
+        if isinstance(x, Constant):
+            return x.data
+        return self._weights.get(x) if isinstance(x, Var) else None
+
+    def known(self, x: Expr) -> list[int | None] | None:
+        """The elements of a small integer tensor, in order, None for unknown ones; None where nothing is known."""
+        value = self.value(x)
+        if value is not None:
+            return [int(v) for v in value.reshape(-1)] if value.size <= 1024 else None
+        return self._known.of(x)
+
+    def need(self, x: Expr | None, what: str) -> np.ndarray:
+        """The value of a constant. Raises `Unsupported` where the operand is computed."""
+        value = self.value(x)
+        if value is None:
+            raise Unsupported(f"{what} must be a constant")
+        return value
+
+    def need_ints(self, x: Expr | None, what: str) -> list[int]:
+        """The elements of a constant as whole numbers. Raises `Unsupported`."""
+        known = self.known(x) if x is not None else None
+        if known is None or None in known:
+            raise Unsupported(f"{what} must be a constant")
+        return [int(v) for v in known if v is not None]
+
+    # ---- common calls
+
+    def cast(self, x: Expr, dtype: str) -> Expr:
+        """The values as another element type; the expression itself where it has that type."""
+        return x if self.dtype(x) == dtype else self.op("cast", x, dtype=dtype)
+
+    def reshape(self, x: Expr, shape: Sequence[int]) -> Expr:
+        """`reshape` with Relay's special extents: -1 takes what is left, 0 keeps the extent of the same axis."""
+        have = self.shape(x)
+        if tuple(shape) == have and all(isinstance(d, int) and d >= 1 for d in have):
+            return x
+        # A true extent of 0 must not be read as "keep".
+        return self.op("reshape", x, newshape=tuple(shape))
+
+    def transpose(self, x: Expr, axes: Sequence[int]) -> Expr:
+        """The axes in another order; the expression itself for the same order."""
+        return x if list(axes) == list(range(len(axes))) else self.op("transpose", x, axes=tuple(axes))
+
+    def squeeze(self, x: Expr, axes: Sequence[int]) -> Expr:
+        """Without some axes of extent 1."""
+        return self.op("squeeze", x, axis=tuple(axes)) if axes else x
+
+    def unsqueeze(self, x: Expr, axes: Sequence[int]) -> Expr:
+        """With axes of extent 1 at these places of the result."""
+        rank = self.rank(x) + len(axes)
+        for axis in sorted(a % rank for a in axes):
+            x = self.op("expand_dims", x, axis=axis)
+        return x
+
+    def concat(self, parts: Sequence[Expr], axis: int) -> Expr:
+        """Tensors behind each other; one tensor alone is itself."""
+        return parts[0] if len(parts) == 1 else self.op("concatenate", self.tuple(parts), axis=axis)
+
+    def slice(
+        self, x: Expr, begin: Sequence[int], end: Sequence[int], axes: Sequence[int], strides: Sequence[int] | None = None
+    ) -> Expr:
+        """`x[begin:end:stride]` on some axes, with numpy's meaning of negative positions."""
+        steps = list(strides) if strides is not None else [1] * len(axes)
+        return self.op("strided_slice", x, begin=list(begin), end=list(end), strides=steps, axes=list(axes))
+
+    def scalar(self, x: Expr) -> Expr:
+        """A tensor of one element without its axes."""
+        return x if self.rank(x) == 0 else self.op("reshape", x, newshape=())
+
+    def shape_of(self, x: Expr, dtype: str = "int64") -> Expr:
+        """The extents as a vector: a constant where they are known."""
+        shape = self.shape(x)
+        if all(isinstance(d, int) for d in shape):
+            return self.const(np.array(shape, dtype))
+        made: Expr = self.op("shape_of", x, dtype=dtype)
+        self._known.put(made, [int(d) if isinstance(d, int) else None for d in shape])
+        return made
+
+    def reshape_to(self, x: Expr, shape: Expr, *, allow_zero: bool = False) -> Expr:
+        """A reshape to a computed shape; static as far as its extents are known.
+
+        `shape` is a vector of integers with ONNX's meaning: -1 takes what is left, 0 keeps an extent unless `allow_zero`.
+        """
+        count = self.extent(shape, 0, "the rank of the result")
+        known = self.known(shape) or [None] * count
+        unknown = [i for i, n in enumerate(known) if n is None]
+        if not unknown:
+            wanted = [int(n) for n in known if n is not None]
+            if allow_zero and 0 in wanted:
+                return self.op("reshape", x, newshape=tuple(wanted), allowzero=True)
+            return self.reshape(x, wanted)
+        if len(unknown) == 1 and -1 not in known and (0 not in known or not allow_zero):
+            return self.reshape(x, [-1 if n is None else n for n in known])
+        if not allow_zero and 0 in known:
+            have = self.shape_of(x, self.dtype(shape))
+            kept = [self.slice(have if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
+            shape = self.concat(kept, 0)
+        made = self.op("dyn.reshape", x, shape)
+        return self.refine(made, known)
+
+    def refine(self, x: Expr, known: Sequence[int | None]) -> Expr:
+        """A tensor of unknown extents with those that are known put into its type."""
+        have = self.shape(x)
+        kept = [n if d is ANY and n is not None and n > 0 else 0 for d, n in zip(have, known)]
+        return self.op("reshape", x, newshape=kept) if any(kept) else x
+
+    # ---- folding
+
+    def _fold(self, made: Call) -> Expr | None:
+        if _elements(made.checked_type) > max(_FOLDED, sum(_elements(a.checked_type) for a in made.args)):
+            return None
+        result = compute(made, [_value(a) for a in made.args])
+        return None if result is None else self._as_constant(result, made.checked_type)
+
+    def _as_constant(self, result: Any, ty: Type | None) -> Expr | None:
+        if isinstance(ty, TupleType):
+            fields = [self._as_constant(part, t) for part, t in zip(tuple(result), ty.fields)]
+            return None if any(f is None for f in fields) else self.tuple([f for f in fields if f is not None])
+        if not isinstance(ty, TensorType):
+            return None
+        array = np.asarray(result)
+        if array.dtype.name != ty.dtype:
+            return None
+        return typed_constant(np.ascontiguousarray(array).reshape(array.shape), span=self.span)
+
+
+def joined(left: Type, right: Type) -> Type | None:
+    """The type that covers both: extents that differ are `?`. None where ranks, element types or kinds differ."""
+    if isinstance(left, TensorType) and isinstance(right, TensorType):
+        if left.dtype != right.dtype or len(left.shape) != len(right.shape):
+            return None
+        return TensorType([a if a == b else ANY for a, b in zip(left.shape, right.shape)], left.dtype)
+    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
+        fields = [joined(a, b) for a, b in zip(left.fields, right.fields)]
+        return None if None in fields else TupleType([f for f in fields if f is not None])
+    return left if left == right else None
+
+
+def _is_constant(x: Expr) -> bool:
+    return isinstance(x, Constant) or (isinstance(x, Tuple) and all(isinstance(f, Constant) for f in x.fields))
+
+
+def _value(x: Expr) -> Any:
+    if isinstance(x, Tuple):
+        return tuple([_value(f) for f in x.fields])
+    assert isinstance(x, Constant)
+    return x.data
+
+
+def _elements(ty: Type | None) -> int:
+    if isinstance(ty, TupleType):
+        return sum(_elements(f) for f in ty.fields)
+    if isinstance(ty, TensorType):
+        return math.prod(int(d) if isinstance(d, int) else 1 for d in ty.shape)
+    return 0
+
+
+__all__ = ["Builder", "Operand", "RelayError", "joined"]

@@ -1,0 +1,42 @@
+"""The result of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylang.diagnostics import Diagnostic
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.listing import Listing
+from relaylang.ir import Expr, IRModule, Var, free_vars
+
+
+@dataclass
+class Imported:
+    """A module whose `@main` is the network, the values of its parameters, and notes about the conversion."""
+
+    module: IRModule
+    params: dict[str, np.ndarray]
+    listing: Listing
+    notes: list[Diagnostic] = field(default_factory=list)
+
+
+def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> Imported:
+    """Put the program together: `@main` has the model's inputs, then its weights where they are not constants.
+
+    Raises `RelayError` with the table of all layers that were not converted.
+    """
+    if not builder.options.partial:
+        builder.report.raise_if_any()
+    body = outputs[0] if len(outputs) == 1 else builder.tuple(list(outputs))
+    own = set(inputs)
+    weights = [v for v in free_vars(body) if v not in own]
+    builder.module["main"] = builder.function([*inputs, *weights], body)
+    params = {v.name_hint: builder.params[v.name_hint] for v in weights}
+    left = builder.report.diagnostic("warning")
+    return Imported(builder.module, params, builder.listing, [left] if left is not None else [])
+
+
+__all__ = ["Imported", "finish"]

@@ -1,0 +1,38 @@
+"""The choices that a caller makes about an import, the same for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from relaylang.ir.types import Dim
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to import a model.
+
+    | field | meaning |
+    |---|---|
+    | `shapes` | shapes of inputs by name; they replace those of the file |
+    | `dtypes` | element types of inputs by name |
+    | `freeze` | weights are constants; otherwise they are parameters of `@main` |
+    | `layout` | "NHWC" or "NCHW" to convert convolutions and pools; "" keeps the file's |
+    | `partial` | put external functions where layers cannot be converted |
+    | `folder` | where files beside the model are; "" forbids them |
+    | `limit` | the most bytes of weights that a file may ask for |
+    """
+
+    shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    freeze: bool = True
+    layout: str = ""
+    partial: bool = False
+    folder: str = ""
+    limit: int = 1 << 36
+
+
+#: An import that says nothing.
+DEFAULTS = Options()
+
+__all__ = ["DEFAULTS", "Options"]

@@ -1,0 +1,85 @@
+"""What an importer cannot convert, collected over the whole model and reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
+from relaylang.diagnostics.source import Span
+
+#: What a conversion raises where the layer's attributes and operands do not fit together.
+MALFORMED = (ValueError, IndexError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, MemoryError)
+
+
+class Unsupported(Exception):
+    """Relay cannot express this layer, or the importer does not convert it. `reason` is one sentence without a full stop."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass
+class Entry:
+    """An operator that was not converted: how often, the first layer that has it, and the reason there."""
+
+    operator: str
+    layer: str
+    reason: str
+    span: Span
+    count: int = 1
+
+
+@dataclass
+class Report:
+    """The operators of a model that were not converted. `known` are the names of those that the importer has."""
+
+    file: str
+    known: Iterable[str] = ()
+    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+
+    def unsupported(self, operator: str, layer: str, span: Span, reason: str = "") -> None:
+        """Note a layer that was not converted."""
+        entry = self.entries.get((operator, reason))
+        if entry is None:
+            self.entries[operator, reason] = Entry(operator, layer, reason, span)
+        else:
+            entry.count += 1
+
+    def rows(self) -> list[str]:
+        """A line per operator: count, name, first layer, reason or the nearest name."""
+        entries = sorted(self.entries.values(), key=lambda e: (-e.count, e.operator))
+        wide = max((len(e.operator) for e in entries), default=0)
+        digits = max((len(str(e.count)) for e in entries), default=0)
+        known = list(self.known)
+        rows = []
+        for e in entries:
+            reason = e.reason
+            if not reason:
+                near = did_you_mean(e.operator, known)
+                reason = f"the importer does not have it; did you mean {near}?" if near else "the importer does not have it"
+            rows.append(f"{e.count:>{digits}} x {e.operator:<{wide}}  first in {e.layer}: {reason}")
+        return rows
+
+    def diagnostic(self, severity: str = "error") -> Diagnostic | None:
+        """One diagnostic with the whole table; None where every layer was converted."""
+        if not self.entries:
+            return None
+        kinds = len({e.operator for e in self.entries.values()})
+        count = sum(e.count for e in self.entries.values())
+        title = f"{count} layer{'s' * (count != 1)} of {kinds} operator{'s' * (kinds != 1)} cannot be converted"
+        first = next(iter(self.entries.values()))
+        notes = self.rows()
+        if severity == "error":
+            notes = [*notes, "--partial puts external functions there, so that the rest can be read and partitioned"]
+        return error("R0801", title, first.span, notes=notes, severity=severity)
+
+    def raise_if_any(self) -> None:
+        """Raise `RelayError` with the table, where a layer was not converted."""
+        wrong = self.diagnostic()
+        if wrong is not None:
+            raise RelayError(wrong)
+
+
+__all__ = ["MALFORMED", "Entry", "Report", "Unsupported"]

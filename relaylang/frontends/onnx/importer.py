@@ -1,0 +1,289 @@
+"""ONNX to Relay: the walk over a model's graphs. Conversions of operators are in the tables of `families/`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics.source import Span
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.options import DEFAULTS
+from relaylang.frontends.common.partial import external
+from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.onnx.inputs import dense, input_type
+from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.table import table
+from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
+from relaylang.ir import Expr, TensorType, Var
+from relaylang.ir.bulk import gc_paused
+from relaylang.runtime.text import read_bytes
+
+#: Graphs inside layers, and functions that call functions, go this deep.
+_DEEPEST = 64
+#: The newest opset whose operators the tables know.
+NEWEST_OPSET = 28
+#: The value of a tensor whose layer was not converted.
+MISSING = object()
+
+
+class Graph:
+    """A graph that is being converted: values by name, the graph around it, and the attributes of a function's caller."""
+
+    def __init__(self, outer: Graph | None, given: Mapping[str, Any], depth: int, versions: Mapping[str, int]) -> None:
+        self.outer = outer
+        self.given = given
+        self.depth = depth
+        self.versions = versions
+        self.values: dict[str, Any] = {}
+        self.weights: dict[str, Any] = {}
+        self.stated: dict[str, Any] = {}
+
+    def stated_type(self, name: str) -> TensorType | None:
+        """The type that the graph states for a tensor."""
+        proto = self.stated.get(name)
+        return type_of(proto, "", name) if proto is not None else None
+
+
+class Importer:
+    """Converts one model. `file` is its name in diagnostics."""
+
+    def __init__(self, model: Any, file: str, options: Options) -> None:
+        self.model = model
+        self.file = file
+        self.options = options
+        self.rules = table()
+        self.report = Report(file, self.rules.names())
+        self.builder = Builder(Listing(file), self.report, options)
+        self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import} or {"": 1}
+        self.functions = {(f.domain, f.name): f for f in model.functions}
+        self.errors: list[Diagnostic] = []
+
+    # ---- the model
+
+    def run(self) -> Imported:
+        """The program. Raises `RelayError` with everything that is wrong."""
+        newest = self.versions.get("", 1)
+        if newest > NEWEST_OPSET:
+            raise damaged(self.file, f"the model is of opset {newest}; relaylang knows opsets up to {NEWEST_OPSET}")
+        proto = self.model.graph
+        graph = Graph(None, {}, 0, self.versions)
+        self._load(graph, proto)
+        inputs = self._inputs(graph, proto)
+        self._convert(graph, proto.node)
+        outputs = [self._result(graph, o.name) for o in proto.output]
+        if not outputs:
+            raise damaged(self.file, "the model has no outputs")
+        if self.errors:
+            raise RelayError(first_ones(self.errors))
+        if any(o is MISSING for o in outputs):
+            self.report.raise_if_any()
+            raise damaged(self.file, "an output of the model is not defined")
+        return finish(self.builder, inputs, [self._plain(o) for o in outputs])
+
+    def _plain(self, value: Any) -> Expr:
+        """A result as one expression; a Python list (a sequence of known length) is a tuple."""
+        return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v) for v in value])
+
+    def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
+        named = {i.name for i in proto.input}
+        for name in [*self.options.shapes, *self.options.dtypes]:
+            if name not in named:
+                near = did_you_mean(name, named)
+                notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(named - set(graph.weights)))}"]
+                raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        inputs = []
+        for value in proto.input:
+            if value.name in graph.weights and value.name not in self.options.shapes:
+                continue  # an initialiser is the value of this input
+            graph.weights.pop(value.name, None)
+            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
+            variable = self.builder.variable(self.builder.unique(value.name), input_type(value, self.file, self.options))
+            graph.values[value.name] = variable
+            inputs.append(variable)
+        return inputs
+
+    def _load(self, graph: Graph, proto: Any) -> None:
+        """Note a graph's weights and the types that it states."""
+        graph.weights = {t.name: t for t in proto.initializer}
+        if proto.sparse_initializer:
+            graph.weights.update({t.values.name: t for t in proto.sparse_initializer})
+        for value in (*proto.value_info, *proto.output):
+            graph.stated[value.name] = value
+
+    # ---- values
+
+    def array(self, proto: Any) -> np.ndarray:
+        """The array of a TensorProto."""
+        return array_of(proto, self.file, self.options.folder, self.options.limit)
+
+    def dtype(self, number: int, what: str) -> str:
+        """The element type of ONNX's number."""
+        return dtype_of(number, self.file, what)
+
+    def lookup(self, graph: Graph, name: str) -> Any:
+        """The value of a name, in the graph or those around it. Raises `RelayError` for an undefined one."""
+        level: Graph | None = graph
+        while level is not None:
+            if name in level.values:
+                return level.values[name]
+            if name in level.weights:
+                value = level.values[name] = self._weight(name, level.weights[name])
+                return value
+            level = level.outer
+        raise RelayError(error("R0802", f"no layer before this one makes the tensor {name}", self.builder.span,
+                               notes=["an ONNX graph lists its layers in the order of their computation, without cycles"]))
+
+    def _weight(self, name: str, proto: Any) -> Expr:
+        if hasattr(proto, "values"):
+            return self.builder.weight(name, dense(proto, self))
+        return self.builder.weight(name, self.array(proto))
+
+    def _result(self, graph: Graph, name: str) -> Any:
+        try:
+            return self.lookup(graph, name)
+        except RelayError as wrong:
+            if not self.errors and not self.report.entries:
+                self.errors += wrong.diagnostics
+            return MISSING
+
+    # ---- graphs
+
+    def convert_body(self, node: Node, proto: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a graph inside a layer."""
+        graph = Graph(node.graph, node.graph.given, node.graph.depth + 1, node.graph.versions)
+        if len(inputs) > len(proto.input):
+            raise Unsupported(f"its body has {len(proto.input)} inputs, not {len(inputs)}")
+        graph.values.update(zip([i.name for i in proto.input], inputs))
+        return self._inner(graph, proto, [o.name for o in proto.output])
+
+    def _inner(self, graph: Graph, proto: Any, outputs: list[str]) -> list[Any]:
+        if graph.depth > _DEEPEST:
+            raise Unsupported(f"graphs and functions are nested more than {_DEEPEST} deep")
+        span = self.builder.span
+        if hasattr(proto, "initializer"):
+            self._load(graph, proto)
+        self._convert(graph, proto.node)
+        results = [self.lookup(graph, name) for name in outputs]
+        self.builder.span = span
+        if any(r is MISSING for r in results):
+            raise _Skipped
+        return results
+
+    def _convert(self, graph: Graph, nodes: Sequence[Any]) -> None:
+        """Convert a graph's layers in their order."""
+        b = self.builder
+        for proto in nodes:
+            layer = Layer(proto.op_type, proto.name, tuple(proto.input), tuple(proto.output))
+            b.span = span = b.listing.add(layer)
+            results: Sequence[Any] = ()
+            try:
+                results = self._layer(graph, proto, span, layer)
+            except _Skipped:
+                pass
+            except Unsupported as why:
+                results = self._unsupported(graph, proto, span, layer, why.reason)
+            except RelayError as wrong:
+                self.errors += [_within(d, layer, span) for d in wrong.diagnostics]
+            except MALFORMED:
+                if os.environ.get("RELAY_TRACEBACK"):
+                    raise
+                said = f"{layer.operator} {layer.label}: its operands or attributes do not fit the operator"
+                self.errors.append(error("R0805", said, span))
+            for i, name in enumerate(proto.output):
+                if name:
+                    graph.values[name] = results[i] if i < len(results) and results[i] is not None else MISSING
+
+    def _layer(self, graph: Graph, proto: Any, span: Span, layer: Layer) -> Sequence[Any]:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        function = self.functions.get((proto.domain, proto.op_type)) or self.functions.get((domain, proto.op_type))
+        version = graph.versions.get(domain, 1)
+        rule = self.rules.find(proto.op_type, version, domain)
+        inputs = [self.lookup(graph, name) if name else None for name in proto.input]
+        if rule is None and function is None:
+            raise Unsupported(self._why_not(proto.op_type, version, domain))
+        if any(x is MISSING for x in inputs):
+            raise _Skipped
+        node = Node(self, graph, proto, version)
+        node.inputs = inputs
+        if function is not None:
+            return self._call(node, function, inputs)
+        assert rule is not None
+        made = rule.convert(node, *inputs)
+        return [made] if isinstance(made, Expr) else list(made)
+
+    def _why_not(self, name: str, version: int, domain: str) -> str:
+        others = [r for r in self.rules if r.name == name]
+        if any(r.domain == domain for r in others):
+            return f"the importer has it, but not in version {version} of its operator set"
+        return f"the importer has it in the domain {others[0].domain or 'ai.onnx'}, not in {domain}" if others else ""
+
+    def _call(self, node: Node, function: Any, inputs: Sequence[Any]) -> list[Any]:
+        """A call of a function that the model defines, converted in place."""
+        defaults = {a.name: a for a in function.attribute_proto}
+        versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in function.opset_import}
+        graph = Graph(None, {**defaults, **node.attributes}, node.graph.depth + 1, versions or node.graph.versions)
+        graph.values.update(zip(function.input, inputs))
+        graph.values.update({name: None for name in list(function.input)[len(inputs) :]})
+        return self._inner(graph, function, list(function.output))
+
+    def _unsupported(self, graph: Graph, proto: Any, span: Span, layer: Layer, reason: str) -> Sequence[Any]:
+        self.report.unsupported(proto.op_type, layer.label, span, reason)
+        if not self.options.partial:
+            return ()
+        types = [graph.stated_type(o) for o in proto.output if o]
+        inputs = [v for v in (self.lookup(graph, n) for n in proto.input if n) if isinstance(v, Expr)]
+        return external(self.builder, proto.op_type, inputs, types)
+
+
+class _Skipped(Exception):
+    """The layer uses a tensor whose own layer was not converted."""
+
+
+def _within(diagnostic: Diagnostic, layer: Layer, span: Span) -> Diagnostic:
+    if diagnostic.span is None:
+        return error(diagnostic.code, diagnostic.title, span, notes=diagnostic.notes)
+    return diagnostic
+
+
+def import_onnx(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
+    """A program from a ModelProto, the bytes of one, or the path of a file.
+
+    Raises `RelayError`: the file is damaged (R0802), the package onnx is missing (R0803), options do not fit (R0804),
+    layers are wrong (R0805) or cannot be converted (R0801).
+    """
+    onnx = need_package("onnx", "onnx", "the ONNX reader")
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        file, options = file or path, _beside(options, path)
+        model = read_bytes(path)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        model = _parse(onnx, bytes(model), file or "the model")
+    with gc_paused():
+        return Importer(model, file or "the model", options).run()
+
+
+def _beside(options: Options, file: str) -> Options:
+    return options if options.folder or file == "-" else replace(options, folder=os.path.dirname(os.path.abspath(file)))
+
+
+def _parse(onnx: Any, data: bytes, file: str) -> Any:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception as wrong:  # protobuf's DecodeError has no stable home
+        if type(wrong).__name__ != "DecodeError":
+            raise
+        raise damaged(file, "this is not an ONNX model, or it is cut short") from None
+    if not model.HasField("graph") or not (model.opset_import or model.ir_version):
+        raise damaged(file, "this is not an ONNX model: it has no graph")
+    return model
+
+
+__all__ = ["Importer", "import_onnx"]

@@ -1,0 +1,129 @@
+"""One layer as a conversion sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import Expr, TensorType
+
+#: The methods `int` and `float` hide these names inside the class.
+_Int = int
+_Float = float
+
+if TYPE_CHECKING:
+    from relaylang.frontends.onnx.importer import Graph, Importer
+
+
+class Node:
+    """A layer: its attributes by kind, the version of its operator set, and the builder `b`.
+
+    `inputs` are all operands, None for those left out. `has_output(i)` says whether anybody names output `i`.
+    """
+
+    def __init__(self, importer: Importer, graph: Graph, proto: Any, version: int) -> None:
+        self.importer = importer
+        self.graph = graph
+        self.proto = proto
+        self.version = version
+        self.b: Builder = importer.builder
+        self.inputs: list[Any] = []
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The AttributeProtos by name; those of a function's body that refer to its caller are replaced."""
+        found = {}
+        for a in self.proto.attribute:
+            if a.ref_attr_name:
+                given = self.graph.given.get(a.ref_attr_name)
+                if given is not None:
+                    found[a.name] = given
+            else:
+                found[a.name] = a
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether the layer states the attribute."""
+        return name in self.attributes
+
+    def int(self, name: str, default: _Int | None = None) -> _Int:
+        """A whole number. Raises `Unsupported` where it is missing and has no default."""
+        return int(self._get(name, default, lambda a: a.i))
+
+    def float(self, name: str, default: _Float | None = None) -> _Float:
+        """A number."""
+        return float(self._get(name, default, lambda a: a.f))
+
+    def ints(self, name: str, default: Sequence[_Int] | None = None) -> list[_Int]:
+        """A list of whole numbers."""
+        return [int(v) for v in self._get(name, default, lambda a: a.ints)]
+
+    def floats(self, name: str, default: Sequence[_Float] | None = None) -> list[_Float]:
+        """A list of numbers."""
+        return [float(v) for v in self._get(name, default, lambda a: a.floats)]
+
+    def string(self, name: str, default: str | None = None) -> str:
+        """A text."""
+        value = self._get(name, default, lambda a: a.s)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    def strings(self, name: str, default: Sequence[str] | None = None) -> list[str]:
+        """A list of texts."""
+        values = self._get(name, default, lambda a: a.strings)
+        return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values]
+
+    def tensor(self, name: str) -> np.ndarray:
+        """A tensor."""
+        return self.importer.array(self._get(name, None, lambda a: a.t))
+
+    def dtype(self, name: str, default: str | None = None) -> str:
+        """An attribute that is a number of ONNX's element types, as an element type."""
+        if not self.has(name) and default is not None:
+            return default
+        return self.importer.dtype(self.int(name), f"the attribute {name}")
+
+    def _get(self, name: str, default: Any, take: Any) -> Any:
+        attribute = self.attributes.get(name)
+        if attribute is not None:
+            return take(attribute)
+        if default is None:
+            raise Unsupported(f"the attribute {name} is missing")
+        return default
+
+    def has_output(self, index: _Int) -> bool:
+        """Whether the layer's output is named."""
+        return len(self.proto.output) > index and bool(self.proto.output[index])
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs."""
+        return list(self.proto.output)
+
+    def stated_type(self, index: _Int = 0) -> TensorType | None:
+        """The type that the model states for an output; None where it states none."""
+        return self.graph.stated_type(self.proto.output[index])
+
+    def body(self, name: str) -> Body:
+        """A graph attribute: the body of a loop or the branch of a conditional."""
+        return Body(self, self._get(name, None, lambda a: a.g))
+
+
+class Body:
+    """A graph inside a layer. It uses values of the graphs around it."""
+
+    def __init__(self, node: Node, proto: Any) -> None:
+        self.node = node
+        self.proto = proto
+        self.inputs = [i.name for i in proto.input]
+
+    def convert(self, inputs: Sequence[Any] = ()) -> list[Any]:
+        """The graph's results for these inputs. Each call converts it anew."""
+        return self.node.importer.convert_body(self.node, self.proto, list(inputs))
+
+
+__all__ = ["Body", "Expr", "Node"]

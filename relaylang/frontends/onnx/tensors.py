@@ -1,0 +1,134 @@
+"""ONNX tensors and types as numpy arrays and Relay types, checked against the bytes that are there."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from relaylang.diagnostics import RelayError
+from relaylang.frontends.common.files import damaged
+from relaylang.ir import ANY, TensorType
+from relaylang.ir.types import Dim
+
+#: ONNX's TensorProto.DataType to element types. Strings (8) and complex numbers (14, 15) have none.
+DTYPES: dict[int, str] = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
+    19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
+}  # fmt: skip
+
+#: The fields of a TensorProto that hold its elements where `raw_data` is empty.
+_FIELDS = {
+    "float_data": ("float32",), "double_data": ("float64",), "int64_data": ("int64",), "uint64_data": ("uint32", "uint64"),
+}  # fmt: skip
+
+
+def dtype_of(number: int, file: str, what: str) -> str:
+    """The element type of ONNX's number. Raises `RelayError` for one that Relay does not have."""
+    if number not in DTYPES:
+        kind = {0: "no element type", 8: "strings", 14: "complex numbers", 15: "complex numbers"}.get(number)
+        raise damaged(file, f"{what} has {kind or f'the unknown element type {number}'}", "Relay has numbers and bool only")
+    return DTYPES[number]
+
+
+def type_of(proto: Any, file: str, what: str) -> TensorType | None:
+    """The type of a ValueInfoProto's tensor; None where it states no rank. Raises `RelayError` for strings."""
+    kind = proto.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return None
+    tensor = proto.type.tensor_type
+    dtype = dtype_of(tensor.elem_type, file, what)
+    if not tensor.HasField("shape"):
+        return None
+    return TensorType([_dim(d) for d in tensor.shape.dim], dtype)
+
+
+def _dim(dim: Any) -> Dim:
+    return int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else ANY
+
+
+def array_of(proto: Any, file: str, folder: str = "", limit: int = 1 << 36) -> np.ndarray:
+    """The array of a TensorProto. Raises `RelayError` where the bytes do not fit the shape, or lie outside `folder`."""
+    name = f"the tensor {proto.name}" if proto.name else "a constant"
+    dtype = dtype_of(proto.data_type, file, name)
+    shape = tuple(int(d) for d in proto.dims)
+    if any(d < 0 for d in shape):
+        raise damaged(file, f"{name} has a negative extent")
+    count = math.prod(shape)
+    bits = 4 if dtype in ("int4", "uint4") else np.dtype(dtype).itemsize * 8
+    size = (count * bits + 7) // 8
+    if size > limit:
+        raise damaged(file, f"{name} asks for {size} bytes")
+    if proto.data_location == 1:
+        data = _external(proto, file, folder, size, name)
+    elif proto.raw_data:
+        data = proto.raw_data
+    else:
+        return _from_field(proto, dtype, shape, count, file, name)
+    if len(data) != size:
+        raise damaged(file, f"{name} has {len(data)} bytes, but its shape {shape} of {dtype} needs {size}")
+    if bits == 4:
+        return _nibbles(np.frombuffer(data, np.uint8), dtype, count).reshape(shape)
+    array = np.frombuffer(data, np.dtype(dtype).newbyteorder("<") if dtype[:5] != "bfloa" and "8_e" not in dtype else np.dtype(dtype))
+    return array.astype(np.dtype(dtype), copy=False).reshape(shape)
+
+
+def _from_field(proto: Any, dtype: str, shape: tuple[int, ...], count: int, file: str, name: str) -> np.ndarray:
+    for field, dtypes in _FIELDS.items():
+        if dtype in dtypes:
+            values = getattr(proto, field)
+            break
+    else:
+        values = proto.int32_data
+    wanted = (count + 1) // 2 if dtype in ("int4", "uint4") else count
+    if len(values) != wanted:
+        raise damaged(file, f"{name} has {len(values)} elements, but its shape {shape} needs {wanted}")
+    array = np.array(values)
+    if dtype in ("int4", "uint4"):
+        return _nibbles(array.astype(np.uint8), dtype, count).reshape(shape)
+    if dtype in ("float16", "bfloat16"):
+        return array.astype(np.uint16).view(np.dtype(dtype)).reshape(shape)
+    if dtype.startswith("float8"):
+        return array.astype(np.uint8).view(np.dtype(dtype)).reshape(shape)
+    return array.astype(np.dtype(dtype)).reshape(shape)
+
+
+def _nibbles(packed: np.ndarray, dtype: str, count: int) -> np.ndarray:
+    """Two elements to a byte, the first in the low half."""
+    halves = np.empty(packed.size * 2, np.uint8)
+    halves[0::2], halves[1::2] = packed & 15, packed >> 4
+    halves = halves[:count]
+    if dtype == "uint4":
+        return halves.astype(ml_dtypes.uint4)
+    return (halves.astype(np.int8) - np.where(halves > 7, 16, 0).astype(np.int8)).astype(ml_dtypes.int4)
+
+
+def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes:
+    entries = {e.key: e.value for e in proto.external_data}
+    location = entries.get("location", "")
+    if not folder:
+        raise damaged(file, f"{name} is in the file {location}, and the model's folder is not known", "import it by its path")
+    root = Path(folder).resolve()
+    path = (root / location).resolve()
+    if not location or root not in path.parents:
+        raise damaged(file, f"{name} is in the file {location}, outside the model's folder")
+    try:
+        offset = int(entries.get("offset", "0"))
+        length = int(entries.get("length", str(size)))
+    except ValueError:
+        raise damaged(file, f"{name} has an offset or a length that is not a number") from None
+    if offset < 0 or length != size:
+        raise damaged(file, f"{name} has {length} bytes in {location}, but its shape needs {size}")
+    try:
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
+    except OSError as e:
+        raise damaged(file, f"{name}: cannot read {location}: {e.strerror or e}") from None
+
+
+__all__ = ["DTYPES", "RelayError", "array_of", "dtype_of", "type_of"]
