@@ -1,0 +1,155 @@
+"""ONNX's own backend tests, run through the backend class.
+
+    python -m tests.frontends.onnx.backend_cases            count the cases that pass
+    python -m tests.frontends.onnx.backend_cases CONV       run the cases whose names contain CONV, with the errors
+    python -m tests.frontends.onnx.backend_cases --compiled run compiled programs
+    python -m tests.frontends.onnx.backend_cases --write    write gaps.tsv
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from relaylang.diagnostics import RelayError
+from relaylang.frontends.onnx.backend import prepare
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+GAPS = Path(__file__).with_name("gaps.tsv")
+
+
+class Wrong(Exception):
+    """The outputs are not the expected ones."""
+
+
+@cache
+def cases() -> dict[str, Any]:
+    """Every case by kind and name."""
+    from onnx.backend.test import loader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {f"{kind}/{case.name}": case for kind in KINDS for case in loader.load_model_tests(kind=kind)}
+
+
+def _array(value: Any) -> Any:
+    """A value of a data set; element types that numpy lacks stand there as TensorProtos."""
+    from onnx import numpy_helper
+
+    return numpy_helper.to_array(value) if hasattr(value, "data_type") else value
+
+
+def _arrays(path: Path, pattern: str, types: list[Any]) -> list[Any]:
+    """The values of a data set's files; sequences and optionals by the type that the model states."""
+    import onnx
+    from onnx import numpy_helper
+
+    values = []
+    for number, value in enumerate(types[: len(list(path.glob(pattern)))]):
+        data = (path / pattern.replace("*", str(number))).read_bytes()
+        if value.type.WhichOneof("value") == "sequence_type":
+            sequence = onnx.SequenceProto()
+            sequence.ParseFromString(data)
+            values.append(numpy_helper.to_list(sequence))
+        else:
+            values.append(numpy_helper.to_array(onnx.TensorProto.FromString(data)))
+    return values
+
+
+def data_sets(case: Any, model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Inputs and expected outputs."""
+    if case.data_sets is not None:
+        for inputs, outputs in case.data_sets:
+            yield [_array(v) for v in inputs], [_array(v) for v in outputs]
+        return
+    for folder in sorted(Path(case.model_dir).glob("test_data_set*")):
+        yield _arrays(folder, "input_*.pb", list(model.graph.input)), _arrays(folder, "output_*.pb", list(model.graph.output))
+
+
+def same(found: Any, wanted: Any, rtol: float, atol: float) -> None:
+    """Raise `Wrong` where a value is not the expected one, within ONNX's own tolerance of the case."""
+    if isinstance(wanted, (list, tuple)):
+        if len(found) != len(wanted):
+            raise Wrong(f"{len(found)} values, not {len(wanted)}")
+        for f, w in zip(found, wanted):
+            same(f, w, rtol, atol)
+        return
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        raise Wrong(f"the shape {found.shape}, not {wanted.shape}")
+    if found.dtype != wanted.dtype and found.dtype.name != wanted.dtype.name:
+        raise Wrong(f"the dtype {found.dtype}, not {wanted.dtype}")
+    if wanted.dtype.kind not in "fiub" or wanted.dtype.name in dir(ml_dtypes):
+        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    try:
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol)
+    except AssertionError as wrong:
+        raise Wrong(" ".join(str(wrong).split())[:300]) from None
+
+
+def run(case: Any, compiled: bool = False) -> None:
+    """Run one case. Raises `RelayError` or `Wrong`."""
+    import onnx
+
+    model = case.model if case.model is not None else onnx.load(str(Path(case.model_dir) / "model.onnx"))
+    folder = case.model_dir or ""
+    for inputs, outputs in data_sets(case, model):
+        shapes = {}
+        for value, given in zip(model.graph.input, inputs):
+            if isinstance(given, np.ndarray) and value.type.WhichOneof("value") == "tensor_type":
+                shapes[value.name] = given.shape
+        options = {"folder": folder, "shapes": shapes} if compiled else {"folder": folder}
+        found = prepare(model, "CPU:1" if compiled else "CPU", **options).run(inputs)
+        if len(found) == len(outputs) or len(model.graph.output) > 1:
+            same(list(found), list(outputs), case.rtol, case.atol)
+        else:
+            same([list(found)], list(outputs), case.rtol, case.atol)  # the one output is a sequence
+
+
+def failure(case: Any, compiled: bool = False) -> str:
+    """Why a case fails, in one line; "" where it passes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run(case, compiled)
+    except Wrong as wrong:
+        return f"wrong: {wrong}"
+    except RelayError as wrong:
+        first = wrong.diagnostics[0]
+        return " ".join((first.code, first.title, *first.notes[:1]))
+    except Exception as wrong:
+        return f"{type(wrong).__name__}: {' '.join(str(wrong).split())[:300]}"
+    return ""
+
+
+def gaps() -> dict[str, str]:
+    """The cases that do not pass, with the reason."""
+    lines = GAPS.read_text().splitlines() if GAPS.exists() else []
+    return dict(line.split("\t", 1) for line in lines if line)
+
+
+def main() -> None:
+    words = [w for w in sys.argv[1:] if not w.startswith("--")]
+    compiled = "--compiled" in sys.argv
+    failed: dict[str, str] = {}
+    chosen = {n: c for n, c in cases().items() if not words or any(w.lower() in n.lower() for w in words)}
+    for name, case in chosen.items():
+        why = failure(case, compiled)
+        if why:
+            failed[name] = why
+            print(f"{name}\t{why}")
+    print(f"{len(chosen) - len(failed)} of {len(chosen)} pass ({1 - len(failed) / max(len(chosen), 1):.1%})")
+    if "--write" in sys.argv and not words and not compiled:
+        known = gaps()
+        GAPS.write_text("".join(f"{n}\t{known.get(n, why)}\n" for n, why in sorted(failed.items())))
+
+
+if __name__ == "__main__":
+    main()
