@@ -4,6 +4,7 @@
 
 from relaylang import backends as backends
 from relaylang import diagnostics as diagnostics
+from relaylang import frontends as frontends
 from relaylang import grammar as grammar
 from relaylang import interpreter as interpreter
 from relaylang import ir as expr
@@ -25,6 +26,7 @@ from relaylang.tvm import analysis as analysis
 from relaylang.tvm import build_module as build_module
 from relaylang.tvm import dataflow_pattern as dataflow_pattern
 from relaylang.tvm import expr_functor as expr_functor
+from relaylang.tvm import frontend as frontend
 from relaylang.tvm import op as op
 from relaylang.tvm.op import annotation as annotation
 from relaylang.tvm.op import image as image

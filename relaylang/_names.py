@@ -54,7 +54,7 @@ NAMES: dict[str, str] = {
     "Prelude": "relaylang.tvm.prelude",
 }
 
-_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "op", "prelude", "qnn", "transform")
+_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform")
 
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
@@ -70,8 +70,8 @@ PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
-        for name in ("backends", "diagnostics", "grammar", "interpreter", "ir", "ops", "partition", "passes", "patterns", "runtime",
-                     "stdlib", "syntax", "testing", "tvm", "typing", "viz")
+        for name in ("backends", "diagnostics", "frontends", "grammar", "interpreter", "ir", "ops", "partition", "passes", "patterns",
+                     "runtime", "stdlib", "syntax", "testing", "tvm", "typing", "viz")
     },
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from relaylang.cli.common import VERIFY_HELP, exit_status, report, verified
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import Program, load_checked
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.ir import Call, Expr, Function, IRModule, post_order, type_text
@@ -26,9 +27,10 @@ exit status: 0 every file is right, 1 some file is wrong, 2 some file could not 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("files", nargs="+", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about files that are right")
     parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
             said += verified(path, load_checked, args.quiet)
             continue
         try:
-            program = load_checked(path)
+            program = load_checked(path, import_options(args))
         except RelayError as wrong:
             report(wrong.diagnostics)
             said += wrong.diagnostics

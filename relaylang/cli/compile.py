@@ -18,6 +18,7 @@ from relaylang.backends.target import Target
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
@@ -39,7 +40,7 @@ A target is a backend's name and its options, -key=value; of several, with comma
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG + "\ntargets:\n" + "\n".join(f"  {name:<8} {b.doc}" for name, b in BACKENDS.items())
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-t", "--target", default="c", help="what to compile for (default: c)")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the result: a shared library, or a .tar with everything"
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a parameter that stays open; NAME=TYPE for a fragment's untyped variable",
     )
     add_value_options(parser)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     targets = _targets(args)
     with Stages() as stages:
         with stages.stage("read"):
-            program = load(args.file)
+            program = load(args.file, options=import_options(args))
         names, types = _inputs(args.input)
         with stages.stage("check"):
             check(program, stated_types(program.free_vars, types))

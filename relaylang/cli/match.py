@@ -9,6 +9,7 @@ import argparse
 import sys
 
 from relaylang.cli.common import report, use_color
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.cli.reporting import results_format
 from relaylang.diagnostics import Diagnostic, error, render
@@ -40,15 +41,16 @@ exit status: 0 something matches, 1 nothing does, 2 the pattern or the file is w
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("pattern", metavar="PATTERN", help="what to look for")
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("--count", action="store_true", help="say how many matches there are and nothing else")
     parser.add_argument("--explain", action="store_true", help="say where the nearest attempts failed, too")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="show so many matches (100)")
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     pattern = parse_pattern(args.pattern)
-    program = load(args.file)
+    program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
     found: list[tuple[Expr, dict[DFPattern, Expr]]] = []

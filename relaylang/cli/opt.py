@@ -22,6 +22,7 @@ from relaylang.cli.common import (
     write_text,
 )
 from relaylang.cli.inputs import entry_function, split_inputs
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.cli.usage import UsageError
@@ -53,7 +54,7 @@ the result is another one.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", nargs="?", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
     parser.add_argument("--passes", metavar="LIST", help="what to run: NAME, or NAME(option=value), with commas")
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help="passes of your own")
     parser.add_argument("--list", action="store_true", help="show every pass with its options")
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a value for --bisect")
     add_value_options(parser)
     add_print_options(parser)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -> int:
     """Run the passes over a file or a text, and print the result."""
-    program = load(text)
+    program = load(text, options=import_options(args))
     check(program)
     report(program.notes)
     if args.bisect:

@@ -11,6 +11,7 @@ import argparse
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import add_print_options, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.ir import TensorType, post_order
@@ -27,7 +28,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
                         help=f"one of {', '.join(accelerators())}, or an installed package's")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
@@ -36,12 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a parameter that --random-params leaves open (default: the first)")  # fmt: skip
     add_value_options(parser)
     add_print_options(parser)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     get_pattern_table(args.accelerator)
-    program = load(args.file)
+    program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
     mod = program.module

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.ir import Expr, IRModule
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
@@ -29,14 +30,15 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("--params", metavar="FILE", help="the constants that the text leaves out, as --constants wrote them")
     add_print_options(parser)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    program = load(args.file, args.params)
+    program = load(args.file, args.params, options=import_options(args))
     if not args.no_types:
         check(program)
     report(program.notes)

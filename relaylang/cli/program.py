@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from relaylang.cli.comments import types_from_comments
+from relaylang.cli.models import imported, is_binary
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
-from relaylang.runtime.text import read_text
+from relaylang.runtime.text import read_bytes, text_of
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
+
+if TYPE_CHECKING:
+    from relaylang.frontends.common import Options
 
 
 @dataclass
@@ -34,12 +39,23 @@ class Program:
 _NO_HEADER = "R0150"
 
 
-def load(path: str | SourceFile, constants: str | None = None, *, header_note: bool = False) -> Program:
+def load(
+    path: str | SourceFile, constants: str | None = None, *, header_note: bool = False, options: Options | None = None
+) -> Program:
     """Read a program, and the constants that it leaves out; `path` names a file or is a text.
 
-    Raises `RelayError` where there is no program in the file.
+    The file may be a network of another format; `options` are about its import. Raises `RelayError` where there is no
+    program in the file.
     """
-    source = path if isinstance(path, SourceFile) else read_text(path)
+    if isinstance(path, SourceFile):
+        source = path
+    else:
+        data = read_bytes(path)
+        if is_binary(data):
+            network = imported(data, path, options)
+            if network is not None:
+                return Program(path, network.module, [], list(network.notes))
+        source = text_of(data, path)
     known = None
     if constants is not None:
         from relaylang.runtime.params import load_params
@@ -53,10 +69,10 @@ def load(path: str | SourceFile, constants: str | None = None, *, header_note: b
     return Program(source.name, node, list(result.free_vars), notes)
 
 
-def load_checked(path: str | SourceFile) -> Program:
+def load_checked(path: str | SourceFile, options: Options | None = None) -> Program:
     """Read a program and find its types. Raises `RelayError` with everything that is wrong with it."""
     try:
-        program = load(path, header_note=True)
+        program = load(path, header_note=True, options=options)
     except RelayError as wrong:
         if isinstance(wrong.partial, IRModule):
             raise RelayError([*wrong.diagnostics, *check_rest(wrong.partial, wrong.diagnostics)]) from None

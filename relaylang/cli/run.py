@@ -14,6 +14,7 @@ from relaylang.cli.arguments import add_value_options, filled, free_inputs, need
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
@@ -46,7 +47,7 @@ type a fragment's variable is; its value is then one of --random-params.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     add_value_options(parser)
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to run (default: main)")
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     parser.add_argument("--time", action="store_true", help="print the time of each stage to stderr")
     add_debugging_options(parser)
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,7 +92,7 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
     # A bar would mix with the output written meanwhile.
     with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
-            program = load(args.file)
+            program = load(args.file, options=import_options(args))
         with stages.stage("check"):
             check(program, given_types(program, args))
         report(program.notes)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from relaylang.cli.common import check_writable, report, write_text
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
@@ -33,7 +34,7 @@ _FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".dot": "dot", ".gv"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="Relay text; - is the standard input")
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     forms = ["text", "dot", "svg", "html"]
     parser.add_argument("--as", dest="form", choices=forms, help="default: by the output's name, else text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
@@ -42,11 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's width)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    program = load(args.file)
+    program = load(args.file, options=import_options(args))
     if not args.no_types:
         check(program)
     report(program.notes)

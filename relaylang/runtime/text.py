@@ -25,7 +25,11 @@ def reason(e: Exception) -> str:
 
 def read_text(path: str) -> SourceFile:
     """A program's text. Not text (NUL bytes, not UTF-8) and empty files are errors with the place in them."""
-    data = read_bytes(path)
+    return text_of(read_bytes(path), path)
+
+
+def text_of(data: bytes, path: str) -> SourceFile:
+    """The text in a file's contents, as `read_text` gives it."""
     name = "<stdin>" if path == "-" else path
     try:
         text = data.decode("utf-8-sig")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import re
 import shlex
@@ -14,6 +15,7 @@ import pytest
 
 from relaylang.cli import VERBS
 from tests.cli.command import relay
+from tests.frontends.onnx.models import model, node
 from tests.shared import ROOT, few
 
 NET = """#[version = "0.0.5"]
@@ -54,6 +56,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     values = {"w1": np.ones((16, 8), np.float32), "w2": np.ones((4, 16), np.float32)}
     np.savez("net.npz", **values)
     np.save("image.npy", np.ones((1, 8), np.float32))
+    if importlib.util.find_spec("onnx"):
+        Path("net.onnx").write_bytes(model([node("Relu", ["image"])], {"image": (1, 3, 224, 224)}))
     files = {"net": NET, "small": NET, "a": NET, "b": NET, "loop": POWER, "wrong": WRONG, "tests/fold": FOLD, "models/net": NET}
     for name, text in files.items():
         file = tmp_path / f"{name}.relay"
@@ -74,6 +78,8 @@ def examples(text: str) -> list[str]:
 def test_examples_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, verb: str
 ) -> None:
+    if verb == "import":
+        pytest.importorskip("onnx")
     if verb == "test":
         pytest.importorskip("filecheck")
     for line in examples(relay(capsys, *([verb] if verb else []), "--help").out):

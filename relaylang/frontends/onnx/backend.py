@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.frontends.common import Imported, Options
 from relaylang.frontends.onnx.importer import import_onnx
 from relaylang.interpreter.evaluate import Evaluator
@@ -47,8 +48,6 @@ class RelayBackend:
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **_: Any) -> bool:
         """Whether the model can be run."""
-        from relaylang.diagnostics import RelayError
-
         try:
             import_onnx(model)
         except RelayError:

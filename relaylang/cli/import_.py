@@ -1,0 +1,67 @@
+"""Import a network: ONNX, TFLite, PyTorch's exported programs (.pt2) and TorchScript archives become Relay text.
+
+The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
+cannot be converted is listed whole, and nothing is written; --partial puts external functions there.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from relaylang.cli.common import check_writable, report, write_text
+from relaylang.cli.models import add_import_options, import_options, imported
+from relaylang.cli.progress import Stages
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.params import save_params
+from relaylang.runtime.text import read_bytes
+from relaylang.syntax import astext
+from relaylang.syntax.metadata import constants_of
+
+EPILOG = """\
+examples:
+  relay import net.onnx -o net.relay
+  relay import net.onnx --shape image=1x3x224x224 -o net.relay --constants net.safetensors
+  relay import net.onnx --no-freeze -o net.relay --constants weights.npz
+  relay import net.onnx --partial | relay check -
+
+Other verbs take a network in the place of Relay text, too: relay compile net.onnx -o net.so
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", help="the network; - is the standard input")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the Relay text (default: the standard output)")
+    parser.add_argument("--constants", metavar="FILE", help="write constants or weights there: .npz, .params, .safetensors")
+    parser.add_argument(
+        "--freeze",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="weights become constants (default), or parameters of @main",
+    )
+    parser.add_argument("--layout", choices=["NHWC", "NCHW"], help="convert convolutions and pools to this layout")
+    parser.add_argument("--partial", action="store_true", help="put external functions where layers cannot be converted")
+    parser.add_argument("--spans", action="store_true", help="write each layer's place behind its calls")
+    parser.add_argument("--no-types", action="store_true", help="write no types behind the expressions")
+    add_import_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    check_writable(args.output)
+    check_writable(args.constants)
+    with Stages() as stages:
+        with stages.stage("read"):
+            data = read_bytes(args.file)
+        with stages.stage("import"):
+            made = imported(data, args.file, import_options(args))
+        if made is None:
+            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files"]
+            raise RelayError(error("R0802", f"{args.file} is not a network of a known format", notes=notes))
+        report(made.notes)
+        with stages.stage("write"):
+            meta: dict[str, list[object]] | None = None if args.constants is None or made.params else {}
+            text = astext(made.module, show_types=not args.no_types, show_spans=args.spans, meta=meta)
+            if args.constants is not None:
+                save_params(args.constants, {**constants_of(meta or {}), **made.params})
+            write_text(args.output, text if text.endswith("\n") else text + "\n")
+    return 0

@@ -1,0 +1,84 @@
+"""Model files in the place of Relay text: options about their import, and the import."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from relaylang.cli.usage import UsageError
+from relaylang.ir import ANY
+from relaylang.ir.types import Dim
+
+if TYPE_CHECKING:
+    from relaylang.frontends.common import Imported, Options
+
+#: What a FILE argument takes.
+FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt; - is the standard input"
+_SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
+
+
+def add_import_options(parser: argparse.ArgumentParser) -> None:
+    """The options about the inputs of a network."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1x3x224x224",
+        help="the shape of a network's input; ? is an unknown extent",
+    )
+    parser.add_argument(
+        "--dtype", action="append", default=[], metavar="NAME=DTYPE", help="the element type of a network's input"
+    )
+
+
+def import_options(args: argparse.Namespace) -> Options:
+    """What the arguments say about an import."""
+    from relaylang.frontends.common.options import Options
+
+    return Options(
+        shapes={name: _shape(text) for name, text in _pairs("--shape", args.shape)},
+        dtypes=dict(_pairs("--dtype", args.dtype)),
+        freeze=getattr(args, "freeze", True),
+        layout=getattr(args, "layout", None) or "",
+        partial=getattr(args, "partial", False),
+    )
+
+
+def _pairs(option: str, items: Sequence[str]) -> list[tuple[str, str]]:
+    found = []
+    for item in items:
+        name, equals, value = item.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} wants NAME=VALUE, not {item}", "relay import --help")
+        found.append((name, value.strip()))
+    return found
+
+
+def _shape(text: str) -> tuple[Dim, ...]:
+    plain = text.strip("[]() ").replace(" ", "") or "scalar"
+    if not _SHAPE.fullmatch(plain):
+        raise UsageError(f"--shape wants extents such as 1x3x224x224, not {text}", "relay import --help")
+    if plain == "scalar":
+        return ()
+    return tuple([ANY if n == "?" else int(n) for n in re.split("[x,]", plain)])
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether a file's contents may be a network: its first bytes hold control characters, as no text does."""
+    return min(data[:64], default=32) < 9
+
+
+def imported(data: bytes, path: str, options: Options | None) -> Imported | None:
+    """A program from a network's file; None where the contents are of no known format. Raises `RelayError`."""
+    from relaylang.frontends.common.options import DEFAULTS
+    from relaylang.frontends.formats import import_bytes
+
+    folder = "" if path == "-" else os.path.dirname(os.path.abspath(path))
+    return import_bytes(data, "<stdin>" if path == "-" else path, replace(options or DEFAULTS, folder=folder))
+
+
+__all__ = ["FILE_HELP", "add_import_options", "import_options", "imported", "is_binary"]

@@ -1,0 +1,105 @@
+"""Which format a model file has, found from its contents, and the importer of each format."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from relaylang.frontends.common.imported import Imported
+from relaylang.frontends.common.options import DEFAULTS, Options
+from relaylang.runtime.text import read_bytes
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its name, the function that imports it ("module:function"), and the test of a file's contents."""
+
+    name: str
+    importer: str
+    recognise: Callable[[bytes], bool]
+
+
+def _is_tflite(data: bytes) -> bool:
+    return data[4:8] == b"TFL3"
+
+
+def _members(data: bytes) -> list[str]:
+    """The names in a zip archive; [] where there is none."""
+    if data[:2] != b"PK":
+        return []
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        return []
+
+
+def _is_torch(data: bytes) -> bool:
+    ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
+    return any(name.endswith(ends) for name in _members(data))
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128 or shift > 63:
+            return value, at
+
+
+#: The fields of a ModelProto and their wire types.
+_ONNX = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+
+
+def _is_onnx(data: bytes) -> bool:
+    """Whether the bytes are a protobuf message with the fields of a ModelProto, as far as they go."""
+    at = 0
+    seen = set()
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            field, wire = tag >> 3, tag & 7
+            if _ONNX.get(field) != wire:
+                return False
+            seen.add(field)
+            size, at = _varint(data, at)
+            at += size if wire == 2 else 0
+    except IndexError:
+        pass  # the file is cut short; the reader says so
+    return 7 in seen
+
+
+#: Every format, in the order of the tests.
+FORMATS = (
+    Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite),
+    Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
+    Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
+)
+
+
+def format_of(data: bytes) -> Format | None:
+    """The format of a file's contents; None for text and for anything unknown."""
+    return next((f for f in FORMATS if f.recognise(data)), None)
+
+
+def import_bytes(data: bytes, name: str, options: Options = DEFAULTS) -> Imported | None:
+    """A program from a model file's contents; None where they are of no known format. Raises `RelayError`."""
+    found = format_of(data)
+    if found is None:
+        return None
+    module, function = found.importer.split(":")
+    imported: Imported = getattr(import_module(module), function)(data, options, name)
+    return imported
+
+
+def import_file(path: str, options: Options = DEFAULTS) -> Imported | None:
+    """A program from a model file; None where it is of no known format. Raises `RelayError`."""
+    return import_bytes(read_bytes(path), path, options)
+
+
+__all__ = ["FORMATS", "Format", "format_of", "import_bytes", "import_file"]
