@@ -10,8 +10,10 @@ from relaylang.ops.domains import MOST_DIMENSIONS
 #: The bound of extents: TVM and the backends count in 64 bits.
 LIMIT = 2**63
 _USUAL = frozenset(["bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"])
+#: The small floats that networks are stored in, as ml_dtypes names them (OCP 8-bit floating point, OCP microscaling).
+_SMALL = r"float8_(e4m3fn|e4m3fnuz|e5m2|e5m2fnuz|e8m0fnu)|float4_e2m1fn"
 #: Element types that something can be computed with, those of accelerators, and vectors of them.
-_DTYPE = r"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16)(x\d+)?"
+_DTYPE = rf"(bool|handle|custom\[.*\]\d+|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16|{_SMALL})(x\d+)?"
 
 
 def unsound(ty: TensorType) -> str | None:

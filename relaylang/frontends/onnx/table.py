@@ -8,7 +8,11 @@ from importlib import import_module
 from relaylang.frontends.common import Table
 
 #: The files of `families/`.
-FAMILIES = ("elementwise", "shape")
+FAMILIES = (
+    "casts",
+    "elementwise",
+    "shape",
+)
 
 
 @cache

@@ -6,10 +6,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
+import ml_dtypes  # noqa: F401  (gives numpy the names of small element types)
 import numpy as np
 
-from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
 from relaylang.ir import ANY, TensorType
 from relaylang.ir.types import Dim
@@ -18,9 +17,12 @@ from relaylang.ir.types import Dim
 DTYPES: dict[int, str] = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
     11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
-    19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
+    19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu",
+    25: "uint2", 26: "int2",
 }  # fmt: skip
 
+#: Element types of less than a byte, and their bits.
+_PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 #: The fields of a TensorProto that hold its elements where `raw_data` is empty.
 _FIELDS = {
     "float_data": ("float32",), "double_data": ("float64",), "int64_data": ("int64",), "uint64_data": ("uint32", "uint64"),
@@ -59,7 +61,7 @@ def array_of(proto: Any, file: str, folder: str = "", limit: int = 1 << 36) -> n
     if any(d < 0 for d in shape):
         raise damaged(file, f"{name} has a negative extent")
     count = math.prod(shape)
-    bits = 4 if dtype in ("int4", "uint4") else np.dtype(dtype).itemsize * 8
+    bits = _PACKED.get(dtype, np.dtype(dtype).itemsize * 8)
     size = (count * bits + 7) // 8
     if size > limit:
         raise damaged(file, f"{name} asks for {size} bytes")
@@ -71,10 +73,10 @@ def array_of(proto: Any, file: str, folder: str = "", limit: int = 1 << 36) -> n
         return _from_field(proto, dtype, shape, count, file, name)
     if len(data) != size:
         raise damaged(file, f"{name} has {len(data)} bytes, but its shape {shape} of {dtype} needs {size}")
-    if bits == 4:
-        return _nibbles(np.frombuffer(data, np.uint8), dtype, count).reshape(shape)
-    array = np.frombuffer(data, np.dtype(dtype).newbyteorder("<") if dtype[:5] != "bfloa" and "8_e" not in dtype else np.dtype(dtype))
-    return array.astype(np.dtype(dtype), copy=False).reshape(shape)
+    if dtype in _PACKED:
+        return _unpacked(np.frombuffer(data, np.uint8), dtype, count).reshape(shape)
+    kind = np.dtype(dtype)
+    return np.frombuffer(data, kind.newbyteorder("<") if kind.isbuiltin == 1 else kind).astype(kind, copy=False).reshape(shape)
 
 
 def _from_field(proto: Any, dtype: str, shape: tuple[int, ...], count: int, file: str, name: str) -> np.ndarray:
@@ -84,12 +86,12 @@ def _from_field(proto: Any, dtype: str, shape: tuple[int, ...], count: int, file
             break
     else:
         values = proto.int32_data
-    wanted = (count + 1) // 2 if dtype in ("int4", "uint4") else count
+    wanted = (count * _PACKED.get(dtype, 8) + 7) // 8
     if len(values) != wanted:
         raise damaged(file, f"{name} has {len(values)} elements, but its shape {shape} needs {wanted}")
     array = np.array(values)
-    if dtype in ("int4", "uint4"):
-        return _nibbles(array.astype(np.uint8), dtype, count).reshape(shape)
+    if dtype in _PACKED:
+        return _unpacked(array.astype(np.uint8), dtype, count).reshape(shape)
     if dtype in ("float16", "bfloat16"):
         return array.astype(np.uint16).view(np.dtype(dtype)).reshape(shape)
     if dtype.startswith("float8"):
@@ -97,14 +99,16 @@ def _from_field(proto: Any, dtype: str, shape: tuple[int, ...], count: int, file
     return array.astype(np.dtype(dtype)).reshape(shape)
 
 
-def _nibbles(packed: np.ndarray, dtype: str, count: int) -> np.ndarray:
-    """Two elements to a byte, the first in the low half."""
-    halves = np.empty(packed.size * 2, np.uint8)
-    halves[0::2], halves[1::2] = packed & 15, packed >> 4
-    halves = halves[:count]
-    if dtype == "uint4":
-        return halves.astype(ml_dtypes.uint4)
-    return (halves.astype(np.int8) - np.where(halves > 7, 16, 0).astype(np.int8)).astype(ml_dtypes.int4)
+def _unpacked(packed: np.ndarray, dtype: str, count: int) -> np.ndarray:
+    """Elements of 2 or 4 bits, several to a byte, the first in the lowest bits."""
+    bits = _PACKED[dtype]
+    places = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = ((packed[:, None] >> places) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
+    if dtype.startswith("float"):
+        return parts.view(np.dtype(dtype))
+    if dtype.startswith("u"):
+        return parts.astype(np.dtype(dtype))
+    return (parts.astype(np.int8) - ((parts >> (bits - 1)).astype(np.int8) << bits)).astype(np.dtype(dtype))
 
 
 def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes:
@@ -131,4 +135,4 @@ def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes
         raise damaged(file, f"{name}: cannot read {location}: {e.strerror or e}") from None
 
 
-__all__ = ["DTYPES", "RelayError", "array_of", "dtype_of", "type_of"]
+__all__ = ["DTYPES", "array_of", "dtype_of", "type_of"]

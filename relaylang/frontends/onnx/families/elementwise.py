@@ -45,10 +45,6 @@ def hard_sigmoid(n: Node, x: Expr) -> Any:
     return b.op("clip", line, a_min=0.0, a_max=1.0)
 
 
-def cast(n: Node, x: Expr) -> Any:
-    return n.b.cast(x, n.dtype("to"))
-
-
 def identity(n: Node, x: Any) -> Any:
     return [x]
 
@@ -70,6 +66,5 @@ RULES = (
     Rule("Erf", same("erf")),
     Rule("LeakyRelu", leaky_relu),
     Rule("HardSigmoid", hard_sigmoid),
-    Rule("Cast", cast),
     Rule("Identity", identity),
 )

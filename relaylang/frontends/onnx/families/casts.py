@@ -1,0 +1,42 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from relaylang.frontends.common import Rule
+from relaylang.frontends.onnx.node import Node
+from relaylang.ir import Expr
+
+#: Small floats without infinity: what lies outside becomes their largest number, whatever `saturate` says.
+_ALWAYS = ("float4_e2m1fn",)
+
+
+def _to(n: Node, x: Expr, dtype: str) -> Any:
+    """Small floats saturate unless the layer says otherwise; a scale (e8m0) is rounded upwards."""
+    b = n.b
+    small = dtype.startswith(("float8", "float4"))
+    if dtype == "float8_e8m0fnu":
+        exponent = {"up": "ceil", "down": "floor", "nearest": "round"}[n.string("round_mode", "up")]
+        if "float8" not in b.dtype(x):
+            x = b.op("power", b.const(2.0, "float32"), b.op(exponent, b.op("log2", b.cast(x, "float32"))))
+    elif small and (n.int("saturate", 1) or dtype in _ALWAYS) and not b.dtype(x).startswith(("float8", "float4", "int", "uint")):
+        most = float(ml_dtypes.finfo(dtype).max)
+        x = b.op("clip", b.cast(x, "float32") if b.dtype(x) == "bfloat16" else x, a_min=-most, a_max=most)
+    return b.cast(x, dtype)
+
+
+def cast(n: Node, x: Expr) -> Any:
+    return _to(n, x, n.dtype("to"))
+
+
+def cast_like(n: Node, x: Expr, like: Expr) -> Any:
+    return _to(n, x, n.b.dtype(like))
+
+
+RULES = (
+    Rule("Cast", cast),
+    Rule("CastLike", cast_like),
+)
