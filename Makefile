@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean generated
+.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -13,6 +13,7 @@ help:
 	@echo "make sweeps             run the long searches for differences, which make test omits"
 	@echo "make test-all           run make test, then make sweeps"
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
+	@echo "make peers              install the runtimes that tests of importers compare with, and download real networks"
 	@echo "make lint               run ruff, and mypy on the installed package"
 	@echo "make generated          write the stubs, the editors' grammar, docs/diagnostics.md and README's picture"
 	@echo "make docs               build the documentation into build/docs"
@@ -45,6 +46,9 @@ test-all: test sweeps
 
 bare:
 	@scripts/bare.sh
+
+peers: setup
+	@$(BIN)/python scripts/peers.py
 
 lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'

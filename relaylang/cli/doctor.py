@@ -40,14 +40,17 @@ _PROGRAM = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.rel
 #: The purpose of each extra; its requirements are in the package's metadata.
 _EXTRAS = {
     "ethosu": "compiling for Arm Ethos-U NPUs",
+    "onnx": "importing .onnx files",
     "safetensors": "parameters from .safetensors files",
+    "tflite": "importing .tflite files",
+    "torch": "importing PyTorch programs in memory; .pt2 and .pt files do not need it",
     "lsp": "relay lsp, for editors",
     "golden": "relay test and golden.check, for golden files",
     "test": "relaylang's own tests",
     "docs": "building the documentation",
     "fuzz": "the reader's fuzz target",
 }
-_SKIPPED = frozenset({"all", "dev"})
+_SKIPPED = frozenset({"all", "dev", "peers"})
 _TOOLS = {
     "dot": ("graphviz", "SVG pictures of programs (relay viz --svg)"),
 }
