@@ -10,7 +10,9 @@ from relaylang.frontends.common import Table
 #: The files of `families/`.
 FAMILIES = (
     "casts",
+    "control",
     "elementwise",
+    "sequence",
     "shape",
 )
 

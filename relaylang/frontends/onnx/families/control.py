@@ -1,0 +1,214 @@
+"""Control flow: conditionals become Relay's `if`, loops become recursive functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.onnx.node import Body, Node
+from relaylang.ir import ANY, Expr, TensorType
+
+#: A loop of so few turns is written out turn by turn.
+_UNROLLED = 8
+
+
+def if_(n: Node, cond: Expr) -> Any:
+    """A condition that is known leaves one branch; otherwise both are converted, and their results joined."""
+    b = n.b
+    cond = b.scalar(cond)
+    known = b.value(cond)
+    if known is not None:
+        return n.body("then_branch" if known else "else_branch").convert()
+    then, other = (n.body(name).convert() for name in ("then_branch", "else_branch"))
+    if len(then) == 1 and isinstance(then[0], Expr) and isinstance(other[0], Expr):
+        return [b.if_(cond, *_same_rank(b, then[0], other[0]))]
+    pairs = [_same_rank(b, x, y) for x, y in zip(_flat(then), _flat(other), strict=True)]
+    results = iter(b.fields(b.if_(cond, b.tuple([x for x, _ in pairs]), b.tuple([y for _, y in pairs]))))
+    return _shaped(then, other, results)
+
+
+def _flat(values: Sequence[Any]) -> list[Expr]:
+    """All tensors of results; sequences of known length are lists in them."""
+    found: list[Expr] = []
+    for v in values:
+        found += _flat(v) if isinstance(v, list) else [v]
+    if not all(isinstance(v, Expr) for v in found):
+        raise Unsupported("a branch gives no value")
+    return found
+
+
+def _shaped(then: Sequence[Any], other: Sequence[Any], results: Iterator[Expr]) -> list[Any]:
+    """Tensors in the structure of both branches."""
+    made: list[Any] = []
+    for x, y in zip(then, other, strict=True):
+        if isinstance(x, list) != isinstance(y, list) or (isinstance(x, list) and len(x) != len(y)):
+            raise Unsupported("its branches give sequences of different lengths")
+        made.append(_shaped(x, y, results) if isinstance(x, list) else next(results))
+    return made
+
+
+def _same_rank(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """The results of two branches. Ranks that differ by axes of extent 1 in front are made the same."""
+    if not isinstance(x.checked_type, TensorType) or not isinstance(y.checked_type, TensorType):
+        return x, y
+    if b.rank(x) != b.rank(y):
+        raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes")
+    return x, y
+
+
+def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
+    """`Loop`: a trip count, a condition, or both. Values of each turn are stacked behind each other."""
+    b, body = n.b, n.body("body")
+    count = None if trips is None else b.cast(b.scalar(trips), "int64")
+    start = b.const(True, "bool") if cond is None else b.scalar(cond)
+    known = b.value(count) if count is not None else None
+    scans = len(body.proto.output) - 1 - len(state)
+    if scans < 0:
+        raise Unsupported("its body gives too few values")
+    if known is not None and int(known) <= _UNROLLED and _always(b, body, start, state):
+        return _unrolled(b, body, int(known), state, scans)
+    return _recursive(b, body, count, start, state, scans)
+
+
+def _always(b: Builder, body: Body, start: Expr, state: Sequence[Expr]) -> bool:
+    """Whether the condition stays true: the body hands it on, or makes a constant."""
+    if b.value(start) is None or not bool(b.value(start)):
+        return False
+    first = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state])[0]
+    value = b.value(first) if isinstance(first, Expr) else None
+    return value is not None and bool(value)
+
+
+def _unrolled(b: Builder, body: Body, trips: int, state: Sequence[Any], scans: int) -> list[Any]:
+    rows: list[list[Expr]] = [[] for _ in range(scans)]
+    values = list(state)
+    for turn in range(trips):
+        results = body.convert([b.const(turn, "int64"), b.const(True, "bool"), *values])
+        values = results[1 : 1 + len(values)]
+        for row, x in zip(rows, results[1 + len(values) :]):
+            row.append(x)
+    if not trips:
+        return [*values, *(_no_rows(b, x) for x in _rows(b, body, state, scans))]
+    return [*values, *(b.op("stack", b.tuple(row), axis=0) for row in rows)]
+
+
+def _rows(b: Builder, body: Body, state: Sequence[Any], scans: int) -> list[Expr]:
+    """What one turn adds to the stacked values: used for their types alone."""
+    results = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state])
+    return list(results[len(results) - scans :]) if scans else []
+
+
+def _no_rows(b: Builder, x: Expr) -> Expr:
+    shape = [int(d) if isinstance(d, int) else 0 for d in b.shape(x)]
+    return b.const(np.zeros([0, *shape], np.dtype(b.dtype(x))))
+
+
+def _recursive(
+    b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int
+) -> list[Any]:
+    """A function that calls itself with the turn, the condition, the state and the rows so far."""
+    shapes = [b.variable(f"state{i}", x.checked_type) for i, x in enumerate(state) if x.checked_type is not None]
+    stacks = [_no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []
+    names = ["turn", "go", *body.inputs[2:], *[f"rows{i}" for i in range(scans)]]
+
+    def test(v: list[Expr]) -> Expr:
+        return v[1] if count is None else b.op("logical_and", b.op("less", v[0], count), v[1])
+
+    def turn(v: list[Expr]) -> list[Expr]:
+        results = body.convert([v[0], v[1], *v[2 : 2 + len(state)]])
+        if not all(isinstance(r, Expr) for r in results):
+            raise Unsupported("its body gives sequences")
+        go = b.scalar(results[0])
+        after, rows = results[1 : 1 + len(state)], results[1 + len(state) :]
+        grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in zip(v[2 + len(state) :], rows)]
+        return [b.op("add", v[0], b.const(1, "int64")), go, *after, *grown]
+
+    found = while_loop(b, test, turn, [b.const(0, "int64"), start, *state, *stacks], names, "loop")
+    return found[2:]
+
+
+def scan(n: Node, *values: Expr) -> Any:
+    """`Scan` of opset 9 and later: the body runs over slices of its last operands, and stacks its last results."""
+    b, body = n.b, n.body("body")
+    count = n.int("num_scan_inputs")
+    state, given = list(values[: len(values) - count]), list(values[len(values) - count :])
+    backwards = n.ints("scan_input_directions", [0] * count)
+    axes = [a % b.rank(x) for a, x in zip(n.ints("scan_input_axes", [0] * count), given)]
+    given = [b.op("reverse", x, axis=a) if d else x for x, a, d in zip(given, axes, backwards)]
+    results = _scan(b, body, state, given, axes)
+    states, rows = results[: len(state)], results[len(state) :]
+    out_axes = n.ints("scan_output_axes", [0] * len(rows))
+    out_backwards = n.ints("scan_output_directions", [0] * len(rows))
+    rows = [b.op("reverse", x, axis=0) if d else x for x, d in zip(rows, out_backwards)]
+    return [*states, *(_moved(b, x, a % b.rank(x)) for x, a in zip(rows, out_axes))]
+
+
+def _moved(b: Builder, x: Expr, axis: int) -> Expr:
+    """The first axis in another place."""
+    order = list(range(1, b.rank(x)))
+    return b.transpose(x, [*order[:axis], 0, *order[axis:]])
+
+
+def _scan(b: Builder, body: Body, state: list[Expr], given: list[Expr], axes: list[int]) -> list[Any]:
+    length = b.shape(given[0])[axes[0]]
+    scans = len(body.proto.output) - len(state)
+
+    def parts(turn: Expr) -> list[Expr]:
+        return [b.op("take", x, turn, axis=a) for x, a in zip(given, axes)]
+
+    if isinstance(length, int) and 0 < length <= _UNROLLED:
+        rows: list[list[Expr]] = [[] for _ in range(scans)]
+        for turn in range(int(length)):
+            results = body.convert([*state, *parts(b.const(turn, "int64"))])
+            state = results[: len(state)]
+            for row, x in zip(rows, results[len(state) :]):
+                row.append(x)
+        return [*state, *(b.op("stack", b.tuple(row), axis=0) for row in rows)]
+    trips = b.scalar(b.slice(b.shape_of(given[0]), [axes[0]], [axes[0] + 1], [0]))
+    shapes = [b.variable(f"state{i}", x.checked_type) for i, x in enumerate(state) if x.checked_type is not None]
+    first = body.convert([*shapes, *parts(b.const(0, "int64"))])
+    stacks = [_no_rows(b, x) for x in first[len(state) :]]
+
+    def turn_of(v: list[Expr]) -> list[Expr]:
+        results = body.convert([*v[1 : 1 + len(state)], *parts(v[0])])
+        rows = zip(v[1 + len(state) :], results[len(state) :])
+        grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in rows]
+        return [b.op("add", v[0], b.const(1, "int64")), *results[: len(state)], *grown]
+
+    names = ["turn", *body.inputs[: len(state)], *[f"rows{i}" for i in range(scans)]]
+    found = while_loop(b, lambda v: b.op("less", v[0], trips), turn_of, [b.const(0, "int64"), *state, *stacks], names, "scan")
+    return [*found[1 : 1 + len(state)], *(_rows_known(b, x, length) for x in found[1 + len(state) :])]
+
+
+def _rows_known(b: Builder, x: Expr, length: Any) -> Expr:
+    """Stacked rows with the number of turns in their type, where it is known."""
+    return b.refine(x, [int(length)]) if length is not ANY and isinstance(length, int) else x
+
+
+def scan_8(n: Node, lengths: Expr | None, *values: Expr) -> Any:
+    """`Scan` of opset 8 runs over axis 1 and has a batch axis in front; the batch is written out."""
+    b, body = n.b, n.body("body")
+    if lengths is not None:
+        raise Unsupported("the lengths of its sequences are given")
+    count = n.int("num_scan_inputs")
+    batch = b.extent(values[0], 0, "the batch")
+    backwards = n.ints("directions", [0] * count)
+    rows: list[list[Expr]] = []
+    for i in range(batch):
+        own = [b.squeeze(b.slice(x, [i], [i + 1], [0]), [0]) for x in values]
+        state, given = own[: len(own) - count], own[len(own) - count :]
+        given = [b.op("reverse", x, axis=0) if d else x for x, d in zip(given, backwards)]
+        rows.append(_scan(b, body, state, given, [0] * count))
+    return [b.op("stack", b.tuple(list(column)), axis=0) for column in zip(*rows)]
+
+
+RULES = (
+    Rule("If", if_),
+    Rule("Loop", loop),
+    Rule("Scan", scan, since=9),
+    Rule("Scan", scan_8, since=8, until=8),
+)
