@@ -236,6 +236,12 @@ class Builder:
         # A true extent of 0 must not be read as "keep".
         return self.op("reshape", x, newshape=tuple(shape))
 
+    def reshape_exactly(self, x: Expr, shape: Sequence[int]) -> Expr:
+        """`reshape` to these extents, of which some may be 0."""
+        if tuple(shape) == self.shape(x):
+            return x
+        return self.op("reshape", x, newshape=tuple(shape), **({"allowzero": True} if 0 in shape else {}))
+
     def transpose(self, x: Expr, axes: Sequence[int]) -> Expr:
         """The axes in another order; the expression itself for the same order."""
         return x if list(axes) == list(range(len(axes))) else self.op("transpose", x, axes=tuple(axes))
