@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/peers.py
 
-The packages are those of the extra `peers`, and PyTorch's build for processors: `torch==2.13.0+cpu` names this build
-alone, so that pip never gets the one for graphics cards. Without one of them, its tests skip with a reason.
+The packages are those of the extra `peers`, and PyTorch. `torch==2.13.0+cpu` names the build for processors alone, so pip
+never gets the one for graphics cards. Without one of the packages, its tests skip with a reason.
 """
 
 from __future__ import annotations
