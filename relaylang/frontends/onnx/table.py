@@ -12,6 +12,7 @@ FAMILIES = (
     "casts",
     "control",
     "elementwise",
+    "quantized",
     "sequence",
     "shape",
 )

@@ -14,7 +14,7 @@ from relaylang.ir import Expr
 _ALWAYS = ("float4_e2m1fn",)
 
 
-def _to(n: Node, x: Expr, dtype: str) -> Any:
+def as_dtype(n: Node, x: Expr, dtype: str) -> Any:
     """Small floats saturate unless the layer says otherwise; a scale (e8m0) is rounded upwards."""
     b = n.b
     small = dtype.startswith(("float8", "float4"))
@@ -29,14 +29,16 @@ def _to(n: Node, x: Expr, dtype: str) -> Any:
 
 
 def cast(n: Node, x: Expr) -> Any:
-    return _to(n, x, n.dtype("to"))
+    return as_dtype(n, x, n.dtype("to"))
 
 
 def cast_like(n: Node, x: Expr, like: Expr) -> Any:
-    return _to(n, x, n.b.dtype(like))
+    return as_dtype(n, x, n.b.dtype(like))
 
 
 RULES = (
     Rule("Cast", cast),
     Rule("CastLike", cast_like),
 )
+
+__all__ = ["RULES", "as_dtype"]
