@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes clean generated
+.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-text         time the reader, checker and printer"
 	@echo "make bench-typing       time type inference"
 	@echo "make bench-passes       time the passes"
+	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
 	@echo
@@ -85,6 +86,9 @@ bench-text: setup
 
 bench-passes: setup
 	@$(BIN)/python benchmarks/passes.py $(if $(WRITE),--write)
+
+bench-import: setup
+	@$(BIN)/python benchmarks/importers.py $(if $(WRITE),--write)
 
 bench-interpreter: setup
 	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)

@@ -56,6 +56,38 @@ def onnx_outputs(data: bytes, inputs: dict[str, np.ndarray]) -> list[np.ndarray]
     return [np.asarray(x) for x in session.run(None, inputs)]
 
 
+def tflite_outputs(data: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a TFLite model in LiteRT, on one thread and without its accelerator's kernels."""
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    resolver = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    machine = litert.Interpreter(model_content=data, num_threads=1, experimental_op_resolver_type=resolver)
+    machine.allocate_tensors()
+    for detail, value in zip(machine.get_input_details(), inputs):
+        machine.set_tensor(detail["index"], value)
+    machine.invoke()
+    return [np.array(machine.get_tensor(d["index"])) for d in machine.get_output_details()]
+
+
+def known(name: str, data: bytes) -> tuple[dict[str, np.ndarray], list[np.ndarray] | str]:
+    """Inputs of a network and its runtime's outputs; the reason in the place of outputs that the runtime does not give."""
+    if name.endswith(".onnx"):
+        return feed(name), onnx_outputs(data, feed(name))
+    inputs = tflite_feed(data)
+    try:
+        return inputs, tflite_outputs(data, list(inputs.values()))
+    except (RuntimeError, ValueError):
+        return inputs, "LiteRT refuses"
+
+
+def tflite_feed(data: bytes) -> dict[str, np.ndarray]:
+    """Arrays for the inputs of a TFLite model, by the names of its tensors, the same in every run."""
+    model = pytest.importorskip("tflite").Model.GetRootAsModel(data, 0)
+    graph = model.Subgraphs(0)
+    random = np.random.default_rng(0)
+    tensors = [graph.Tensors(graph.Inputs(i)) for i in range(graph.InputsLength())]
+    return {t.Name().decode(): random.random(t.ShapeAsNumpy(), "float32") for t in tensors}
+
+
 def difference(found: Sequence[Any], wanted: Sequence[Any]) -> float:
     """The largest difference of two lists of outputs, relative to the largest value of each wanted one."""
     assert len(found) == len(wanted), f"{len(found)} outputs, not {len(wanted)}"
