@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from relaylang.ir.types import Dim
 
@@ -16,6 +17,7 @@ class Options:
     |---|---|
     | `shapes` | shapes of inputs by name; they replace those of the file |
     | `dtypes` | element types of inputs by name |
+    | `values` | values of inputs by name, which become constants: arrays; lists for sequences; None for an empty optional |
     | `freeze` | weights are constants; otherwise they are parameters of `@main` |
     | `layout` | "NHWC" or "NCHW" to convert convolutions and pools; "" keeps the file's |
     | `partial` | put external functions where layers cannot be converted |
@@ -25,6 +27,7 @@ class Options:
 
     shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     freeze: bool = True
     layout: str = ""
     partial: bool = False

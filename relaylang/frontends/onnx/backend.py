@@ -9,37 +9,68 @@ The device "CPU" evaluates the program with the interpreter; "CPU:1" compiles it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Imported, Options
-from relaylang.frontends.onnx.importer import import_onnx
+from relaylang.frontends.common import Options
+from relaylang.frontends.onnx.importer import import_onnx, load_onnx
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.services import service
 
+#: Inputs of so few elements may be constants of the program.
+_SMALL = 64
+
 
 class Prepared:
-    """A model that is ready to run."""
+    """A model that is ready to run.
 
-    def __init__(self, imported: Imported, compiled: bool = False) -> None:
-        self.imported = imported
+    Some models shape their program by the values of inputs: the sizes of a resize, the length of a sequence. Such a model
+    is imported at each run, with the values of its small inputs, sequences and optionals as constants.
+    """
+
+    def __init__(self, model: Any, options: Options, compiled: bool = False) -> None:
+        self.model = model
+        self.options = options
+        self._compiled = compiled
+        self._refused: RelayError | None = None
+        self._run: Any = None
+        try:
+            self._ready(options)
+        except RelayError as why:
+            self._refused = why
+
+    def _ready(self, options: Options) -> None:
+        imported = import_onnx(self.model, options)
         self.inputs = [p.name_hint for p in imported.module["main"].params]
-        self._machine: Any = None
-        if compiled:
-            self._machine = service("compile")(imported.module, "c", params=imported.params)
+        if self._compiled:
+            self._run = service("compile")(imported.module, "c", params=imported.params).run
         else:
-            self._evaluator = Evaluator(imported.module, imported.params)
+            evaluator = Evaluator(imported.module, imported.params)
+            self._run = lambda **named: evaluator.call("main", (), named)
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], **_: Any) -> tuple[Any, ...]:
-        """The outputs for arrays in the order of the model's inputs, or by name."""
-        named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(self.inputs, inputs))
-        if self._machine is not None:
-            result = self._machine.run(**named)
-        else:
-            result = self._evaluator.call("main", (), {n: np.asarray(v) for n, v in named.items()})
-        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        """The outputs for arrays in the order of the model's inputs, or by name. Raises `RelayError`."""
+        named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(_names(self.model), inputs))
+        if self._refused is not None:
+            values = {n: v for n, v in named.items() if v is None or isinstance(v, list) or np.size(v) <= _SMALL}
+            try:
+                self._ready(replace(self.options, values=values))
+            except RelayError:
+                raise self._refused from None
+        result = self._run(**{n: np.asarray(v) for n, v in named.items() if n in self.inputs})
+        outputs = self.model.graph.output
+        if len(outputs) == 1:
+            return (list(result) if outputs[0].type.WhichOneof("value") != "tensor_type" and isinstance(result, tuple) else result,)
+        return tuple(result)
+
+
+def _names(model: Any) -> list[str]:
+    """The names of a model's inputs, without its weights."""
+    weights = {t.name for t in model.graph.initializer}
+    return [i.name for i in model.graph.input if i.name not in weights]
 
 
 class RelayBackend:
@@ -48,16 +79,12 @@ class RelayBackend:
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **_: Any) -> bool:
         """Whether the model can be run."""
-        try:
-            import_onnx(model)
-        except RelayError:
-            return False
-        return cls.supports_device(device)
+        return Prepared(load_onnx(model), Options())._refused is None and cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> Prepared:
-        """Import a model for a device. `options` are those of `Options`. Raises `RelayError`."""
-        return Prepared(import_onnx(model, Options(**options)), device == "CPU:1")
+        """Import a model for a device. `options` are those of `Options`. Raises `RelayError` for a damaged model."""
+        return Prepared(load_onnx(model), Options(**options), device == "CPU:1")
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.onnx.inputs import dense, input_type
-from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.node import NOTHING, Node
 from relaylang.frontends.onnx.table import table
 from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
 from relaylang.ir import Expr, TensorType, Var
@@ -93,7 +93,7 @@ class Importer:
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
         named = {i.name for i in proto.input}
-        for name in [*self.options.shapes, *self.options.dtypes]:
+        for name in [*self.options.shapes, *self.options.dtypes, *self.options.values]:
             if name not in named:
                 near = did_you_mean(name, named)
                 notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(named - set(graph.weights)))}"]
@@ -103,11 +103,20 @@ class Importer:
             if value.name in graph.weights and value.name not in self.options.shapes:
                 continue  # an initialiser is the value of this input
             graph.weights.pop(value.name, None)
+            if value.name in self.options.values:
+                graph.values[value.name] = self._given(self.options.values[value.name])
+                continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
             variable = self.builder.variable(self.builder.unique(value.name), input_type(value, self.file, self.options))
             graph.values[value.name] = variable
             inputs.append(variable)
         return inputs
+
+    def _given(self, value: Any) -> Any:
+        """A value that the caller gives for an input."""
+        if isinstance(value, (list, tuple)):
+            return [self._given(v) for v in value]
+        return NOTHING if value is None else self.builder.const(np.asarray(value))
 
     def _load(self, graph: Graph, proto: Any) -> None:
         """Note a graph's weights and the types that it states."""
@@ -258,15 +267,20 @@ def import_onnx(model: Any, options: Options = DEFAULTS, file: str = "") -> Impo
     Raises `RelayError`: the file is damaged (R0802), the package onnx is missing (R0803), options do not fit (R0804),
     layers are wrong (R0805) or cannot be converted (R0801).
     """
-    onnx = need_package("onnx", "onnx", "the ONNX reader")
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         file, options = file or path, _beside(options, path)
-        model = read_bytes(path)
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        model = _parse(onnx, bytes(model), file or "the model")
+    model = load_onnx(model, file)
     with gc_paused():
         return Importer(model, file or "the model", options).run()
+
+
+def load_onnx(model: Any, file: str = "") -> Any:
+    """The ModelProto of a path or of bytes. Raises `RelayError`."""
+    onnx = need_package("onnx", "onnx", "the ONNX reader")
+    if isinstance(model, (str, os.PathLike)):
+        model = read_bytes(os.fspath(model))
+    return _parse(onnx, bytes(model), file or "the model") if isinstance(model, (bytes, bytearray, memoryview)) else model
 
 
 def _beside(options: Options, file: str) -> Options:
@@ -286,4 +300,4 @@ def _parse(onnx: Any, data: bytes, file: str) -> Any:
     return model
 
 
-__all__ = ["Importer", "import_onnx"]
+__all__ = ["Importer", "import_onnx", "load_onnx"]

@@ -23,10 +23,10 @@ def input_type(value: Any, file: str, options: Options) -> Type:
     kind = value.type.WhichOneof("value")
     if kind is None and shape is not None:
         return TensorType(shape, options.dtypes.get(name, "float32"))
-    if kind == "optional_type":
-        return _of(value.type.optional_type.elem_type, name, file)
     if kind != "tensor_type":
-        raise RelayError(error("R0801", f"{file}: the input {name} is a {kind or 'value of no type'}, not a tensor"))
+        what = {"optional_type": "an optional", "sequence_type": "a sequence", None: "a value of no type"}.get(kind, f"a {kind}")
+        notes = ["a program has tensors only; give the input a value when the model is imported"]
+        raise RelayError(error("R0801", f"{file}: the input {name} is {what}", notes=notes))
     stated = type_of(value, file, f"the input {name}")
     dtype = options.dtypes.get(name) or dtype_of(value.type.tensor_type.elem_type, file, f"the input {name}")
     if shape is None:
@@ -37,13 +37,6 @@ def input_type(value: Any, file: str, options: Options) -> Type:
     if stated is not None and len(stated.shape) != len(shape):
         raise RelayError(error("R0804", f"{file}: the input {name} has {len(stated.shape)} axes, not {len(shape)}"))
     return TensorType(shape, dtype)
-
-
-def _of(kind: Any, name: str, file: str) -> Type:
-    """The type of a TypeProto of tensors."""
-    if kind.WhichOneof("value") != "tensor_type" or not kind.tensor_type.HasField("shape"):
-        raise RelayError(error("R0801", f"{file}: the input {name} is not a tensor of known rank"))
-    return TensorType([], dtype_of(kind.tensor_type.elem_type, file, name))
 
 
 def dense(proto: Any, importer: Importer) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import Expr, TensorType
+from relaylang.ir import TensorType
 
 #: The methods `int` and `float` hide these names inside the class.
 _Int = int
@@ -18,6 +18,13 @@ _Float = float
 
 if TYPE_CHECKING:
     from relaylang.frontends.onnx.importer import Graph, Importer
+
+
+class Nothing:
+    """An optional without a value."""
+
+
+NOTHING = Nothing()
 
 
 class Node:
@@ -126,4 +133,4 @@ class Body:
         return self.node.importer.convert_body(self.node, self.proto, list(inputs))
 
 
-__all__ = ["Body", "Expr", "Node"]
+__all__ = ["NOTHING", "Body", "Node", "Nothing"]

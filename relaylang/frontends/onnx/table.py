@@ -1,27 +1,20 @@
-"""The table of ONNX's conversions, from the families' files."""
+"""The table of ONNX's conversions: those of every file in `families/`."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 
 from relaylang.frontends.common import Table
-
-#: The files of `families/`.
-FAMILIES = (
-    "casts",
-    "control",
-    "elementwise",
-    "quantized",
-    "sequence",
-    "shape",
-)
+from relaylang.frontends.onnx import families
 
 
 @cache
 def table() -> Table:
     """All conversions."""
-    return Table(*(import_module(f"relaylang.frontends.onnx.families.{name}").RULES for name in FAMILIES))
+    names = sorted(module.name for module in iter_modules(families.__path__))
+    return Table(*(import_module(f"{families.__name__}.{name}").RULES for name in names))
 
 
-__all__ = ["FAMILIES", "table"]
+__all__ = ["table"]

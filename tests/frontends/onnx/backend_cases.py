@@ -107,10 +107,7 @@ def run(case: Any, compiled: bool = False) -> None:
                 shapes[value.name] = given.shape
         options = {"folder": folder, "shapes": shapes} if compiled else {"folder": folder}
         found = prepare(model, "CPU:1" if compiled else "CPU", **options).run(inputs)
-        if len(found) == len(outputs) or len(model.graph.output) > 1:
-            same(list(found), list(outputs), case.rtol, case.atol)
-        else:
-            same([list(found)], list(outputs), case.rtol, case.atol)  # the one output is a sequence
+        same(list(found), list(outputs), case.rtol, case.atol)
 
 
 def failure(case: Any, compiled: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.node import NOTHING, Node
 from relaylang.ir import Expr
 
 
@@ -84,13 +84,6 @@ def map_(n: Node, sequence: Any, *others: Any) -> Any:
     items = _items(sequence)
     turns = [body.convert([x, *(o[i] if isinstance(o, list) else o for o in others)]) for i, x in enumerate(items)]
     return [list(column) for column in zip(*turns)] if turns else [[] for _ in n.outputs]
-
-
-class Nothing:
-    """The empty optional."""
-
-
-NOTHING = Nothing()
 
 
 def optional(n: Node, value: Any = None) -> Any:
