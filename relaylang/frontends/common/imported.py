@@ -11,6 +11,7 @@ from relaylang.diagnostics import Diagnostic
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.listing import Listing
 from relaylang.ir import Expr, IRModule, Var, free_vars
+from relaylang.passes.layout.convert_layout import ConvertLayout
 
 
 @dataclass
@@ -34,9 +35,17 @@ def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> 
     own = set(inputs)
     weights = [v for v in free_vars(body) if v not in own]
     builder.module["main"] = builder.function([*inputs, *weights], body)
+    if builder.options.layout:
+        builder.module = in_layout(builder.module, builder.options.layout)
     params = {v.name_hint: builder.params[v.name_hint] for v in weights}
     left = builder.report.diagnostic("warning")
     return Imported(builder.module, params, builder.listing, [left] if left is not None else [])
 
 
-__all__ = ["Imported", "finish"]
+def in_layout(mod: IRModule, layout: str) -> IRModule:
+    """The module with convolutions and pools in the layout "NHWC" or "NCHW"."""
+    ops = ("nn.conv2d", "nn.conv2d_transpose", "nn.max_pool2d", "nn.avg_pool2d", "qnn.conv2d")
+    return ConvertLayout({op: [layout, "default"] for op in ops})(mod)
+
+
+__all__ = ["Imported", "finish", "in_layout"]

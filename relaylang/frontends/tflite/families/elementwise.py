@@ -1,0 +1,210 @@
+"""Element-wise operators: arithmetic, comparison, logic, activations, element types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Rule, Unsupported, nn
+from relaylang.frontends.tflite.node import Node
+from relaylang.ir import Expr
+
+
+def unary(op: str) -> Callable[[Node], Any]:
+    """An operator of one operand, on real numbers."""
+    return lambda n: n.result(n.b.op(op, n.real(0)))
+
+
+def binary(op: str) -> Callable[[Node], Any]:
+    """An operator of two operands, on real numbers."""
+    return lambda n: n.result(n.b.op(op, n.real(0), n.real(1)))
+
+
+def compare(op: str) -> Callable[[Node], Any]:
+    """A comparison of real numbers; of the stored integers where both operands are stored alike."""
+
+    def convert(n: Node) -> Any:
+        q, p = n.q(0), n.q(1)
+        if q is not None and p is not None and np.array_equal(q.scales, p.scales) and np.array_equal(q.zero_points, p.zero_points):
+            return n.b.op(op, n.x(0), n.x(1))
+        return n.b.op(op, n.real(0), n.real(1))
+
+    return convert
+
+
+def divide(n: Node) -> Any:
+    x, y = n.real(0), n.real(1)
+    return n.result(n.b.op("divide" if "float" in n.b.dtype(x) else "trunc_divide", x, y))
+
+
+def add_n(n: Node) -> Any:
+    return n.result(reduce(lambda a, c: n.b.op("add", a, c), (n.real(i) for i in range(len(n)))))
+
+
+def squared_difference(n: Node) -> Any:
+    d = n.b.op("subtract", n.real(0), n.real(1))
+    return n.result(n.b.op("multiply", d, d))
+
+
+def square(n: Node) -> Any:
+    return n.result(n.b.op("multiply", n.real(0), n.real(0)))
+
+
+def relu(n: Node, low: float | None = 0.0, high: float | None = None) -> Any:
+    return n.result(nn.clip(n.b, n.real(0), low, high) if high is not None else n.b.op("nn.relu", n.real(0)))
+
+
+def leaky_relu(n: Node) -> Any:
+    return n.result(n.b.op("nn.leaky_relu", n.real(0), alpha=n.options["alpha"]))
+
+
+def prelu(n: Node) -> Any:
+    """The slope is broadcast from behind: a slope along the channels only, or one for each element."""
+    b, x = n.b, n.real(0)
+    slope = n.real(1)
+    shape = b.shape(slope)
+    if all(d == 1 for d in shape[:-1]):
+        vector = b.reshape(slope, [-1])
+        return n.result(b.op("nn.prelu", x, vector, axis=b.rank(x) - 1) if shape[-1] == b.shape(x)[-1] else _general(n, x, slope))
+    return n.result(_general(n, x, slope))
+
+
+def _general(n: Node, x: Expr, slope: Expr) -> Any:
+    b = n.b
+    return b.op("add", b.op("nn.relu", x), b.op("multiply", slope, b.op("minimum", x, 0.0)))
+
+
+def hard_swish(n: Node) -> Any:
+    return n.result(nn.hard_swish(n.b, n.real(0)))
+
+
+def elu(n: Node) -> Any:
+    return n.result(nn.elu(n.b, n.real(0)))
+
+
+def gelu(n: Node) -> Any:
+    return n.result(nn.gelu(n.b, n.real(0), bool(n.options.get("approximate"))))
+
+
+def round_(n: Node) -> Any:
+    """Halves go to the even number."""
+    return n.result(nearest_even(n, n.real(0)))
+
+
+def nearest_even(n: Node, x: Expr) -> Any:
+    """The nearest whole number; of two, the even one."""
+    b = n.b
+    low = b.op("floor", x)
+    rest = b.op("subtract", x, low)
+    odd = b.op("not_equal", b.op("floor_mod", low, 2.0), 0.0)
+    up = b.op("logical_or", b.op("greater", rest, 0.5), b.op("logical_and", b.op("equal", rest, 0.5), odd))
+    return b.op("add", low, b.cast(up, b.dtype(x)))
+
+
+def cast(n: Node) -> Any:
+    return n.b.cast(n.x(0), n.out_dtype())
+
+
+def quantize(n: Node) -> Any:
+    """Real numbers become integers; integers get other scales."""
+    q, p, b = n.q(0), n.q_out(), n.b
+    if p is None:
+        raise Unsupported("its result has no scale")
+    if q is None or not (q.per_tensor and p.per_tensor):
+        return n.result(n.real(0), activation=False)
+    (scale, zero), (to_scale, to_zero) = n.pair(q), n.pair(p)
+    return b.op("qnn.requantize", n.x(0), scale, zero, to_scale, to_zero, out_dtype=n.out_dtype())
+
+
+def dequantize(n: Node) -> Any:
+    """Integers become real numbers; float16 becomes float32."""
+    return n.b.cast(n.real(0), "float32")
+
+
+def select(n: Node) -> Any:
+    """A condition of one axis chooses rows."""
+    b, cond, x, y = n.b, n.x(0), n.real(1), n.real(2)
+    if b.rank(cond) == 1 and b.rank(x) > 1 and n.operator.name == "SELECT":
+        cond = b.unsqueeze(cond, range(1, b.rank(x)))
+    return n.result(b.op("where", cond, x, y), activation=False)
+
+
+def same(op: str) -> Callable[[Node], Any]:
+    """An operator on stored values without scales: logic, bits."""
+    return lambda n: n.b.op(op, *[n.x(i) for i in range(len(n))])
+
+
+def atan2(n: Node) -> Any:
+    """The angle of the point (x, y); the operands are y and x."""
+    b, y, x = n.b, n.real(0), n.real(1)
+    zero = b.op("equal", x, 0.0)
+    base = b.op("atan", b.op("divide", y, b.op("where", zero, b.op("ones_like", x), x)))
+    half = b.op("multiply", b.op("sign", y), math.pi / 2)
+    around = b.op("where", b.op("less", y, 0.0), b.op("subtract", base, math.pi), b.op("add", base, math.pi))
+    return b.op("where", zero, half, b.op("where", b.op("less", x, 0.0), around, base))
+
+
+def _sign_of_right(n: Node) -> Any:
+    """The remainder with the sign of the divisor."""
+    return n.result(n.b.op("floor_mod", n.real(0), n.real(1)))
+
+
+RULES = (
+    Rule("ABS", unary("abs")),
+    Rule("ADD", binary("add")),
+    Rule("ADD_N", add_n),
+    Rule("ATAN2", lambda n: n.result(atan2(n))),
+    Rule("BITWISE_XOR", same("bitwise_xor")),
+    Rule("CAST", cast),
+    Rule("CEIL", unary("ceil")),
+    Rule("COS", unary("cos")),
+    Rule("DENSIFY", lambda n: n.x(0)),
+    Rule("DEQUANTIZE", dequantize),
+    Rule("DIV", divide),
+    Rule("ELU", elu),
+    Rule("EQUAL", compare("equal")),
+    Rule("EXP", unary("exp")),
+    Rule("FLOOR", unary("floor")),
+    Rule("FLOOR_DIV", binary("floor_divide")),
+    Rule("FLOOR_MOD", _sign_of_right),
+    Rule("GELU", gelu),
+    Rule("GREATER", compare("greater")),
+    Rule("GREATER_EQUAL", compare("greater_equal")),
+    Rule("HARD_SWISH", hard_swish),
+    Rule("LEAKY_RELU", leaky_relu),
+    Rule("LESS", compare("less")),
+    Rule("LESS_EQUAL", compare("less_equal")),
+    Rule("LOG", unary("log")),
+    Rule("LOGICAL_AND", same("logical_and")),
+    Rule("LOGICAL_NOT", same("logical_not")),
+    Rule("LOGICAL_OR", same("logical_or")),
+    Rule("LOGISTIC", unary("sigmoid")),
+    Rule("MAXIMUM", binary("maximum")),
+    Rule("MINIMUM", binary("minimum")),
+    Rule("MUL", binary("multiply")),
+    Rule("NEG", unary("negative")),
+    Rule("NOT_EQUAL", compare("not_equal")),
+    Rule("POW", binary("power")),
+    Rule("PRELU", prelu),
+    Rule("QUANTIZE", quantize),
+    Rule("RELU", relu),
+    Rule("RELU6", lambda n: relu(n, 0.0, 6.0)),
+    Rule("RELU_0_TO_1", lambda n: relu(n, 0.0, 1.0)),
+    Rule("RELU_N1_TO_1", lambda n: relu(n, -1.0, 1.0)),
+    Rule("RIGHT_SHIFT", same("right_shift")),
+    Rule("ROUND", round_),
+    Rule("RSQRT", unary("rsqrt")),
+    Rule("SELECT", select),
+    Rule("SELECT_V2", select),
+    Rule("SIGN", unary("sign")),
+    Rule("SIN", unary("sin")),
+    Rule("SQRT", unary("sqrt")),
+    Rule("SQUARE", square),
+    Rule("SQUARED_DIFFERENCE", squared_difference),
+    Rule("SUB", binary("subtract")),
+    Rule("TANH", unary("tanh")),
+)

@@ -1,0 +1,142 @@
+"""One layer as a conversion sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.tflite.reader import Operator, Quantization, Tensor
+from relaylang.ir import Expr
+
+if TYPE_CHECKING:
+    from relaylang.frontends.tflite.importer import Graph, Importer
+
+#: The schema's ActivationFunctionType: bounds that the result is held to.
+_BOUNDS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+
+
+class Node:
+    """A layer: operands as they are stored (`x`) or as real numbers (`real`), options, and the builder `b`.
+
+    A quantised tensor is stored as integers. A conversion either computes with real numbers, which `result` quantises
+    again, or with the integers, by the scales of `q` and `q_out`.
+    """
+
+    def __init__(self, importer: Importer, graph: Graph, operator: Operator) -> None:
+        self.importer = importer
+        self.graph = graph
+        self.operator = operator
+        self.options = operator.options
+        self.b: Builder = importer.builder
+        self.ins: list[Tensor | None] = [graph.tensors[i] if i >= 0 else None for i in operator.inputs]
+        self.outs: list[Tensor] = [graph.tensors[i] for i in operator.outputs]
+
+    def __len__(self) -> int:
+        return len(self.ins)
+
+    def has(self, index: int) -> bool:
+        """Whether the operand is given."""
+        return index < len(self.ins) and self.ins[index] is not None
+
+    def x(self, index: int) -> Any:
+        """An operand as it is stored."""
+        tensor = self.ins[index]
+        if tensor is None:
+            raise Unsupported(f"the operand {index} is missing")
+        return self.graph.value(tensor)
+
+    def real(self, index: int) -> Any:
+        """An operand as real numbers: dequantised where it is quantised."""
+        q = self.q(index)
+        return self.x(index) if q is None else self.dequantized(self.x(index), q)
+
+    def q(self, index: int) -> Quantization | None:
+        """An operand's scales; None for one that is not quantised."""
+        tensor = self.ins[index]
+        return tensor.quantization if tensor is not None and _is_quantized(tensor) else None
+
+    def q_out(self, index: int = 0) -> Quantization | None:
+        """A result's scales; None for one that is not quantised."""
+        return self.outs[index].quantization if _is_quantized(self.outs[index]) else None
+
+    def out_dtype(self, index: int = 0) -> str:
+        """A result's element type."""
+        return self.outs[index].dtype
+
+    def out_shape(self, index: int = 0) -> list[int]:
+        """A result's extents as the file states them; -1 for unknown ones."""
+        return list(self.outs[index].shape)
+
+    def dequantized(self, x: Expr, q: Quantization) -> Any:
+        """Real numbers of stored ones. A constant is computed now."""
+        value = self.b.value(x)
+        if value is not None:
+            shape = [-1 if i == q.axis else 1 for i in range(value.ndim)] if not q.per_tensor else [1] * value.ndim
+            scales, zeros = q.scales.reshape(shape), q.zero_points.reshape(shape)
+            return self.b.const(((value.astype(np.int64) - zeros) * scales).astype(np.float32))
+        scale, zero = self.pair(q)
+        return self.b.op("qnn.dequantize", x, scale, zero, axis=q.axis, out_dtype="float32")
+
+    def pair(self, q: Quantization) -> tuple[Expr, Expr]:
+        """Scale and zero point as Relay's operators take them: scalars, or vectors along the axis."""
+        scales, zeros = q.scales, q.zero_points.astype(np.int32)
+        if q.per_tensor:
+            return self.b.const(scales.reshape(())), self.b.const(zeros.reshape(()))
+        return self.b.const(scales), self.b.const(zeros)
+
+    def result(self, real: Expr, index: int = 0, activation: bool = True) -> Any:
+        """A result of real numbers as it is stored, behind the layer's fused activation."""
+        if activation:
+            real = self.activated(real)
+        q, dtype = self.q_out(index), self.out_dtype(index)
+        if q is None:
+            return self.b.cast(real, dtype) if dtype == "float16" else real
+        scale, zero = self.pair(q)
+        return self.b.op("qnn.quantize", real, scale, zero, axis=q.axis, out_dtype=dtype)
+
+    def activated(self, real: Expr) -> Any:
+        """Real numbers behind the layer's fused activation."""
+        kind = self.options.get("fused_activation_function", 0)
+        if kind == 0:
+            return real
+        if kind == 1:
+            return self.b.op("nn.relu", real)
+        if kind in _BOUNDS:
+            low, high = _BOUNDS[kind]
+            return self.b.op("clip", real, a_min=low, a_max=high)
+        if kind == 4:
+            return self.b.op("tanh", real)
+        raise Unsupported("its fused activation gives sign bits")
+
+    def range_of(self, index: int = 0) -> tuple[int, int]:
+        """The stored numbers that the fused activation allows, for a quantised result."""
+        q, info = self.q_out(index), np.iinfo(self.out_dtype(index))
+        low, high = _BOUNDS.get(self.options.get("fused_activation_function", 0), (None, None))
+        assert q is not None
+        scale, zero = float(q.scales[0]), int(q.zero_points[0])
+        least = info.min if low is None else max(info.min, zero + round(low / scale))
+        return least, info.max if high is None else min(info.max, zero + round(high / scale))
+
+    def same_scales(self, index: int = 0, out: int = 0) -> bool:
+        """Whether an operand and a result are stored alike, so that moving elements needs no arithmetic."""
+        return _alike(self.q(index), self.q_out(out))
+
+    def ints(self, index: int, what: str) -> list[int]:
+        """A constant operand of whole numbers."""
+        return self.b.need_ints(self.x(index), what)
+
+
+def _is_quantized(tensor: Tensor) -> bool:
+    return tensor.quantization is not None and tensor.dtype in ("int8", "uint8", "int16", "int32", "int4")
+
+
+def _alike(left: Quantization | None, right: Quantization | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return np.array_equal(left.scales, right.scales) and np.array_equal(left.zero_points, right.zero_points)
+
+
+__all__ = ["Node"]

@@ -1,0 +1,105 @@
+"""TFLite's tensors as numpy arrays: element types, packed and sparse forms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes  # noqa: F401  (gives numpy the names int4 and bfloat16)
+import numpy as np
+
+from relaylang.frontends.common.files import damaged
+
+#: TensorType of the schema to element types. Strings (5), complex numbers (8, 11), resources (13) and variants (14) have none.
+DTYPES = {
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
+    12: "uint64", 15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16",
+}  # fmt: skip
+#: Element types that only stand for handles or texts; a layer that uses one may still be converted.
+OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
+#: A dense tensor may have this many bytes for each byte of its sparse form.
+_SPREAD = 4096
+
+
+def dtype_of(number: int, file: str, name: str) -> str:
+    """The element type of the schema's number. Raises `RelayError` for one that is newer than the schema."""
+    found = DTYPES.get(number) or OTHER.get(number)
+    if found is None:
+        raise damaged(file, f"{name} has the unknown element type {number}")
+    return found
+
+
+def array_of(raw: np.ndarray, shape: tuple[int, ...], dtype: str, sparsity: Any, file: str, name: str) -> np.ndarray | None:
+    """The array of a buffer's bytes; None for texts. Raises `RelayError` where the bytes do not fit the shape."""
+    if dtype in OTHER.values():
+        return None
+    if any(d < 0 for d in shape):
+        raise damaged(file, f"{name} is constant, and an extent of it is {min(shape)}")
+    count = math.prod(shape)
+    kind = np.dtype(dtype)
+    if sparsity is not None and sparsity.TraversalOrderLength():
+        values = raw.view(kind)
+        if count * kind.itemsize > _SPREAD * max(raw.size, 1):
+            raise damaged(file, f"{name} has {raw.size} bytes for {count} elements")
+        return _dense(values, shape, sparsity, file, name)
+    if dtype == "int4":
+        halves = np.stack([raw & 15, raw >> 4], -1).reshape(-1)[:count].astype(np.int8)
+        if halves.size != count:
+            raise damaged(file, f"{name} has {raw.size} bytes, but its shape {shape} of int4 needs {(count + 1) // 2}")
+        return (halves - np.where(halves > 7, 16, 0).astype(np.int8)).reshape(shape)
+    if raw.size != count * kind.itemsize:
+        raise damaged(file, f"{name} has {raw.size} bytes, but its shape {shape} of {dtype} needs {count * kind.itemsize}")
+    return raw.view(kind).reshape(shape)
+
+
+def _index_vector(dimension: Any, what: str) -> np.ndarray:
+    """A vector of positions, in one of three widths."""
+    from tflite import Int32Vector, Uint8Vector, Uint16Vector
+
+    kind = getattr(dimension, f"Array{what}Type")()
+    table = getattr(dimension, f"Array{what}")()
+    made = {1: Int32Vector, 2: Uint16Vector, 3: Uint8Vector}[kind]()
+    made.Init(table.Bytes, table.Pos)
+    found: np.ndarray = made.ValuesAsNumpy()
+    return found.astype(np.int64)
+
+
+def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any, file: str, name: str) -> np.ndarray:
+    """A sparse tensor with its zeros. The levels of the storage are the axes, then the blocks, in the stated order.
+
+    Source: the paper of the TACO compiler, whose format the schema takes over.
+    """
+    order = sparsity.TraversalOrderAsNumpy().tolist()
+    blocks = sparsity.BlockMapAsNumpy().tolist() if sparsity.BlockMapLength() else []
+    rank = len(shape)
+    if sorted(order) != list(range(rank + len(blocks))) or any(not 0 <= a < rank for a in blocks):
+        raise damaged(file, f"{name} is sparse, and the order of its axes is no order")
+    size = (sparsity.BlockMapLength() and [sparsity.DimMetadata(rank + i).DenseSize() for i in range(len(blocks))]) or []
+    places = [np.zeros(1, np.int64)]  # for each level, its index at every position so far
+    for level in range(len(order)):
+        dimension = sparsity.DimMetadata(level)
+        if dimension.Format() == 0:
+            extent = dimension.DenseSize()
+            if extent < 0 or extent * places[0].size > max(math.prod(shape), 1):
+                raise damaged(file, f"{name} is sparse, and its levels are larger than its shape")
+            places = [np.repeat(p, extent) for p in places] + [np.tile(np.arange(extent), places[0].size)]
+        else:
+            segments, indices = _index_vector(dimension, "Segments"), _index_vector(dimension, "Indices")
+            counts = np.diff(segments)
+            if counts.size != places[0].size or (counts < 0).any() or counts.sum() != indices.size:
+                raise damaged(file, f"{name} is sparse, and its positions do not fit together")
+            places = [np.repeat(p, counts) for p in places] + [indices]
+    at = dict(zip(order, places[1:]))
+    if at[order[0]].size != values.size:
+        raise damaged(file, f"{name} is sparse, with {values.size} values at {at[order[0]].size} places")
+    full = [at[a] for a in range(rank)]
+    for i, axis in enumerate(blocks):
+        full[axis] = full[axis] * size[i] + at[rank + i]
+    if any(p.size and (p.min() < 0 or p.max() >= n) for p, n in zip(full, shape)):
+        raise damaged(file, f"{name} is sparse, and a value lies outside its shape")
+    made = np.zeros(shape, values.dtype)
+    made[tuple(full)] = values
+    return made
+
+
+__all__ = ["DTYPES", "OTHER", "array_of", "dtype_of"]
