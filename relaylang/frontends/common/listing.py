@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from relaylang.diagnostics.source import SourceFile, Span
 
@@ -47,13 +46,24 @@ class _Text(SourceFile):
     """A listing as a source. A position is the index of a layer; the text is made when somebody looks at it."""
 
     def __init__(self, name: str, layers: list[Layer]) -> None:
-        super().__init__(name, "")
-        del self.text  # the property gives it
         self._layers = layers
+        self._made = ""
+        self._count = -1
+        self.name = name
+        self._line_starts = None
 
-    @cached_property
+    @property
     def text(self) -> str:  # type: ignore[override]
-        return "\n".join(layer.line() for layer in self._layers) + "\n"
+        """A line per layer. The listing grows while a model is imported, and errors show it meanwhile."""
+        if self._count != len(self._layers):
+            self._made = "\n".join(layer.line() for layer in self._layers) + "\n"
+            self._count = len(self._layers)
+            self._line_starts = None
+        return self._made
+
+    def line_starts(self) -> list[int]:
+        _ = self.text
+        return super().line_starts()
 
     def start_of(self, position: int) -> int:
         return self.line_starts()[position]

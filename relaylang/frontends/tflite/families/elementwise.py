@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -138,9 +138,8 @@ def same(op: str) -> Callable[[Node], Any]:
     return lambda n: n.b.op(op, *[n.x(i) for i in range(len(n))])
 
 
-def atan2(n: Node) -> Any:
-    """The angle of the point (x, y); the operands are y and x."""
-    b, y, x = n.b, n.real(0), n.real(1)
+def angle(b: Builder, y: Expr, x: Expr) -> Any:
+    """The angle of the point (x, y), between -pi and pi."""
     zero = b.op("equal", x, 0.0)
     base = b.op("atan", b.op("divide", y, b.op("where", zero, b.op("ones_like", x), x)))
     half = b.op("multiply", b.op("sign", y), math.pi / 2)
@@ -157,7 +156,7 @@ RULES = (
     Rule("ABS", unary("abs")),
     Rule("ADD", binary("add")),
     Rule("ADD_N", add_n),
-    Rule("ATAN2", lambda n: n.result(atan2(n))),
+    Rule("ATAN2", lambda n: n.result(angle(n.b, n.real(0), n.real(1)))),
     Rule("BITWISE_XOR", same("bitwise_xor")),
     Rule("CAST", cast),
     Rule("CEIL", unary("ceil")),
