@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylang.frontends.common import Imported, Options
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.tflite import import_tflite
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 
@@ -49,7 +50,22 @@ def from_onnx(
                 entry.version = opset
         model = copied
     shapes = _shapes(shape)
-    return _result(import_onnx(model, Options(shapes, dict(dtype) if isinstance(dtype, Mapping) else {}, freeze_params)))
+    return _result(import_onnx(model, Options(shapes, dict(dtype) if isinstance(dtype, Mapping) else {}, freeze=freeze_params)))
 
 
-__all__ = ["from_onnx"]
+def from_tflite(
+    model: Any,
+    shape_dict: Mapping[str, Sequence[Any]] | None = None,
+    dtype_dict: Mapping[str, str] | str | None = None,
+    op_converter: Any = None,
+) -> Result:
+    """A TFLite model (a `Model` of the package tflite, the bytes of a file, or a path) as a module and its parameters.
+
+    Weights are parameters, as in TVM. `shape_dict` and `dtype_dict` give shapes and element types of inputs by name.
+    TVM's `op_converter` has no effect. Raises `RelayError`.
+    """
+    dtypes = dict(dtype_dict) if isinstance(dtype_dict, Mapping) else {}
+    return _result(import_tflite(model, Options(_shapes(shape_dict), dtypes, freeze=False)))
+
+
+__all__ = ["from_onnx", "from_tflite"]

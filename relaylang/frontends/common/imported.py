@@ -44,8 +44,9 @@ def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> 
 
 def in_layout(mod: IRModule, layout: str) -> IRModule:
     """The module with convolutions and pools in the layout "NHWC" or "NCHW"."""
-    ops = ("nn.conv2d", "nn.conv2d_transpose", "nn.max_pool2d", "nn.avg_pool2d", "qnn.conv2d")
-    return ConvertLayout({op: [layout, "default"] for op in ops})(mod)
+    wanted = {op: [layout, "default"] for op in ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d")}
+    wanted |= {op: [layout] for op in ("nn.max_pool2d", "nn.avg_pool2d")}
+    return ConvertLayout(wanted)(mod)
 
 
 __all__ = ["Imported", "finish", "in_layout"]

@@ -11,6 +11,9 @@ from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
+#: A position beyond the end of every axis.
+_FAR = (1 << 31) - 1
+
 
 def _moved(n: Node, made: Expr) -> Any:
     """A result of stored elements. Where the result has other scales, it is quantised anew."""
@@ -112,19 +115,14 @@ def strided_slice(n: Node) -> Any:
             cuts.append((axis, at, at + 1, 1))
             removed.append(axis)
         else:
-            low = _open(step) if bit["begin"] >> i & 1 else first
-            high = _open(-step) if bit["end"] >> i & 1 else last
+            low = (0 if step > 0 else _FAR) if bit["begin"] >> i & 1 else first
+            high = (_FAR if step > 0 else -_FAR) if bit["end"] >> i & 1 else last
             cuts.append((axis, low, high, step))
             place += 1
         axis += 1
     axes, low_, high_, step_ = (list(c) for c in zip(*cuts)) if cuts else ([], [], [], [])
     made = b.slice(x, low_, high_, axes, step_) if cuts else x
     return _moved(n, b.unsqueeze(b.squeeze(made, removed), added))
-
-
-def _open(step: int) -> int:
-    """A bound that leaves an end open: the first element for a positive step, or one beyond the last."""
-    return 0 if step > 0 else (1 << 31) - 1
 
 
 def pad(n: Node) -> Any:
