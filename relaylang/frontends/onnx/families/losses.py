@@ -28,10 +28,10 @@ def _loss(n: Node, log_prob: Expr, target: Expr, weight: Expr | None) -> Expr:
     reduction = n.string("reduction", "mean")
     if reduction == "none":
         return loss
-    if reduction == "mean" and weights is None:
-        return b.op("mean", loss)
     total = b.op("sum", loss)
-    return total if reduction == "sum" else b.op("divide", total, b.op("sum", weights))
+    if reduction == "sum":
+        return total
+    return b.op("mean", loss) if weights is None else b.op("divide", total, b.op("sum", weights))
 
 
 def nll_loss(n: Node, x: Expr, target: Expr, weight: Expr | None = None) -> Any:
