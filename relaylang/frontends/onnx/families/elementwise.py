@@ -1,4 +1,4 @@
-"""Element-wise operators: arithmetic, comparison, logic, activations."""
+"""Element-wise operators: arithmetic, comparison, logic, functions of one variable, sums along an axis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from relaylang.frontends.common import Rule
+from relaylang.frontends.common import Builder, Rule
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 
@@ -18,11 +18,28 @@ def same(op: str) -> Callable[..., Any]:
 
 def fold(op: str) -> Callable[..., Any]:
     """The conversion of an operator of any number of operands that are joined pair by pair."""
-    return lambda n, *xs: reduce(lambda a, b: n.b.op(op, a, b), xs)
+    return lambda n, *xs: reduce(lambda a, b: n.b.op(op, a, b), xs) if xs[1:] else [xs[0]]
+
+
+def aligned(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """The form before opset 7: with `broadcast`, the second operand's axes begin at `axis` of the first."""
+
+    def converted(n: Node, a: Expr, b: Expr) -> Any:
+        if n.int("broadcast", 0) and n.has("axis"):
+            behind = n.b.rank(a) - n.int("axis") % n.b.rank(a) - n.b.rank(b)
+            b = n.b.unsqueeze(b, [n.b.rank(b) + i for i in range(behind)])
+        return convert(n, a, b)
+
+    return converted
+
+
+def both_forms(name: str, convert: Callable[..., Any]) -> tuple[Rule, Rule]:
+    return Rule(name, aligned(convert), until=6), Rule(name, convert, since=7)
 
 
 def mean(n: Node, *xs: Expr) -> Any:
-    return n.b.op("divide", reduce(lambda a, b: n.b.op("add", a, b), xs), float(len(xs)))
+    total = reduce(lambda a, b: n.b.op("add", a, b), xs)
+    return n.b.op("divide", total, float(len(xs))) if xs[1:] else [total]
 
 
 def divide(n: Node, a: Expr, b: Expr) -> Any:
@@ -35,36 +52,116 @@ def mod(n: Node, a: Expr, b: Expr) -> Any:
     return n.b.op("trunc_mod" if n.int("fmod", 0) else "floor_mod", a, b)
 
 
-def leaky_relu(n: Node, x: Expr) -> Any:
-    return n.b.op("nn.leaky_relu", x, alpha=n.float("alpha", 0.01))
+def power(n: Node, a: Expr, b: Expr) -> Any:
+    """The result has the base's element type. A whole base with another exponent is computed in float64."""
+    build, dtype = n.b, n.b.dtype(a)
+    if dtype == build.dtype(b):
+        return _power(build, a, b)
+    if "float" in dtype:
+        return _power(build, a, build.cast(b, dtype))
+    if "float" in build.dtype(b):
+        return build.cast(build.op("power", build.cast(a, "float64"), build.cast(b, "float64")), dtype)
+    return build.op("power", a, build.cast(b, dtype))
 
 
-def hard_sigmoid(n: Node, x: Expr) -> Any:
+def _power(b: Builder, x: Expr, exponent: Expr) -> Expr:
+    """A square is a product, a root a root: both are faster, and patterns look for them."""
+    value = b.value(exponent)
+    if value is not None and value.size == 1 and b.rank(exponent) <= b.rank(x):
+        if value.reshape(-1)[0] == 2:
+            return b.op("multiply", x, x)
+        if value.reshape(-1)[0] == 0.5:
+            return b.op("sqrt", x)
+    return b.op("power", x, exponent)
+
+
+def round_half_even(n: Node, x: Expr) -> Any:
+    """Relay rounds halves away from zero: a half goes to twice the rounded half of itself."""
     b = n.b
-    line = b.op("add", b.op("multiply", x, n.float("alpha", 0.2)), n.float("beta", 0.5))
-    return b.op("clip", line, a_min=0.0, a_max=1.0)
+    half = b.op("equal", b.op("abs", b.op("subtract", x, b.op("trunc", x))), 0.5)
+    even = b.op("multiply", b.op("round", b.op("multiply", x, 0.5)), 2.0)
+    return b.op("where", half, even, b.op("round", x))
+
+
+def is_inf(n: Node, x: Expr) -> Any:
+    b, negative, positive = n.b, n.int("detect_negative", 1), n.int("detect_positive", 1)
+    found = b.op("isinf", x)
+    if negative and positive:
+        return found
+    if not negative and not positive:
+        return b.op("logical_and", found, b.const(False, "bool"))
+    return b.op("logical_and", found, b.op("greater" if positive else "less", x, 0.0))
+
+
+def reciprocal(n: Node, x: Expr) -> Any:
+    return n.b.op("divide", 1.0, x)
+
+
+def bit_shift(n: Node, a: Expr, b: Expr) -> Any:
+    return n.b.op("left_shift" if n.string("direction") == "LEFT" else "right_shift", a, b)
+
+
+def bit_cast(n: Node, x: Expr) -> Any:
+    return n.b.op("reinterpret", x, dtype=n.dtype("to"))
+
+
+def where(n: Node, condition: Expr, x: Expr, y: Expr) -> Any:
+    return n.b.op("where", condition, x, y)
+
+
+def scan(op: str) -> Callable[..., Any]:
+    """Sums or products of the elements up to each one, from either end."""
+
+    def converted(n: Node, x: Expr, axis: Expr) -> Any:
+        b = n.b
+        at = b.need_ints(axis, "the axis")[0] % b.rank(x)
+        back = bool(n.int("reverse", 0))
+        x = b.op("reverse", x, axis=at) if back else x
+        made = b.op(op, x, axis=at, exclusive=bool(n.int("exclusive", 0)), dtype=b.dtype(x))
+        return b.op("reverse", made, axis=at) if back else made
+
+    return converted
 
 
 def identity(n: Node, x: Any) -> Any:
     return [x]
 
 
+#: Functions of one variable by ONNX's name.
+UNARY = {
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
+    "Floor": "floor", "IsNaN": "isnan", "Log": "log", "Neg": "negative", "Not": "logical_not", "Sigmoid": "sigmoid",
+    "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+#: Functions of two variables by ONNX's name.
+BINARY = {
+    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+    "GreaterOrEqual": "greater_equal", "LessOrEqual": "less_equal",
+}  # fmt: skip
+#: Those that stated how they broadcast before opset 7.
+ALIGNED = {
+    "Add": same("add"), "And": same("logical_and"), "Div": divide, "Equal": same("equal"), "Greater": same("greater"),
+    "Less": same("less"), "Mul": same("multiply"), "Or": same("logical_or"), "Pow": power, "Sub": same("subtract"),
+    "Xor": same("logical_xor"),
+}  # fmt: skip
+
 RULES = (
-    Rule("Add", same("add"), since=7),
-    Rule("Sub", same("subtract"), since=7),
-    Rule("Mul", same("multiply"), since=7),
-    Rule("Div", divide, since=7),
-    Rule("Mod", mod),
-    Rule("Sum", fold("add")),
-    Rule("Mean", mean),
-    Rule("Max", fold("maximum")),
-    Rule("Min", fold("minimum")),
-    Rule("Relu", same("nn.relu")),
-    Rule("Sigmoid", same("sigmoid")),
-    Rule("Tanh", same("tanh")),
-    Rule("Sqrt", same("sqrt")),
-    Rule("Erf", same("erf")),
-    Rule("LeakyRelu", leaky_relu),
-    Rule("HardSigmoid", hard_sigmoid),
+    *(Rule(name, same(op)) for name, op in UNARY.items()),
+    *(Rule(name, same(op)) for name, op in BINARY.items()),
+    *(rule for name, convert in ALIGNED.items() for rule in both_forms(name, convert)),
+    Rule("BitCast", bit_cast),
+    Rule("BitShift", bit_shift),
+    Rule("CumProd", scan("cumprod")),
+    Rule("CumSum", scan("cumsum")),
     Rule("Identity", identity),
+    Rule("IsInf", is_inf),
+    Rule("Max", fold("maximum")),
+    Rule("Mean", mean),
+    Rule("Min", fold("minimum")),
+    Rule("Mod", mod),
+    Rule("Reciprocal", reciprocal),
+    Rule("Round", round_half_even),
+    Rule("Sum", fold("add")),
+    Rule("Where", where),
 )
