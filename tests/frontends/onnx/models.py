@@ -22,6 +22,7 @@ def model(
     weights: Mapping[str, np.ndarray] | None = None,
     opset: int = 21,
     dtypes: Mapping[str, str] | None = None,
+    domains: Mapping[str, int] | None = None,
 ) -> bytes:
     """A model of these layers; inputs are float32 where `dtypes` does not say otherwise."""
     onnx = pytest.importorskip("onnx")
@@ -34,5 +35,6 @@ def model(
         [helper.make_empty_tensor_value_info(name) for name in outputs],
         [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+    versions = {"": opset, "com.microsoft": 1, **(domains or {})}
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     return made.SerializeToString()

@@ -30,7 +30,7 @@ def activation(b: Builder, name: str, alpha: float, beta: float) -> Function:
         "sigmoid": lambda x: b.op("sigmoid", x),
         "affine": lambda x: b.op("add", b.op("multiply", x, alpha), beta),
         "leakyrelu": lambda x: b.op("nn.leaky_relu", x, alpha=alpha),
-        "thresholdedrelu": lambda x: b.op("where", b.op("greater_equal", x, alpha), x, 0.0),
+        "thresholdedrelu": lambda x: b.op("where", b.op("greater_equal", x, alpha), x, b.const(0.0, b.dtype(x))),
         "scaledtanh": lambda x: b.op("multiply", b.op("tanh", b.op("multiply", x, beta)), alpha),
         "hardsigmoid": lambda x: nn.hard_sigmoid(b, x, alpha, beta),
         "elu": lambda x: nn.elu(b, x, alpha),
