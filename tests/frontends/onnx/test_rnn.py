@@ -55,7 +55,8 @@ def test_forms(kind: str, form) -> None:
     ("RNN", {"activations": ["ScaledTanh", "LeakyRelu"], "directions": 2, "activation_alpha": [0.5, 0.2],
              "activation_beta": [0.7]}),
     ("RNN", {"activations": ["Softsign"]}), ("RNN", {"activations": ["ThresholdedRelu"], "activation_alpha": [0.3]}),
-    ("RNN", {"activations": ["Softplus"]}), ("RNN", {"activations": ["Relu"]}), ("RNN", {"activations": ["Elu"], "activation_alpha": [0.4]}),
+    ("RNN", {"activations": ["Softplus"]}), ("RNN", {"activations": ["Relu"]}),
+    ("RNN", {"activations": ["Elu"], "activation_alpha": [0.4]}),
     ("LSTM", {"activations": ["HardSigmoid", "Relu", "Tanh"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
     ("GRU", {"activations": ["HardSigmoid", "Softsign"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
 ])  # fmt: skip
