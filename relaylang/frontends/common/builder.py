@@ -300,7 +300,7 @@ class Builder:
             have = self.shape_of(x, self.dtype(shape))
             kept = [self.slice(have if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
             shape = self.concat(kept, 0)
-        made = self.op("dyn.reshape", x, shape)
+        made = self.op("dyn.reshape", x, shape, allowzero=allow_zero)
         return self.refine(made, known)
 
     def refine(self, x: Expr, known: Sequence[int | None]) -> Expr:

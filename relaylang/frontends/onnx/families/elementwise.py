@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from relaylang.frontends.common import Builder, Rule
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
@@ -49,7 +51,16 @@ def divide(n: Node, a: Expr, b: Expr) -> Any:
 
 def mod(n: Node, a: Expr, b: Expr) -> Any:
     """`fmod` takes the sign of the dividend, the other form that of the divisor."""
-    return n.b.op("trunc_mod" if n.int("fmod", 0) else "floor_mod", a, b)
+    build = n.b
+    if n.int("fmod", 0):
+        return build.op("trunc_mod", a, b)
+    if "float" not in build.dtype(a):
+        return build.op("floor_mod", a, b)
+    # The remainder of the division, moved to the divisor's side: exact, also for infinite divisors.
+    rest, zero = build.op("trunc_mod", a, b), build.const(0, build.dtype(a))
+    apart = build.op("not_equal", build.op("less", rest, zero), build.op("less", b, zero))
+    moved = build.op("logical_and", apart, build.op("not_equal", rest, zero))
+    return build.op("where", moved, build.op("add", rest, b), rest)
 
 
 def power(n: Node, a: Expr, b: Expr) -> Any:
@@ -98,11 +109,26 @@ def reciprocal(n: Node, x: Expr) -> Any:
 
 
 def bit_shift(n: Node, a: Expr, b: Expr) -> Any:
-    return n.b.op("left_shift" if n.string("direction") == "LEFT" else "right_shift", a, b)
+    """A signed shift by a number that is negative, or not below the bits, moves all bits out."""
+    build, left = n.b, n.string("direction") == "LEFT"
+    op, bits = "left_shift" if left else "right_shift", np.dtype(n.b.dtype(a)).itemsize * 8
+    value = build.value(b)
+    if build.dtype(a)[0] == "u" or (value is not None and (value >= 0).all() and (value < bits).all()):
+        return build.op(op, a, b)
+    most = build.const(bits - 1, build.dtype(a))
+    fits = build.op("logical_and", build.op("greater_equal", b, 0), build.op("less_equal", b, most))
+    if not left:
+        return build.op(op, a, build.op("where", fits, b, most))
+    zero = build.const(0, build.dtype(a))
+    return build.op("where", fits, build.op(op, a, build.op("where", fits, b, zero)), zero)
 
 
 def bit_cast(n: Node, x: Expr) -> Any:
-    return n.b.op("reinterpret", x, dtype=n.dtype("to"))
+    """A bool is a byte in memory, 0 or 1."""
+    b, dtype = n.b, n.dtype("to")
+    if "bool" in (b.dtype(x), dtype):
+        return b.cast(x if b.dtype(x) != "bool" else b.cast(x, "uint8"), dtype)
+    return b.op("reinterpret", x, dtype=dtype)
 
 
 def where(n: Node, condition: Expr, x: Expr, y: Expr) -> Any:

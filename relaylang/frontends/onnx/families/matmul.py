@@ -80,7 +80,7 @@ def det(n: Node, x: Expr) -> Any:
 
 RULES = (
     Rule("MatMul", matmul),
-    Rule("Gemm", gemm, since=7),
+    Rule("Gemm", gemm),
     Rule("Einsum", einsum),
     Rule("Det", det),
 )

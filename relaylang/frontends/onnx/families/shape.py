@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Rule, Unsupported, nn
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
+from relaylang.ir.types import Dim
 
 
 def constant(n: Node) -> Any:
@@ -43,9 +46,133 @@ def transpose(n: Node, x: Expr) -> Any:
     return n.b.transpose(x, n.ints("perm", list(range(n.b.rank(x)))[::-1]))
 
 
+def squeeze_by_attribute(n: Node, x: Expr) -> Any:
+    return _squeezed(n, x, n.ints("axes", []))
+
+
+def squeeze(n: Node, x: Expr, axes: Expr | None = None) -> Any:
+    b = n.b
+    known = b.known(axes) if axes is not None else []
+    if axes is not None and (known is None or None in known):
+        return b.op("dyn.squeeze", x, axes, axis=None)
+    return _squeezed(n, x, [a for a in known or () if a is not None])
+
+
+def _squeezed(n: Node, x: Expr, axes: list[int]) -> Any:
+    """Without axes, all of extent 1 go."""
+    if not axes:
+        axes = [i for i, d in enumerate(n.b.static_shape(x, "the data of Squeeze without axes")) if d == 1]
+    return [n.b.squeeze(x, axes)]
+
+
+def unsqueeze_by_attribute(n: Node, x: Expr) -> Any:
+    return n.b.unsqueeze(x, n.ints("axes"))
+
+
+def unsqueeze(n: Node, x: Expr, axes: Expr) -> Any:
+    return [n.b.unsqueeze(x, n.b.need_ints(axes, "the axes of Unsqueeze"))]
+
+
+def _count(extents: Sequence[Dim]) -> int | None:
+    """The number of elements; None where it is not known."""
+    known = [int(d) for d in extents if isinstance(d, int)]
+    return math.prod(known) if len(known) == len(extents) else None
+
+
+def flatten(n: Node, x: Expr) -> Any:
+    """Two axes: those before `axis`, and the others."""
+    b, rank = n.b, n.b.rank(x)
+    axis = n.int("axis", 1)
+    axis = axis + rank if axis < 0 else axis
+    shape = b.shape(x)
+    front, back = _count(shape[:axis]), _count(shape[axis:])
+    if front is not None and back is not None:
+        return b.reshape_exactly(x, [front, back])
+    if front is not None:
+        return b.reshape(x, [front, -1])
+    if back is not None:
+        return b.reshape(x, [-1, back])
+    for _ in range(rank - axis - 1):
+        x = b.op("reshape", x, newshape=[*[0] * axis, -3, -2])
+    return nn.flatten_front(b, x, axis)
+
+
+def reshape_by_attribute(n: Node, x: Expr) -> Any:
+    return n.b.reshape(x, n.ints("shape"))
+
+
+def expand(n: Node, x: Expr, shape: Expr) -> Any:
+    """Both shapes broadcast: an extent of 1 yields to the other one."""
+    b = n.b
+    count = b.extent(shape, 0, "the rank of the result")
+    x = b.unsqueeze(x, list(range(count - b.rank(x)))) if count > b.rank(x) else x
+    lead = b.rank(x) - count
+    have = b.shape(x)
+    known: list[int | None] = [*[1] * lead, *(b.known(shape) or [None] * count)]
+    parts: list[Expr] = []
+    for i, (d, wanted) in enumerate(zip(have, known)):
+        own = b.slice(b.shape_of(x), [i], [i + 1], [0])
+        if wanted == 1 or (isinstance(d, int) and d != 1):
+            parts.append(own)
+        elif wanted is not None and d == 1:
+            parts.append(b.const(np.array([wanted], np.int64)))
+        else:
+            given = b.cast(b.slice(shape, [i - lead], [i - lead + 1], [0]), "int64")
+            parts.append(given if d == 1 else b.op("where", b.op("equal", own, 1), given, own))
+    if not parts:
+        return [x]
+    target = b.concat(parts, 0)
+    extents = b.known(target) or [None]
+    return [x] if list(have) == extents else nn.broadcast_to(b, x, target)
+
+
+def constant_of_shape(n: Node, shape: Expr) -> Any:
+    b = n.b
+    value = n.tensor("value").reshape(()) if n.has("value") else np.zeros((), np.float32)
+    fill, dtype = b.const(value), value.dtype.name
+    if b.shape(shape)[0] == 0:
+        return fill
+    known = b.known(shape)
+    if known is not None and None not in known:
+        return b.op("full", fill, shape=[int(d or 0) for d in known], dtype=dtype)
+    made = b.op("dyn.full", fill, shape, shape=None, dtype=dtype)
+    return made if known is None else b.refine(made, known)
+
+
+def range_(n: Node, start: Expr, limit: Expr, delta: Expr) -> Any:
+    b = n.b
+    values = [b.value(v) for v in (start, limit, delta)]
+    if all(v is not None for v in values):
+        first, last, step = (np.asarray(v).reshape(()) for v in values)
+        count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
+        if count <= 1 << 16:
+            return b.const((first + np.arange(count) * step).astype(first.dtype))
+    numbers = [b.scalar(v) for v in (start, limit, delta)]
+    return b.op("arange", *numbers, start=numbers[0], stop=numbers[1], step=numbers[2], dtype=b.dtype(start))
+
+
+def size(n: Node, x: Expr) -> Any:
+    b = n.b
+    extents = b.shape(x)
+    count = _count(extents)
+    if count is not None:
+        return b.const(np.int64(count))
+    return b.op("prod", b.shape_of(x), axis=[0])
+
+
 RULES = (
     Rule("Constant", constant),
+    Rule("ConstantOfShape", constant_of_shape),
+    Rule("Expand", expand),
+    Rule("Flatten", flatten),
+    Rule("Range", range_),
+    Rule("Reshape", reshape_by_attribute, until=4),
     Rule("Reshape", reshape, since=5),
     Rule("Shape", shape),
+    Rule("Size", size),
+    Rule("Squeeze", squeeze_by_attribute, until=12),
+    Rule("Squeeze", squeeze, since=13),
     Rule("Transpose", transpose),
+    Rule("Unsqueeze", unsqueeze_by_attribute, until=12),
+    Rule("Unsqueeze", unsqueeze, since=13),
 )
