@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Imported, Options
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.tflite import import_tflite
+from relaylang.frontends.torch import import_pytorch
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 
@@ -59,8 +60,9 @@ def from_tflite(
     dtype_dict: Mapping[str, str] | str | None = None,
     op_converter: Any = None,
 ) -> Result:
-    """A TFLite model (a `Model` of the package tflite, the bytes of a file, or a path) as a module and its parameters.
+    """A TFLite model as a module and its parameters.
 
+    `model` is a `Model` of the package tflite, the bytes of a file, or a path.
     Weights are parameters, as in TVM. `shape_dict` and `dtype_dict` give shapes and element types of inputs by name.
     TVM's `op_converter` has no effect. Raises `RelayError`.
     """
@@ -68,4 +70,31 @@ def from_tflite(
     return _result(import_tflite(model, Options(_shapes(shape_dict), dtypes, freeze=False)))
 
 
-__all__ = ["from_onnx", "from_tflite"]
+def from_pytorch(
+    script_module: Any,
+    input_infos: Sequence[Any] | None = None,
+    custom_convert_map: Mapping[str, Any] | None = None,
+    default_dtype: str = "float32",
+    use_parser_friendly_name: bool = False,
+    keep_quantized_weight: bool = False,
+    export_renamed_c_graph_path: str | None = None,
+    preserve_pytorch_scopes: bool = False,
+) -> Result:
+    """An exported program of PyTorch as a module and its parameters.
+
+    `script_module` is an ExportedProgram, the bytes of a .pt2 file, or its path.
+    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype). The shapes replace those of the
+    program, by position; it has its own names. Weights are parameters, as in TVM. The other arguments have no effect.
+    Raises `RelayError`.
+    """
+    imported = import_pytorch(script_module, Options(freeze=False))
+    if input_infos:
+        names = [p.name_hint for p in imported.module["main"].params if p.name_hint not in imported.params]
+        infos = [(info[1] if isinstance(info[1][0] if info[1] else 0, (list, tuple)) else (info[1], None)) for info in input_infos]
+        shapes = _shapes({name: shape for name, (shape, _) in zip(names, infos)})
+        dtypes = {name: dtype for name, (_, dtype) in zip(names, infos) if dtype is not None}
+        imported = import_pytorch(script_module, Options(shapes, dtypes, freeze=False))
+    return _result(imported)
+
+
+__all__ = ["from_onnx", "from_pytorch", "from_tflite"]

@@ -75,7 +75,7 @@ def tflite_outputs(data: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray
 
 
 def known(name: str, data: bytes) -> tuple[dict[str, np.ndarray], list[np.ndarray] | str]:
-    """Inputs of a network and its runtime's outputs; the reason in the place of outputs that the runtime does not give."""
+    """Inputs of a network and its runtime's outputs, or the reason why the runtime gives none."""
     if name.endswith(".onnx"):
         return feed(name), onnx_outputs(data, feed(name))
     inputs = tflite_feed(data)

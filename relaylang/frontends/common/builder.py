@@ -268,6 +268,11 @@ class Builder:
         steps = list(strides) if strides is not None else [1] * len(axes)
         return self.op("strided_slice", x, begin=list(begin), end=list(end), strides=steps, axes=list(axes))
 
+    def arange(self, start: Expr, stop: Expr, step: Expr, dtype: str) -> Expr:
+        """Numbers from `start` to before `stop`: a vector, whose extent is known where all three are."""
+        made: Expr = self.op("arange", start, stop, step, start=start, stop=stop, step=step, dtype=dtype)
+        return made
+
     def scalar(self, x: Expr) -> Expr:
         """A tensor of one element without its axes."""
         return x if self.rank(x) == 0 else self.op("reshape", x, newshape=())

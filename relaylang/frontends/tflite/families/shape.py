@@ -184,7 +184,7 @@ def fill(n: Node) -> Any:
 def range_(n: Node) -> Any:
     b = n.b
     start, limit, step = (b.scalar(n.x(i)) for i in range(3))
-    return b.op("arange", start, limit, step, dtype=n.out_dtype())
+    return b.arange(start, limit, step, n.out_dtype())
 
 
 def shape(n: Node) -> Any:

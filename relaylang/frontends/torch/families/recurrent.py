@@ -1,0 +1,98 @@
+"""LSTM, GRU and plain recurrent layers, stacked, in one direction or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from relaylang.frontends.common import Builder, Rule
+from relaylang.frontends.common.recurrent import recurrence
+from relaylang.frontends.torch.node import Node
+from relaylang.ir import Expr
+
+#: One step of a cell: input, states, the weights of a direction.
+Cell = Callable[[Builder, Expr, list[Expr], list[Expr]], list[Expr]]
+
+
+def _gates(b: Builder, x: Expr, weight: Expr, bias: Expr | None) -> Expr:
+    made = b.op("nn.dense", x, weight, units=b.extent(weight, 0))
+    return b.op("add", made, bias) if bias is not None else made
+
+
+def _parts(b: Builder, x: Expr, count: int) -> list[Expr]:
+    size = b.extent(x, 1) // count
+    return [b.slice(x, [i * size], [(i + 1) * size], [1]) for i in range(count)]
+
+
+def lstm_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
+    """Gates in PyTorch's order: input, forget, cell, output."""
+    h, c = states
+    bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
+    gates = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, h, weights[1], bias_h))
+    i, f, g, o = _parts(b, gates, 4)
+    fresh = b.op("multiply", b.op("sigmoid", i), b.op("tanh", g))
+    c = b.op("add", b.op("multiply", b.op("sigmoid", f), c), fresh)
+    return [b.op("multiply", b.op("sigmoid", o), b.op("tanh", c)), c]
+
+
+def gru_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
+    """Gates in PyTorch's order: reset, update, new. The reset is applied behind the product."""
+    (h,) = states
+    bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
+    (xr, xz, xn), (hr, hz, hn) = (
+        _parts(b, _gates(b, v, w, bias), 3) for v, w, bias in ((x, weights[0], bias_x), (h, weights[1], bias_h))
+    )
+    reset, update = (b.op("sigmoid", b.op("add", p, q)) for p, q in ((xr, hr), (xz, hz)))
+    new = b.op("tanh", b.op("add", xn, b.op("multiply", reset, hn)))
+    return [b.op("add", new, b.op("multiply", update, b.op("subtract", h, new)))]
+
+
+def _plain(activation: str) -> Cell:
+    def cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
+        bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
+        total = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h))
+        return [b.op(activation, total)]
+
+    return cell
+
+
+def _step(b: Builder, cell: Cell, weights: list[Expr], x: Expr, states: list[Expr]) -> list[Expr]:
+    return cell(b, x, states, weights)
+
+
+def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
+    """Layers above each other; each direction has its own weights and initial states."""
+
+    def convert(n: Node) -> Any:
+        b, x = n.b, n.x("input")
+        given = n.get("hx")
+        initial = list(given) if isinstance(given, list) else [given]
+        weights, each = n.get("params"), 4 if n.get("has_biases") else 2
+        ways = 2 if n.get("bidirectional") else 1
+        steps = b.transpose(x, [1, 0, 2]) if n.get("batch_first") else x
+        last: list[list[Expr]] = [[] for _ in range(states)]
+        for layer in range(n.int("num_layers")):
+            outputs = []
+            for way in range(ways):
+                at = layer * ways + way
+                begin = [b.squeeze(b.slice(s, [at], [at + 1], [0]), [0]) for s in initial]
+                own = weights[at * each : (at + 1) * each]
+                step = partial(_step, b, cell, own)
+                made, after = recurrence(b, steps, begin, step, reverse=way == 1)
+                outputs.append(made)
+                for kept, state in zip(last, after):
+                    kept.append(state)
+            steps = b.concat(outputs, 2)
+        out = b.transpose(steps, [1, 0, 2]) if n.get("batch_first") else steps
+        return [out, *(b.op("stack", b.tuple(kept), axis=0) for kept in last)]
+
+    return convert
+
+
+RULES = (
+    Rule("aten.gru", stacked(gru_cell, 1)),
+    Rule("aten.lstm", stacked(lstm_cell, 2)),
+    Rule("aten.rnn_relu", stacked(_plain("nn.relu"), 1)),
+    Rule("aten.rnn_tanh", stacked(_plain("tanh"), 1)),
+)

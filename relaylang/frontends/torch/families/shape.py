@@ -1,0 +1,361 @@
+"""Operators that move elements or make tensors."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common.nn import broadcast_to
+from relaylang.frontends.torch.node import Node
+from relaylang.ir import Expr
+
+_END = (1 << 63) - 1
+
+
+def view(n: Node) -> Any:
+    b, x = n.b, n.x()
+    name = "shape" if "shape" in n.call.args else "size"
+    size = n.vector(name)
+    if isinstance(size, Expr):
+        return b.reshape_to(x, size, allow_zero=True)
+    if 0 in size:
+        return b.op("reshape", x, newshape=size, allowzero=True)
+    return b.reshape(x, size)
+
+
+def flatten(n: Node) -> Any:
+    b, x = n.b, n.x()
+    rank = b.rank(x)
+    if rank == 0:
+        return b.reshape(x, [1])
+    first, last = n.int("start_dim", 0) % rank, n.int("end_dim", -1) % rank
+    if last == rank - 1:
+        return b.op("reshape", x, newshape=[0] * first + [-1])
+    shape = b.shape_of(x)
+    parts = [b.slice(shape, [0], [first], [0])] if first else []
+    return b.reshape_to(x, b.concat([*parts, b.const(np.array([-1])), b.slice(shape, [last + 1], [rank], [0])], 0))
+
+
+def unflatten(n: Node) -> Any:
+    b, x = n.b, n.x()
+    axis = n.int("dim") % b.rank(x)
+    sizes = n.ints("sizes")
+    rest = [b.extent(x, i) for i in range(axis + 1, b.rank(x))]
+    return b.op("reshape", x, newshape=[0] * axis + sizes + rest)
+
+
+def permute(n: Node) -> Any:
+    rank = n.b.rank(n.x())
+    return n.b.transpose(n.x(), [d % rank for d in n.ints("dims")])
+
+
+def transpose(n: Node) -> Any:
+    b, x = n.b, n.x()
+    rank = b.rank(x)
+    order = list(range(rank))
+    i, j = n.int("dim0", 0) % max(rank, 1), n.int("dim1", 1) % max(rank, 1)
+    if rank > 1:
+        order[i], order[j] = order[j], order[i]
+    return b.transpose(x, order)
+
+
+def unsqueeze(n: Node) -> Any:
+    return n.b.unsqueeze(n.x(), n.ints("dim"))
+
+
+def squeeze(n: Node) -> Any:
+    b, x = n.b, n.x()
+    rank = b.rank(x)
+    axes = [a % rank for a in n.ints("dim")] if n.has("dim") else list(range(rank))
+    return b.squeeze(x, [a for a in axes if b.shape(x)[a] == 1])
+
+
+def expand(n: Node) -> Any:
+    """-1 keeps an extent."""
+    b, x = n.b, n.x()
+    size = n.get("size")
+    behind = len(size) - b.rank(x)
+    have = b.shape_of(x)
+    parts = []
+    for i, s in enumerate(size):
+        if not isinstance(s, Expr) and s == -1:
+            parts.append(b.slice(have, [i - behind], [i - behind + 1], [0]))
+        else:
+            parts.append(b.reshape(s, [1]) if isinstance(s, Expr) else b.const(np.array([s], np.int64)))
+    known = [b.known(p) for p in parts]
+    made = broadcast_to(b, x, b.concat(parts, 0))
+    return b.refine(made, [k[0] if k else None for k in known])
+
+
+def expand_as(n: Node) -> Any:
+    return broadcast_to(n.b, n.x(), n.b.shape_of(n.x("other")))
+
+
+def cat(n: Node) -> Any:
+    b = n.b
+    tensors = [t for t in n.get("tensors") if b.shape(t) != (0,)]
+    return b.concat(tensors, n.int("dim", 0) % b.rank(tensors[0]))
+
+
+def stack(n: Node) -> Any:
+    return n.b.op("stack", n.b.tuple(n.get("tensors")), axis=n.int("dim", 0))
+
+
+def slice_(n: Node) -> Any:
+    """A slice along one axis; ends that depend on extents are computed."""
+    b, x = n.b, n.x()
+    axis = n.int("dim", 0) % b.rank(x)
+    start, end, step = n.get("start"), n.get("end"), n.int("step", 1)
+    start, end = 0 if start is None else start, _END if end is None else end
+    if isinstance(start, Expr) or isinstance(end, Expr):
+        return _computed_slice(n, x, axis, start, end, step)
+    if (start, step) == (0, 1) and end >= (1 << 31):
+        return x
+    return b.slice(x, [start], [min(end, (1 << 31) - 1)], [axis], [step])
+
+
+def _computed_slice(n: Node, x: Expr, axis: int, start: Any, end: Any, step: int) -> Any:
+    b, rank = n.b, n.b.rank(x)
+    vectors = []
+    for value, other in ((start, 0), (end, (1 << 31) - 1), (step, 1)):
+        cells: list[Expr] = [b.const(np.array([other], np.int64))] * rank
+        cells[axis] = b.reshape(value, [1]) if isinstance(value, Expr) else b.const(np.array([min(value, (1 << 31) - 1)], np.int64))
+        vectors.append(b.concat(cells, 0))
+    made = b.op("dyn.strided_slice", x, *vectors)
+    return b.refine(made, [int(d) if isinstance(d, int) and i != axis else None for i, d in enumerate(b.shape(x))])
+
+
+def select(n: Node) -> Any:
+    b, x = n.b, n.x()
+    axis, index = n.int("dim") % b.rank(x), n.get("index")
+    if isinstance(index, Expr):
+        return b.op("take", x, index, axis=axis)
+    if index < 0 and not isinstance(b.shape(x)[axis], int):
+        return b.squeeze(b.slice(x, [index], [(1 << 31) - 1] if index == -1 else [index + 1], [axis]), [axis])
+    at = index if index >= 0 else index + b.extent(x, axis)
+    return b.squeeze(b.slice(x, [at], [at + 1], [axis]), [axis])
+
+
+def split(n: Node) -> Any:
+    b, x = n.b, n.x()
+    axis = n.int("dim", 0) % b.rank(x)
+    extent = b.extent(x, axis, "the axis that is split")
+    given = n.get("split_sizes", n.get("split_size"))
+    sizes = n.ints("split_sizes") if isinstance(given, list) and "split_sizes" in n.call.args else None
+    if sizes is None:
+        step = n.ints("split_size")
+        sizes = step if len(step) > 1 else [min(step[0], extent - i) for i in range(0, extent, step[0])]
+    ends = np.cumsum(sizes).tolist()
+    return [b.slice(x, [e - s], [e], [axis]) for e, s in zip(ends, sizes)]
+
+
+def chunk(n: Node) -> Any:
+    b, x = n.b, n.x()
+    axis = n.int("dim", 0) % b.rank(x)
+    extent = b.extent(x, axis)
+    step = -(-extent // n.int("chunks"))
+    return [b.slice(x, [i], [min(i + step, extent)], [axis]) for i in range(0, extent, step)]
+
+
+def unbind(n: Node) -> Any:
+    b, x = n.b, n.x()
+    axis = n.int("dim", 0) % b.rank(x)
+    return [b.squeeze(b.slice(x, [i], [i + 1], [axis]), [axis]) for i in range(b.extent(x, axis))]
+
+
+def item(n: Node) -> Any:
+    """`getitem` of a list of results."""
+    values = [n.scope.resolve(a) for a in n.call.args.values()]
+    return values[0][values[1]]
+
+
+def repeat(n: Node) -> Any:
+    b, x, reps = n.b, n.x(), n.ints("repeats")
+    return b.op("tile", x, reps=reps)
+
+
+def pad(n: Node) -> Any:
+    """Pairs of widths from the last axis on."""
+    b, x = n.b, n.x()
+    given = n.ints("pad" if "pad" in n.call.args else "padding")
+    widths = [[0, 0] for _ in range(b.rank(x))]
+    for i in range(len(given) // 2):
+        widths[-1 - i] = given[2 * i : 2 * i + 2]
+    mode = n.get("mode", "constant")
+    kind = n.call.target
+    mode = "reflect" if "reflection" in kind else "replicate" if "replication" in kind else mode
+    if mode == "circular":
+        raise Unsupported("it wraps around")
+    if any(w < 0 for pair in widths for w in pair):
+        begin = [max(-p[0], 0) for p in widths]
+        end = [b.extent(x, i) - max(-p[1], 0) for i, p in enumerate(widths)]
+        x = b.slice(x, begin, end, list(range(b.rank(x))))
+        widths = [[max(w, 0) for w in pair] for pair in widths]
+    value = n.get("value") or 0
+    relay = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[mode]
+    return b.op("nn.pad", x, b.const(value, b.dtype(x)), pad_width=widths, pad_mode=relay)
+
+
+def index_select(n: Node) -> Any:
+    return n.b.op("take", n.x(), n.x("index"), axis=n.int("dim") % n.b.rank(n.x()))
+
+
+def gather(n: Node) -> Any:
+    return n.b.op("gather", n.x(), n.x("index"), axis=n.int("dim") % n.b.rank(n.x()))
+
+
+def index(n: Node) -> Any:
+    """Tensors of positions on some axes: one axis is a take, several in front are a gather."""
+    b, x = n.b, n.x()
+    given = n.get("indices")
+    places = [i for i, t in enumerate(given) if t is not None]
+    if any(b.dtype(given[i]) == "bool" for i in places):
+        raise Unsupported("it selects by a mask, so that its extent depends on values")
+    if len(places) == 1:
+        axis = places[0]
+        return b.op("take", x, _wrapped(n, given[axis], x, axis), axis=axis)
+    if places != list(range(places[0], places[0] + len(places))):
+        raise Unsupported("its positions are on axes that are not neighbours")
+    first, count = places[0], len(places)
+    order = [*places, *[a for a in range(b.rank(x)) if a not in places]]
+    rank = max(b.rank(given[i]) for i in places)
+    zeros = [b.op("multiply", b.cast(given[i], "int64"), 0) for i in places]
+    zero = reduce(lambda p, q: b.op("add", p, q), zeros)
+    rows = [b.op("add", _wrapped(n, given[i], x, i), zero) for i in places]
+    made = b.op("gather_nd", b.transpose(x, order), b.op("stack", b.tuple(rows), axis=0))
+    rest = b.rank(x) - count
+    back = [*range(rank, rank + first), *range(rank), *range(rank + first, rank + rest)]
+    return b.transpose(made, back)
+
+
+def _wrapped(n: Node, positions: Expr, x: Expr, axis: int) -> Expr:
+    """Positions counted from the front; negative ones count from the end."""
+    b = n.b
+    value = b.value(positions)
+    positions = b.cast(positions, "int64")
+    if value is not None and (value >= 0).all():
+        return positions
+    extent = b.shape(x)[axis]
+    size = b.const(extent, "int64") if isinstance(extent, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+    made: Expr = b.op("where", b.op("less", positions, 0), b.op("add", positions, size), positions)
+    return made
+
+
+def full(n: Node) -> Any:
+    b = n.b
+    dtype = n.dtype() or n.result_dtype()
+    value = {"aten.zeros": 0, "aten.ones": 1, "aten.empty": 0, "aten.new_zeros": 0, "aten.new_ones": 1}.get(
+        n.call.target.rsplit(".", 1)[0], n.get("fill_value")
+    )
+    size = n.vector("size")
+    scalar = value if isinstance(value, Expr) else b.const(value, dtype)
+    if isinstance(size, Expr):
+        return b.refine(b.op("dyn.full", b.cast(scalar, dtype), size, dtype=dtype), b.known(size) or [])
+    shape: list[int] = size
+    return b.op("full", b.cast(scalar, dtype), shape=shape, dtype=dtype)
+
+
+def arange(n: Node) -> Any:
+    b, dtype = n.b, n.dtype() or n.result_dtype()
+    start, end, step = n.get("start", 0), n.get("end"), n.get("step", 1)
+    first, last, by = (b.cast(v, dtype) if isinstance(v, Expr) else b.const(v, dtype) for v in (start, end, step))
+    return b.arange(first, last, by, dtype)
+
+
+def scalar_tensor(n: Node) -> Any:
+    value = n.get("s", n.get("data"))
+    return n.b.cast(value, n.result_dtype()) if isinstance(value, Expr) else n.b.const(value, n.dtype() or n.result_dtype())
+
+
+def triangle(upper: bool) -> Any:
+    def convert(n: Node) -> Any:
+        return n.b.op("trilu", n.x(), n.b.const(n.get("diagonal", 0), "int64"), upper=upper)
+
+    return convert
+
+
+def flip(n: Node) -> Any:
+    x = n.x()
+    for axis in n.ints("dims"):
+        x = n.b.op("reverse", x, axis=axis)
+    return x
+
+
+def roll(n: Node) -> Any:
+    b, x = n.b, n.x()
+    for shift, axis in zip(n.ints("shifts"), n.ints("dims")):
+        extent = b.extent(x, axis)
+        at = (-shift) % extent
+        if at:
+            x = b.concat([b.slice(x, [at], [extent], [axis]), b.slice(x, [0], [at], [axis])], axis % b.rank(x))
+    return x
+
+
+def masked_fill(n: Node) -> Any:
+    b, x, value = n.b, n.x(), n.get("value")
+    return b.op("where", n.x("mask"), b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x)), x)
+
+
+def extent(n: Node) -> Any:
+    """An extent of a tensor: a number where it is known."""
+    b, x = n.b, n.x()
+    axis = n.int("dim") % b.rank(x)
+    known = b.shape(x)[axis]
+    return int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+
+
+def scatter(n: Node) -> Any:
+    b, x, positions = n.b, n.x(), n.x("index")
+    source = n.get("src", n.get("value"))
+    if not isinstance(source, Expr):
+        source = b.op("full", b.const(source, b.dtype(x)), shape=b.static_shape(positions), dtype=b.dtype(x))
+    mode = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", None: "update"}[n.get("reduce")]
+    mode = "add" if n.call.target.startswith("aten.scatter_add") else mode
+    return b.op("scatter_elements", x, positions, source, axis=n.int("dim") % b.rank(x), reduction=mode)
+
+
+_VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")
+_FULLS = ("zeros", "ones", "empty", "full", "new_zeros", "new_ones", "new_full")
+_PADS = (
+    "pad", "constant_pad_nd", *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in (1, 2, 3)),
+)  # fmt: skip
+RULES = (
+    *(Rule(f"aten.{name}", view) for name in _VIEWS),
+    *(Rule(f"aten.{name}", full) for name in _FULLS),
+    *(Rule(f"aten.{name}", pad) for name in _PADS),
+    Rule("_operator.getitem", item),
+    Rule("aten.arange", arange),
+    Rule("aten.cat", cat),
+    Rule("aten.chunk", chunk),
+    Rule("aten.expand", expand),
+    Rule("aten.expand_as", expand_as),
+    Rule("aten.flatten", flatten),
+    Rule("aten.flip", flip),
+    Rule("aten.gather", gather),
+    Rule("aten.index", index),
+    Rule("aten.index_select", index_select),
+    Rule("aten.masked_fill", masked_fill),
+    Rule("aten.permute", permute),
+    Rule("aten.repeat", repeat),
+    Rule("aten.roll", roll),
+    Rule("aten.scalar_tensor", scalar_tensor),
+    Rule("aten.scatter", scatter),
+    Rule("aten.scatter_add", scatter),
+    Rule("aten.select", select),
+    Rule("aten.slice", slice_),
+    Rule("aten.split", split),
+    Rule("aten.split_with_sizes", split),
+    Rule("aten.squeeze", squeeze),
+    Rule("aten.stack", stack),
+    Rule("aten.sym_size", extent),
+    Rule("aten.t", transpose),
+    Rule("aten.transpose", transpose),
+    Rule("aten.tril", triangle(False)),
+    Rule("aten.triu", triangle(True)),
+    Rule("aten.unbind", unbind),
+    Rule("aten.unflatten", unflatten),
+    Rule("aten.unsqueeze", unsqueeze),
+)

@@ -1,0 +1,205 @@
+"""PyTorch to Relay: the walk over a program's graph. Conversions of operators are in the tables of `families/`."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.options import DEFAULTS
+from relaylang.frontends.common.partial import external
+from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
+from relaylang.frontends.torch.pt2 import Node as Call
+from relaylang.frontends.torch.table import table
+from relaylang.ir import ANY, Expr, TensorType, Var
+from relaylang.ir.bulk import gc_paused
+from relaylang.runtime.text import read_bytes
+
+#: The value of a name whose call was not converted.
+MISSING = object()
+
+
+class Scope:
+    """A graph that is being converted, and its values by name."""
+
+    def __init__(self, importer: Importer, graph: Graph) -> None:
+        self.importer = importer
+        self.graph = graph
+        self.values: dict[str, Any] = {}
+
+    def resolve(self, argument: Any) -> Any:
+        """An argument with values in the place of names."""
+        if isinstance(argument, Ref):
+            return self.value(argument.name)
+        if isinstance(argument, list):
+            return [self.resolve(a) for a in argument]
+        return argument
+
+    def value(self, name: str) -> Any:
+        """The value of a name. Raises `RelayError` where no call before made it."""
+        if name not in self.values:
+            raise self.importer.undefined(name)
+        if self.values[name] is MISSING:
+            raise Skipped
+        return self.values[name]
+
+
+class Importer:
+    """Converts one program. `file` is its name in diagnostics."""
+
+    def __init__(self, program: Program, file: str, options: Options) -> None:
+        self.program = program
+        self.file = file
+        self.options = options
+        self.rules = table()
+        self.report = Report(file, self.rules.names())
+        self.builder = Builder(Listing(file), self.report, options)
+        self.errors: list[Diagnostic] = []
+
+    def run(self) -> Imported:
+        """The Relay program. Raises `RelayError` with everything that is wrong."""
+        program = self.program
+        scope = Scope(self, program.graph)
+        inputs = self._inputs(scope)
+        for name, (path, array) in program.weights.items():
+            scope.values[name] = self.builder.weight(path, array)
+        scope.values.update(program.constants)
+        self._convert(scope)
+        if self.errors:
+            raise RelayError(first_ones(self.errors))
+        self.report.raise_if_any() if not self.options.partial else None
+        try:
+            outputs = [scope.resolve(o) for o in program.outputs] + [scope.value(v) for _, v in program.mutations]
+        except Skipped:
+            self.report.raise_if_any()
+            raise damaged(self.file, "a result of the program is not defined") from None
+        results = [o if isinstance(o, Expr) else self.builder.const(o) for o in outputs if o is not None]
+        if not results:
+            raise damaged(self.file, "the program has no results")
+        return finish(self.builder, inputs, results)
+
+    def _inputs(self, scope: Scope) -> list[Var]:
+        names = self.program.inputs
+        for name in [*self.options.shapes, *self.options.dtypes]:
+            if name not in names:
+                near = did_you_mean(name, names)
+                notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(names)}"]
+                raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        made = []
+        for name in names:
+            meta = scope.graph.tensors.get(name, Meta((), "int64"))
+            shape = self.options.shapes.get(name)
+            if shape is not None and len(shape) != len(meta.shape):
+                said = f"{self.file}: the input {name} has {len(meta.shape)} axes, not {len(shape)}"
+                raise RelayError(error("R0804", said))
+            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
+            extents = shape if shape is not None else [ANY if d is None else d for d in meta.shape]
+            variable = self.builder.variable(self.builder.unique(name), TensorType(extents, self.options.dtypes.get(name, meta.dtype)))
+            scope.values[name] = variable
+            made.append(variable)
+        return made
+
+    def undefined(self, name: str) -> RelayError:
+        """The error for a name that no call before made."""
+        return RelayError(error("R0802", f"no call before this one makes the value {name}", self.builder.span))
+
+    def convert_graph(self, scope: Scope, graph: Graph, args: Sequence[Any]) -> list[Any]:
+        """The results of a graph inside a call, converted in place."""
+        inner = Scope(self, graph)
+        inner.values.update(zip(graph.inputs, args, strict=True))
+        span = self.builder.span
+        self._convert(inner)
+        self.builder.span = span
+        return [inner.resolve(o) for o in graph.outputs]
+
+    def _convert(self, scope: Scope) -> None:
+        """Convert a graph's calls in their order."""
+        b = self.builder
+        for call in scope.graph.nodes:
+            layer = Layer(call.target, call.layer, tuple(_names(call.args.values())), tuple(_names(call.outputs)))
+            b.span = span = b.listing.add(layer)
+            made: Any = MISSING
+            try:
+                made = self._call(scope, call)
+            except Skipped:
+                pass
+            except Unsupported as why:
+                self.report.unsupported(call.target, layer.label, span, why.reason)
+                if self.options.partial:
+                    made = self._external(scope, call)
+            except RelayError as wrong:
+                self.errors += wrong.diagnostics
+            except MALFORMED:
+                if os.environ.get("RELAY_TRACEBACK"):
+                    raise
+                said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
+                self.errors.append(error("R0805", said, span))
+            self._bind(scope, call, made)
+
+    def _bind(self, scope: Scope, call: Call, made: Any) -> None:
+        """Give the results their names. One result that is a list of tensors has a name for each."""
+        results = made if isinstance(made, (list, tuple)) else [made]
+        names: list[Any] = []
+        for output in call.outputs:
+            names += output if isinstance(output, list) else [output]
+        for i, name in enumerate(names):
+            if isinstance(name, Ref):
+                scope.values[name.name] = MISSING if made is MISSING or i >= len(results) else results[i]
+
+    def _call(self, scope: Scope, call: Call) -> Any:
+        name = call.target.rsplit(".", 1)[0] if call.target.count(".") > 1 else call.target
+        rule = self.rules.find(name)
+        if rule is None:
+            raise Unsupported
+        return rule.convert(Node(self, scope, call))
+
+    def _external(self, scope: Scope, call: Call) -> Any:
+        node = Node(self, scope, call)
+        metas = [node.meta(i) for i in range(len(node.flat_outputs()))]
+        if any(m is None for m in metas):
+            return MISSING
+        types = [TensorType([ANY if d is None else d for d in m.shape], m.dtype) for m in metas]
+        try:
+            values = [scope.resolve(a) for a in call.args.values()]
+        except Skipped:
+            return MISSING
+        return external(self.builder, call.target.replace(".", "_"), [v for v in values if isinstance(v, Expr)], types) or MISSING
+
+
+class Skipped(Exception):
+    """The call uses a value whose own call was not converted."""
+
+
+def _names(values: Any) -> list[str]:
+    found = []
+    for value in values:
+        found += [v.name for v in (value if isinstance(value, list) else [value]) if isinstance(v, Ref)]
+    return found
+
+
+def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
+    """A program from the bytes of a `.pt2` file, its path, or an ExportedProgram of torch.
+
+    Raises `RelayError`: the file is damaged (R0802), options do not fit (R0804), calls are wrong (R0805) or cannot be
+    converted (R0801).
+    """
+    if isinstance(model, (str, os.PathLike)):
+        file = file or os.fspath(model)
+        model = read_bytes(os.fspath(model))
+    if not isinstance(model, (bytes, bytearray, memoryview)):
+        torch = need_package("torch", "torch", "an ExportedProgram")
+        buffer = io.BytesIO()
+        torch.export.save(model, buffer)
+        model = buffer.getvalue()
+    with gc_paused():
+        return Importer(read_program(bytes(model), file or "the program"), file or "the program", options).run()
+
+
+__all__ = ["Importer", "Scope", "import_pytorch"]

@@ -1,0 +1,113 @@
+"""One call as a conversion sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.torch.pt2 import DType, Ref
+from relaylang.frontends.torch.pt2 import Graph as Plain
+from relaylang.frontends.torch.pt2 import Node as Call
+from relaylang.ir import Expr
+
+if TYPE_CHECKING:
+    from relaylang.frontends.torch.importer import Importer, Scope
+
+
+class Node:
+    """A call: its arguments by the names of PyTorch's schema, and the builder `b`."""
+
+    def __init__(self, importer: Importer, scope: Scope, call: Call) -> None:
+        self.importer = importer
+        self.scope = scope
+        self.call = call
+        self.b: Builder = importer.builder
+
+    @property
+    def overload(self) -> str:
+        """The overload of the operator: "Tensor" of `aten.add.Tensor`."""
+        return self.call.target.rsplit(".", 1)[-1]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An argument: an expression, a number, a text, a list; the default where it is not stated."""
+        if name not in self.call.args:
+            return default
+        return self.scope.resolve(self.call.args[name])
+
+    def x(self, name: str = "self") -> Any:
+        """A tensor; a number becomes a constant. Raises `Unsupported` where it is missing."""
+        value = self.get(name)
+        if value is None:
+            raise Unsupported(f"the argument {name} is missing")
+        return value if isinstance(value, Expr) else self.b.const(value, self.result_dtype())
+
+    def has(self, name: str) -> bool:
+        """Whether the argument is stated and is not None."""
+        return self.get(name) is not None
+
+    def result_dtype(self, index: int = 0) -> str:
+        """The element type that the file states for a result."""
+        meta = self.meta(index)
+        return meta.dtype if meta is not None else "float32"
+
+    def meta(self, index: int = 0) -> Any:
+        """What the file says about a result."""
+        names = [o.name for o in self.flat_outputs() if isinstance(o, Ref)]
+        return self.scope.graph.tensors.get(names[index]) if index < len(names) else None
+
+    def flat_outputs(self) -> list[Any]:
+        """The results in one list."""
+        found: list[Any] = []
+        for o in self.call.outputs:
+            found += o if isinstance(o, list) else [o]
+        return found
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """A list of whole numbers that are known; one number is a list of itself."""
+        value = self.get(name)
+        if value is None:
+            if default is None:
+                raise Unsupported(f"the argument {name} is missing")
+            return list(default)
+        values = value if isinstance(value, (list, tuple)) else [value]
+        known = [self._known(v) for v in values]
+        if None in known:
+            raise Unsupported(f"the argument {name} depends on an unknown extent")
+        return [k for k in known if k is not None]
+
+    def int(self, name: str, default: Any = None) -> Any:
+        """A whole number that is known."""
+        return self.ints(name, None if default is None else [default])[0]
+
+    def _known(self, value: Any) -> Any:
+        if isinstance(value, Expr):
+            found = self.b.value(value)
+            return None if found is None else int(found)
+        return int(value)
+
+    def dtype(self, name: str = "dtype") -> str | None:
+        """An element type; None where it is not stated."""
+        value = self.get(name)
+        return value.name if isinstance(value, DType) else None
+
+    def vector(self, name: str) -> Any:
+        """A list of extents: a list of numbers where all are known, otherwise a vector as an expression."""
+        values = self.get(name)
+        if all(not isinstance(v, Expr) for v in values):
+            return [int(v) for v in values]
+        b = self.b
+        parts = [b.reshape(v, [1]) if isinstance(v, Expr) else b.const(np.array([v], np.int64)) for v in values]
+        return b.concat(parts, 0)
+
+    def body(self, name: str, args: Sequence[Any]) -> list[Any]:
+        """The results of a graph that is an argument."""
+        graph = self.call.args[name]
+        assert isinstance(graph, Plain)
+        return self.importer.convert_graph(self.scope, graph, list(args))
+
+
+__all__ = ["Node"]
