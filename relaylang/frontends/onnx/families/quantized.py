@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.nn import matmul, padding_of, same_padding
+from relaylang.frontends.common.nn import matmul, padding_of
 from relaylang.frontends.common.quantised import (
     along,
     dequantize,
@@ -21,6 +21,7 @@ from relaylang.frontends.common.quantised import (
 )
 from relaylang.frontends.onnx.families.casts import as_dtype
 from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.windows import ones, padding
 from relaylang.ir import Expr
 
 
@@ -91,14 +92,8 @@ def dynamic_quantize(b: Builder, x: Expr) -> list[Expr]:
 
 def geometry(n: Node, x: Expr, kernel: list[int]) -> dict[str, Any]:
     """Strides, padding and dilation as attributes of Relay's convolutions and pools, for data (N, C, *space)."""
-    count = len(kernel)
-    strides, dilation = n.ints("strides", [1] * count), n.ints("dilations", [1] * count)
-    mode = n.string("auto_pad", "NOTSET")
-    if mode in ("NOTSET", "VALID"):
-        pads = n.ints("pads", [0] * (2 * count)) if mode == "NOTSET" else [0] * (2 * count)
-        return {"strides": strides, "padding": pads, "dilation": dilation}
-    lower = mode == "SAME_LOWER"
-    pairs = same_padding(n.b.shape(x)[2:], kernel, strides, dilation, lower=lower)
+    strides, dilation = ones(n, "strides", len(kernel)), ones(n, "dilations", len(kernel))
+    pairs = padding(n, n.b.shape(x)[2:], kernel, strides, dilation)
     return {"strides": strides, "padding": padding_of(pairs), "dilation": dilation}
 
 
