@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.frontends.common.builder import Builder, Extents
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import ANY, Expr
+from relaylang.ir import ANY, Call, Expr
 from relaylang.ir.types import Dim
 
 # ---- activations
@@ -165,9 +165,22 @@ def _by_matrix(b: Builder, x: Expr, y: Expr, extra: dict[str, Any]) -> Expr:
     """A product with one matrix, as `nn.dense` where it is a weight: what patterns of accelerators look for."""
     units = b.shape(y)[1]
     given = units if isinstance(units, int) else None
-    if b.value(y) is not None:
-        return b.op("nn.dense", x, b.transpose(y, [1, 0]), units=given, **extra)
+    turned = turned_weight(b, y)
+    if turned is not None:
+        return b.op("nn.dense", x, turned, units=given, **extra)
     return b.op("nn.matmul", x, y, units=given, **extra)
+
+
+def turned_weight(b: Builder, y: Expr) -> Expr | None:
+    """A matrix that is a weight, or a dequantised one, with its axes turned; None for a computed matrix."""
+    if b.value(y) is not None:
+        return b.transpose(y, [1, 0])
+    if not isinstance(y, Call) or getattr(y.op, "name", "") != "qnn.dequantize" or b.value(y.args[0]) is None:
+        return None
+    scale, zero, axis = y.args[1], y.args[2], y.attrs.axis
+    plain = not b.rank(scale) and not b.rank(zero)
+    ints = b.transpose(y.args[0], [1, 0])
+    return b.op("qnn.dequantize", ints, scale, zero, axis=axis if plain else 1 - axis % 2, out_dtype=y.attrs.out_dtype)
 
 
 def _by_batch(b: Builder, x: Expr, y: Expr, extra: dict[str, Any]) -> Expr:
@@ -290,5 +303,5 @@ def padding_of(pairs: Sequence[tuple[int, int]]) -> list[int]:
 __all__ = [
     "broadcast_to", "clip", "elu", "flatten_front", "front_of", "gelu", "hard_sigmoid", "hard_swish", "layer_norm",
     "log_sum_exp", "matmul", "mish", "moments", "normalise", "padding_of", "prelu", "rms_norm", "same_padding",
-    "scale_and_shift", "selu", "softplus", "softsign", "swish", "unflatten_front",
+    "scale_and_shift", "selu", "softplus", "softsign", "swish", "turned_weight", "unflatten_front",
 ]  # fmt: skip

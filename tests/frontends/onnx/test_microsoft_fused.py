@@ -57,7 +57,8 @@ def test_gemm(kind: str) -> None:
 
 
 @pytest.mark.parametrize("attrs, x, y", [
-    ({"transA": 1, "alpha": 0.25}, (2, 4, 3), (2, 4, 5)), ({"transB": 1}, (2, 3, 4), (5, 4)), ({"transBatchA": 1}, (3, 2, 4), (2, 4, 5)),
+    ({"transA": 1, "alpha": 0.25}, (2, 4, 3), (2, 4, 5)), ({"transB": 1}, (2, 3, 4), (5, 4)),
+    ({"transBatchA": 1}, (3, 2, 4), (2, 4, 5)),
     ({"transBatchB": 1, "transB": 1}, (2, 3, 3, 4), (5, 2, 3, 4)),
 ])  # fmt: skip
 def test_products(attrs, x, y) -> None:
