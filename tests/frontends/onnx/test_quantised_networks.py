@@ -1,6 +1,7 @@
 """Networks that onnxruntime's own tools quantise and optimise, in all forms that they write.
 
-Integers inside differ by at most 1 where qnn.requantize and qnn.quantize round halves otherwise than the runtime.
+All results are equal but in two places. FakeQuantizationToInteger rounds twice where the network rounds once. The
+runtime's QLinearSoftmax looks its powers up in a table, which moves its results by 1, and what follows by a few.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def test_quantised_networks(tmp_path, name: str, form: str, per_channel: bool) -
     if form == "dynamic":
         assert apart <= 1e-5 * np.abs(wanted).max() + (0.02 if name == "transformer" else 0), apart
     else:
-        assert apart <= 1.01 * step_of(data), (apart, step_of(data))
+        assert apart <= (0 if name == "conv" else 1.01 * step_of(data)), (apart, step_of(data))
 
 
 @pytest.mark.parametrize("name", list(NETWORKS))
@@ -133,7 +134,7 @@ def test_the_form_with_dequantised_operands_becomes_integers(tmp_path, name: str
     assert "qnn.conv2d" in text if name == "conv" else "qnn.dense" in text
     found = np.asarray(relay.create_executor("debug", whole).evaluate()(x))
     wanted = theirs(data, {"x": x})[0]
-    assert np.abs(found - wanted).max() <= 2.01 * step_of(data)
+    assert np.abs(found - wanted).max() <= 3.01 * step_of(data)
 
 
 @pytest.mark.parametrize("level", ["ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"])
@@ -159,4 +160,4 @@ def test_optimised_networks(tmp_path, name: str, form: str, level: str) -> None:
     found = ours(proto.SerializeToString(), {"x": x})[0]
     apart = np.abs(found - wanted).max()
     step = step_of(data) if form in ("QDQ", "QOperator") else 0.0
-    assert apart <= 1.01 * step + 1e-5 * np.abs(wanted).max() + (0.02 if form == "dynamic" else 0), (apart, step)
+    assert apart <= 3.01 * step + 1e-5 * np.abs(wanted).max() + (0.02 if form == "dynamic" else 0), (apart, step)
