@@ -9,6 +9,7 @@ import pytest
 
 import relaylang as relay
 from relaylang.frontends.common import Builder, Listing, Options, Report, Unsupported, nn
+from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.common.imported import finish
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir import ANY, TensorType
@@ -103,3 +104,22 @@ def test_same_padding():
     with pytest.raises(Unsupported):
         nn.same_padding([ANY], [3], [2], [1])
     assert nn.padding_of([(1, 2), (3, 4)]) == [1, 3, 2, 4]
+
+
+SUMS = {
+    "ij,jk->ik": ((2, 3), (3, 4)), "bij,bjk->bik": ((5, 2, 3), (5, 3, 4)), "bhid,bhjd->bhij": ((2, 3, 4, 5), (2, 3, 6, 5)),
+    "i,i": ((4,), (4,)), "i,j->ij": ((3,), (4,)), "ij->ji": ((2, 3),), "ij->": ((2, 3),), "ii->i": ((3, 3),),
+    "...ij,...jk->...ik": ((5, 1, 2, 3), (4, 3, 2)), "bqhd,bkhd->bhqk": ((2, 3, 4, 5), (2, 6, 4, 5)), "ij,j": ((2, 3), (3,)),
+    "ij,jk,kl->il": ((2, 3), (3, 4), (4, 5)), "abc,cd->abd": ((2, 3, 4), (4, 5)), "bi,bi->b": ((2, 3), (2, 3)),
+    "...ii->...i": ((2, 3, 3),), "bij,bj->bi": ((2, 3, 4), (2, 4)), "abcd,cdef->abef": ((2, 3, 4, 5), (4, 5, 6, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["known", "open"])
+@pytest.mark.parametrize("equation", SUMS)
+def test_einsum(b, equation, opened):
+    arrays = [np.random.default_rng(i).standard_normal(s).astype(np.float32) for i, s in enumerate(SUMS[equation])]
+    types = [TensorType([ANY if opened and d != 1 else d for d in a.shape], "float32") for a in arrays]
+    xs = [b.variable(f"x{i}", t) for i, t in enumerate(types)]
+    found = run(b, xs, einsum(b, equation, xs), *arrays)
+    np.testing.assert_allclose(found, np.einsum(equation, *arrays), rtol=1e-5, atol=1e-5)

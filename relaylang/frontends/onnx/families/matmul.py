@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.common.einsum import einsum as einsum_of
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 
@@ -43,7 +44,7 @@ def _scaled(b: Builder, x: Expr, factor: float) -> Expr:
 
 
 def einsum(n: Node, *xs: Expr) -> Any:
-    return n.b.op("einsum", n.b.tuple(list(xs)), equation=n.string("equation").replace(" ", ""))
+    return [einsum_of(n.b, n.string("equation"), xs)]
 
 
 def det(n: Node, x: Expr) -> Any:

@@ -135,7 +135,7 @@ def top_k(n: Node, x: Expr, k: Expr) -> Any:
     largest_first = bool(n.int("largest", 1))
     if count and count[0] is not None:
         return _top_k(n, x, count[0], largest_first)
-    made = n.b.op("dyn.topk", x, k, axis=n.int("axis", -1), ret_type="both", is_ascend=not largest_first, dtype="int64")
+    made = n.b.op("dyn.topk", x, n.b.scalar(k), axis=n.int("axis", -1), ret_type="both", is_ascend=not largest_first, dtype="int64")
     return n.b.fields(made)
 
 
