@@ -1,7 +1,7 @@
 """Networks that onnxruntime's own tools quantise and optimise, in all forms that they write.
 
 All results are equal but in two places. FakeQuantizationToInteger rounds twice where the network rounds once. The
-runtime's QLinearSoftmax looks its powers up in a table, which moves its results by 1, and what follows by a few.
+runtime QLinearSoftmax takes its powers from a table. Its results are 1 apart, and what follows by a few.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ from tests.frontends.onnx.models import model, node
 from tests.frontends.onnx.runtime import ours, theirs
 
 rng = np.random.default_rng(29)
+_START = rng.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _the_same_numbers_in_any_order() -> None:
+    rng.bit_generator.state = _START
 
 
 def reals(*shape) -> np.ndarray:
@@ -134,7 +140,8 @@ def test_the_form_with_dequantised_operands_becomes_integers(tmp_path, name: str
     assert "qnn.conv2d" in text if name == "conv" else "qnn.dense" in text
     found = np.asarray(relay.create_executor("debug", whole).evaluate()(x))
     wanted = theirs(data, {"x": x})[0]
-    assert np.abs(found - wanted).max() <= 3.01 * step_of(data)
+    # Layer normalisation spreads what the many sums of the transformer round.
+    assert np.abs(found - wanted).max() <= {"conv": 1.01, "transformer": 8.01}[name] * step_of(data)
 
 
 @pytest.mark.parametrize("level", ["ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"])
