@@ -39,7 +39,7 @@ def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> 
         builder.module = in_layout(builder.module, builder.options.layout)
     params = {v.name_hint: builder.params[v.name_hint] for v in weights}
     left = builder.report.diagnostic("warning")
-    return Imported(builder.module, params, builder.listing, [left] if left is not None else [])
+    return Imported(builder.module, params, builder.listing, [*([left] if left is not None else []), *builder.report.warnings])
 
 
 def in_layout(mod: IRModule, layout: str) -> IRModule:

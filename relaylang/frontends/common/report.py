@@ -38,6 +38,11 @@ class Report:
     file: str
     known: Iterable[str] = ()
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    def warn(self, said: str, span: Span | None, *notes: str) -> None:
+        """Note an assumption of the import that the reader should know."""
+        self.warnings.append(error("R0805", said, span, notes=list(notes), severity="warning"))
 
     def unsupported(self, operator: str, layer: str, span: Span, reason: str = "") -> None:
         """Note a layer that was not converted."""

@@ -172,6 +172,19 @@ class Importer:
         graph.values.update(zip([i.name for i in proto.input], inputs))
         return self._inner(graph, proto, [o.name for o in proto.output])
 
+    def attempt_body(self, node: Node, proto: Any) -> list[Any] | RelayError:
+        """As `convert_body` without operands; where operators in it do not take their operands' types, the error."""
+        before, span = len(self.errors), self.builder.span
+        try:
+            return self.convert_body(node, proto, ())
+        except _Skipped:
+            wrong = self.errors[before:]
+            if not wrong or any(not d.code.startswith("R03") for d in wrong):
+                raise
+            del self.errors[before:]
+            self.builder.span = span
+            return RelayError(first_ones(wrong))
+
     def _inner(self, graph: Graph, proto: Any, outputs: list[str]) -> list[Any]:
         if graph.depth > _DEEPEST:
             raise Unsupported(f"graphs and functions are nested more than {_DEEPEST} deep")

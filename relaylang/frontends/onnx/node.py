@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import TensorType
@@ -115,6 +116,11 @@ class Node:
         """The type that the model states for an output; None where it states none."""
         return self.graph.stated_type(self.proto.output[index])
 
+    @property
+    def name(self) -> str:
+        """The operator, and the layer's name or that of its first output."""
+        return f"{self.proto.op_type} {self.proto.name or next(iter(self.proto.output), '')}"
+
     def body(self, name: str) -> Body:
         """A graph attribute: the body of a loop or the branch of a conditional."""
         return Body(self, self._get(name, None, lambda a: a.g))
@@ -131,6 +137,10 @@ class Body:
     def convert(self, inputs: Sequence[Any] = ()) -> list[Any]:
         """The graph's results for these inputs. Each call converts it anew."""
         return self.node.importer.convert_body(self.node, self.proto, list(inputs))
+
+    def attempt(self) -> list[Any] | RelayError:
+        """The graph's results, or the error where an operator does not take operands of these types."""
+        return self.node.importer.attempt_body(self.node, self.proto)
 
 
 __all__ = ["NOTHING", "Body", "Node", "Nothing"]

@@ -94,3 +94,39 @@ def test_operands_that_do_not_fit() -> None:
 def test_a_missing_package(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert "pip install 'relaylang[onnx]'" in wrong(b"")[1]
+
+
+def squeezing(axes: object) -> bytes:
+    """PyTorch's form of a squeeze: axis 1 goes where its extent is 1."""
+    from onnx import helper
+
+    branches = [
+        helper.make_graph([node("Squeeze", ["x", "one"], ["s"])], "then", [], [helper.make_empty_tensor_value_info("s")]),
+        helper.make_graph([node("Identity", ["x"], ["i"])], "else", [], [helper.make_empty_tensor_value_info("i")]),
+    ]
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "one"], ["extent"]), node("Equal", ["extent", "one"], ["is"]),
+        node("If", ["is"], then_branch=branches[0], else_branch=branches[1]),
+    ]  # fmt: skip
+    return model(nodes, {"x": (2, axes, 3)}, weights={"one": np.array([1])})
+
+
+def test_a_conditional_squeeze_of_an_unknown_extent() -> None:
+    made = import_onnx(squeezing("n"))
+    assert [d.severity for d in made.notes] == ["warning"] and "the extent must be 1" in made.notes[0].title
+    assert made.module["main"].ret_type.shape == (2, 3)
+    assert import_onnx(squeezing(1)).notes == [] and len(import_onnx(squeezing(4)).module["main"].ret_type.shape) == 3
+
+
+def test_a_branch_that_does_not_fit_is_left_out() -> None:
+    from onnx import helper
+
+    def branch(name: str, weight: str) -> object:
+        return helper.make_graph([node("Add", ["x", weight], [name])], name, [], [helper.make_empty_tensor_value_info(name)])
+
+    weights = {"three": np.ones(3, "float32"), "four": np.ones(4, "float32")}
+    layer = node("If", ["c"], then_branch=branch("a", "four"), else_branch=branch("b", "three"))
+    made = import_onnx(model([layer], {"x": (2, 3), "c": ()}, weights=weights, dtypes={"c": "bool"}))
+    assert [d.severity for d in made.notes] == ["warning"] and "the then branch of If y does not fit" in made.notes[0].title
+    layer = node("If", ["c"], then_branch=branch("a", "four"), else_branch=branch("b", "four"))
+    assert wrong(model([layer], {"x": (2, 3), "c": ()}, weights=weights, dtypes={"c": "bool"}))[0] == "R0301"

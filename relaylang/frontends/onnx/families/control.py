@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.loops import while_loop
 from relaylang.frontends.onnx.node import Body, Node
-from relaylang.ir import ANY, Expr, TensorType
+from relaylang.ir import ANY, Call, Expr, TensorType
+from relaylang.ops import get
 
 #: A loop of so few turns is written out turn by turn.
 _UNROLLED = 8
@@ -23,12 +25,25 @@ def if_(n: Node, cond: Expr) -> Any:
     known = b.value(cond)
     if known is not None:
         return n.body("then_branch" if known else "else_branch").convert()
-    then, other = (n.body(name).convert() for name in ("then_branch", "else_branch"))
+    then, other = n.body("then_branch").attempt(), n.body("else_branch").attempt()
+    if isinstance(then, RelayError):
+        return _left(n, "then", then, other)
+    if isinstance(other, RelayError):
+        return _left(n, "else", other, then)
     if len(then) == 1 and isinstance(then[0], Expr) and isinstance(other[0], Expr):
-        return [b.if_(cond, *_same_rank(b, then[0], other[0]))]
-    pairs = [_same_rank(b, x, y) for x, y in zip(_flat(then), _flat(other), strict=True)]
+        return [b.if_(cond, *_same_rank(n, then[0], other[0]))]
+    pairs = [_same_rank(n, x, y) for x, y in zip(_flat(then), _flat(other), strict=True)]
     results = iter(b.fields(b.if_(cond, b.tuple([x for x, _ in pairs]), b.tuple([y for _, y in pairs]))))
     return _shaped(then, other, results)
+
+
+def _left(n: Node, name: str, wrong: RelayError, kept: list[Any] | RelayError) -> list[Any]:
+    """The results of the other branch, where one does not fit the shapes of its operands."""
+    if isinstance(kept, RelayError):
+        raise wrong
+    said = f"the {name} branch of {n.name} does not fit the shapes of its operands: the import leaves it out"
+    n.b.report.warn(said, n.b.span, wrong.diagnostics[0].title)
+    return kept
 
 
 def _flat(values: Sequence[Any]) -> list[Expr]:
@@ -51,13 +66,22 @@ def _shaped(then: Sequence[Any], other: Sequence[Any], results: Iterator[Expr]) 
     return made
 
 
-def _same_rank(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """The results of two branches. Ranks that differ by axes of extent 1 in front are made the same."""
+def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """The results of two branches, of one rank.
+
+    PyTorch writes a squeeze as a conditional: an axis goes where its extent is 1. Where the extent is not known, the result
+    is the squeeze, which checks the extent when it runs.
+    """
+    b = n.b
     if not isinstance(x.checked_type, TensorType) or not isinstance(y.checked_type, TensorType):
         return x, y
-    if b.rank(x) != b.rank(y):
-        raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes")
-    return x, y
+    if b.rank(x) == b.rank(y):
+        return x, y
+    for kept, whole in ((x, y), (y, x)):
+        if isinstance(kept, Call) and kept.op is get("squeeze") and kept.args[0] is whole:
+            b.report.warn(f"{n.name} removes an axis of an unknown extent: the extent must be 1", b.span, "--shape states it")
+            return kept, kept
+    raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes; --shape may choose one of them")
 
 
 def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
