@@ -15,7 +15,7 @@ help:
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
 	@echo "make peers              install the runtimes that tests of importers compare with, and download real networks"
 	@echo "make lint               run ruff, and mypy on the installed package"
-	@echo "make generated          write the stubs, the editors' grammar, docs/diagnostics.md and README's picture"
+	@echo "make generated          write the stubs, the editors' grammar, generated pages of docs/ and README's picture"
 	@echo "make docs               build the documentation into build/docs"
 	@echo "make consistency        run every operator with every element type, interpreted and compiled"
 	@echo "make conformance        compare every type relation with TVM's, live or recorded"
@@ -60,6 +60,7 @@ generated: setup
 	@$(BIN)/python scripts/make_stubs.py
 	@$(BIN)/python scripts/editors.py
 	@$(BIN)/python scripts/diagnostics_page.py
+	@$(BIN)/python scripts/importers_pages.py
 	@$(BIN)/python scripts/picture.py
 
 bench-typing: setup

@@ -1,0 +1,127 @@
+"""Writes the pages of the importers: docs/import_onnx.md, import_tflite.md and import_pytorch.md.
+
+    scripts/importers_pages.py    writes them; the tables of operators come from the importers' own tables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from relaylang.frontends.common import Rule
+from relaylang.frontends.onnx.table import table as onnx_table
+from relaylang.frontends.tflite.table import table as tflite_table
+from relaylang.frontends.torch.table import table as torch_table
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+ONNX = """# ONNX
+
+`pip install 'relaylang[onnx]'` brings the reader. The command and Python take a file:
+
+    relay import net.onnx --shape image=1x3x224x224 -o net.relay
+
+```text
+mod, params = relay.frontend.from_onnx(onnx.load("net.onnx"), {"image": (1, 3, 224, 224)})
+```
+
+- The importer takes opsets 7 to 28, functions that the model defines, and external data inside the model's folder.
+- Extents with names become `?`, unless `--shape` gives them. Computed shapes keep the extents that are known.
+- `If` becomes `if`; `Loop` and `Scan` become recursive functions. A loop of up to eight turns is written out.
+- A model in QDQ form keeps `qnn.quantize` and `qnn.dequantize`. The pass `FakeQuantizationToInteger` makes it integer.
+- A sequence of known length becomes a tuple. Texts have no form in Relay.
+- A model whose inputs decide extents, such as the sizes of a `Resize`, needs their values at import.
+
+`relaylang.frontends.onnx.backend` has ONNX's backend interface. `tests/frontends/onnx/gaps.tsv` lists those of ONNX's own
+backend tests that do not pass, each with a reason.
+
+## Operators
+
+| operator | domain | versions |
+|---|---|---|
+"""
+
+TFLITE = """# TFLite
+
+`pip install 'relaylang[tflite]'` brings the reader of schema 3.
+
+    relay import net.tflite -o net.relay
+    relay import net.tflite --layout NCHW -o net.relay
+
+```text
+mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
+```
+
+- Programs keep the layout NHWC. `--layout NCHW` converts convolutions and pools.
+- Quantised convolutions and dense layers become `qnn` operators, with a scale for each channel where the file has them.
+  Other quantised layers compute with real numbers between `qnn.dequantize` and `qnn.quantize`.
+- Weights of float16 become float32; sparse weights become dense.
+- Layers with real operands and int8 weights compute with real weights. TFLite rounds the operands, too.
+- MediaPipe's custom operators are in the table below, by their own names.
+
+## Operators
+
+| operator |
+|---|
+"""
+
+TORCH = """# PyTorch
+
+Export a module, and import the file. The importer reads `.pt2` files without torch.
+
+```text
+program = torch.export.export(module.eval(), (example,))
+torch.export.save(program, "net.pt2")
+```
+
+    relay import net.pt2 -o net.relay
+
+```text
+mod, params = relay.frontend.from_pytorch(program)
+```
+
+- Programs may be decomposed (`program.run_decompositions()`) or not.
+- Extents that `dynamic_shapes` leaves open become `?`.
+- The names of modules become the places of diagnostics: `layer1.0.conv1`.
+- New values of buffers are further results, behind those of the module.
+- No code of a file runs, and no pickle of it is loaded. TorchScript archives are not read.
+
+## Operators
+
+| operator |
+|---|
+"""
+
+
+def versions(rule: Rule) -> str:
+    """`7 to 12`, or `13 and later`."""
+    if rule.until is None:
+        return f"{rule.since} and later" if rule.since > 1 else "all"
+    return f"{rule.since} to {rule.until}" if rule.until > rule.since else str(rule.since)
+
+
+def onnx_rows(rules: Iterable[Rule]) -> list[str]:
+    """A row per operator; the versions of one operator stand together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for rule in rules:
+        found.setdefault((rule.domain, rule.name), []).append(versions(rule))
+    return [f"| {name} | {domain or 'ai.onnx'} | {', '.join(said)} |" for (domain, name), said in sorted(found.items())]
+
+
+def pages() -> dict[str, str]:
+    """Each page's name and text."""
+    tables = {
+        "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
+        "import_tflite.md": (TFLITE, [f"| {name} |" for name in tflite_table().names()]),
+        "import_pytorch.md": (TORCH, [f"| {name} |" for name in torch_table().names()]),
+    }
+    return {name: text + "\n".join(rows) + "\n" for name, (text, rows) in tables.items()}
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (DOCS / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
