@@ -3,3 +3,5 @@
 # ruff: noqa
 
 from relaylang.tvm.frontend import from_onnx as from_onnx
+from relaylang.tvm.frontend import from_pytorch as from_pytorch
+from relaylang.tvm.frontend import from_tflite as from_tflite
