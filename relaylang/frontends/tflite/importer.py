@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
@@ -16,15 +17,19 @@ from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.tflite.node import Node
-from relaylang.frontends.tflite.reader import Model, Operator, Subgraph, Tensor, read_model
+from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
+from relaylang.frontends.tflite.states import Variable, assigned
 from relaylang.frontends.tflite.table import table
 from relaylang.frontends.tflite.tensors import OTHER
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.text import read_bytes
 
-#: Graphs call graphs this deep.
+#: Graphs call graphs this deep, and so many layers of called graphs are converted.
 _DEEPEST = 64
+_MOST_LAYERS = 1 << 17
+#: The function beside `@main` that gives the first values of variables.
+INITIAL = "initial_state"
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
 
@@ -32,9 +37,10 @@ MISSING = object()
 class Graph:
     """A subgraph that is being converted: its tensors, and their values by index."""
 
-    def __init__(self, importer: Importer, subgraph: Subgraph, depth: int) -> None:
+    def __init__(self, importer: Importer, index: int, depth: int) -> None:
         self.importer = importer
-        self.subgraph = subgraph
+        self.index = index
+        self.subgraph = subgraph = importer.model.subgraphs[index]
         self.tensors = subgraph.tensors
         self.depth = depth
         self.values: dict[int, Any] = {}
@@ -43,10 +49,16 @@ class Graph:
         """The value of a tensor. Raises `RelayError` where no layer before made it."""
         found = self.values.get(tensor.index)
         if found is None:
+            if tensor.data is None and tensor.is_variable:
+                return self.importer.read(self.variable(tensor))
             if tensor.data is None:
                 raise self.importer.undefined(tensor)
             found = self.values[tensor.index] = self.importer.weight(tensor)
         return found
+
+    def variable(self, tensor: Tensor) -> Variable:
+        """The variable of a variable tensor."""
+        return Variable(tensor.name, place=(self.index, tensor.index))
 
 
 class Importer:
@@ -60,22 +72,37 @@ class Importer:
         self.report = Report(file, self.rules.names())
         self.builder = Builder(Listing(file), self.report, options)
         self.errors: list[Diagnostic] = []
+        #: The variables that a call of the network assigns, and the values of all variables at the current layer.
+        self.states = assigned(model, 0, ())
+        self.values: dict[Variable, Expr] = {}
+        #: Parameters for variables from the call before, and the values of the first call.
+        self.params: dict[Variable, Var] = {}
+        self.first: list[Expr] = []
+        self._initialised: set[int] = set()
+        self._spans: dict[int, Span] = {}
+        self._budget = _MOST_LAYERS
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
-        subgraph = self.model.subgraphs[0]
-        graph = Graph(self, subgraph, 0)
+        graph = Graph(self, 0, 0)
         inputs = self._inputs(graph)
         self._convert(graph)
         if self.errors:
             raise RelayError(first_ones(self.errors))
         if not self.options.partial:
             self.report.raise_if_any()
-        outputs = [graph.value(graph.tensors[i]) for i in subgraph.outputs]
+        outputs = [graph.value(graph.tensors[i]) for i in graph.subgraph.outputs]
+        outputs += [self.values[v] for v in self.params]
         if not outputs or any(o is MISSING for o in outputs):
             self.report.raise_if_any()
             raise damaged(self.file, "an output of the model is not defined")
-        return finish(self.builder, inputs, outputs)
+        if not all(isinstance(o, Expr) for o in outputs):
+            raise damaged(self.file, "an output of the model is not a tensor")
+        if self.params:
+            self.builder.module[INITIAL] = self.builder.function([], self.builder.tuple(self.first))
+            said = f"{self.file} keeps {len(self.params)} variables: they are the last parameters and results of @main"
+            self.report.warn(said, None, f"@{INITIAL} gives their first values")
+        return finish(self.builder, [*inputs, *self.params.values()], outputs)
 
     def _inputs(self, graph: Graph) -> list[Var]:
         tensors = [graph.tensors[i] for i in graph.subgraph.inputs]
@@ -116,18 +143,86 @@ class Importer:
         """The results of another subgraph for these inputs, converted in place."""
         if not 0 <= index < len(self.model.subgraphs):
             raise Unsupported(f"it calls the graph {index} of {len(self.model.subgraphs)}")
-        subgraph = self.model.subgraphs[index]
-        graph = Graph(self, subgraph, node.graph.depth + 1)
+        graph = Graph(self, index, node.graph.depth + 1)
         if graph.depth > _DEEPEST:
             raise Unsupported(f"graphs call graphs more than {_DEEPEST} deep")
+        self._budget -= 1 + len(graph.subgraph.operators)
+        if self._budget < 0:
+            raise Unsupported(f"graphs call graphs of more than {_MOST_LAYERS} layers")
+        if len(inputs) != len(graph.subgraph.inputs):
+            raise Unsupported(f"it gives {len(inputs)} operands to a graph of {len(graph.subgraph.inputs)}")
         span = self.builder.span
-        graph.values.update(zip(subgraph.inputs, inputs, strict=True))
+        graph.values.update(zip(graph.subgraph.inputs, inputs, strict=True))
         self._convert(graph)
         self.builder.span = span
-        results = [graph.value(graph.tensors[i]) for i in subgraph.outputs]
-        if any(r is MISSING for r in results):
+        if any(graph.values.get(i) is MISSING for i in graph.subgraph.outputs):
             raise _Skipped
-        return results
+        return [graph.value(graph.tensors[i]) for i in graph.subgraph.outputs]
+
+    def tensor_name(self, index: int, at: int) -> str:
+        """The name of a subgraph's input."""
+        subgraph = self.model.subgraphs[index]
+        return subgraph.tensors[subgraph.inputs[at]].name
+
+    # ---- variables
+
+    def assigned_by(self, index: int, inputs: Sequence[Any]) -> list[Variable]:
+        """The variables that a subgraph assigns for these operands."""
+        return list(assigned(self.model, index, inputs))
+
+    def read(self, variable: Variable) -> Expr:
+        """A variable's value. One that nothing has assigned yet has the value of the call before."""
+        found = self.values.get(variable)
+        if found is None:
+            tensor = self.states.get(variable)
+            if tensor is None:
+                raise Unsupported(f"nothing assigns the variable {variable.name}")
+            if tensor.dtype in OTHER.values() or any(d < 0 for d in tensor.shape):
+                raise Unsupported(f"the variable {variable.name} has no known type")
+            q = tensor.quantization
+            zero = int(q.zero_points[0]) if q is not None and tensor.dtype == "int8" else 0
+            found = self._state(variable, self.builder.const(np.full(tensor.shape, zero, np.dtype(tensor.dtype))))
+        return found
+
+    def assign(self, variables: Sequence[Variable], values: Sequence[Expr]) -> None:
+        """Give variables their values."""
+        for variable, value in zip(variables, values, strict=True):
+            if not isinstance(value, Expr):
+                raise Unsupported(f"the variable {variable.name} gets no tensor")
+            if variable in self.states:
+                self.read(variable)
+            self.values[variable] = value
+
+    def run_once(self, node: Node, index: int) -> None:
+        """Convert the subgraph that gives variables their first values."""
+        if index in self._initialised:
+            return
+        self._initialised.add(index)
+        before, states = self.values, self.states
+        self.values, self.states = {}, {}
+        try:
+            self.convert_subgraph(node, index, ())
+            made = self.values
+        finally:
+            self.values, self.states = before, states
+        for variable, value in made.items():
+            if variable in before:
+                raise Unsupported(f"it assigns the variable {variable.name}, which a layer before it uses")
+            if variable in states:
+                self._state(variable, value)
+            else:
+                self.values[variable] = value
+
+    def _state(self, variable: Variable, first: Expr) -> Var:
+        """The parameter of `@main` for a variable."""
+        b = self.builder
+        assert first.checked_type is not None
+        made = b.variable(b.unique(variable.name or "variable"), first.checked_type)
+        self.first.append(first)
+        self.params[variable] = self.values[variable] = made
+        return made
+
+    # ---- layers
 
     def _convert(self, graph: Graph) -> None:
         """Convert a graph's layers in their order."""
@@ -135,7 +230,9 @@ class Importer:
         for operator in graph.subgraph.operators:
             inputs = tuple([names[i] if i >= 0 else "" for i in operator.inputs])
             layer = Layer(operator.name, "", inputs, tuple([names[i] for i in operator.outputs if i >= 0]))
-            b.span = span = b.listing.add(layer)
+            if id(operator) not in self._spans:  # a body of a loop is converted several times
+                self._spans[id(operator)] = b.listing.add(layer)
+            b.span = span = self._spans[id(operator)]
             results: Sequence[Any] = ()
             try:
                 results = self._layer(graph, operator)

@@ -48,6 +48,13 @@ class Node:
             raise Unsupported(f"the operand {index} is missing")
         return self.graph.value(tensor)
 
+    def assign(self, index: int, value: Expr) -> None:
+        """Give a variable tensor, an operand, its value for the next call."""
+        tensor = self.ins[index]
+        if tensor is None or not tensor.is_variable:
+            raise Unsupported(f"the operand {index} is not a variable")
+        self.importer.assign([self.graph.variable(tensor)], [value])
+
     def real(self, index: int) -> Any:
         """An operand as real numbers: dequantised where it is quantised."""
         q = self.q(index)

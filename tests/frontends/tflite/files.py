@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-TYPES = {"float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
+TYPES = {
+    "float32": 0,
+    "float16": 1,
+    "int32": 2,
+    "uint8": 3,
+    "int64": 4,
+    "bool": 6,
+    "int16": 7,
+    "complex64": 8,
+    "int8": 9,
+    "resource": 13,
+}
+#: A graph: tensors, layers, names of inputs and of outputs.
+Graph = tuple[Mapping[str, "T"], Sequence["Op"], Sequence[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,7 @@ class T:
     scale: Sequence[float] = ()
     zero: Sequence[int] = ()
     axis: int = 0
+    variable: bool = False
 
 
 def const(array: Any, **more: Any) -> T:
@@ -69,9 +83,18 @@ def _table(b: Any, schema: Any, kind: str, **fields: Any) -> int:
 def _options(b: Any, schema: Any, op: Op) -> dict[str, int]:
     if not op.kind:
         return {}
-    values = {n: _vector(b, "int32", v) if isinstance(v, (list, tuple)) else v for n, v in op.options.items()}
-    table = _table(b, schema, op.kind, **values)
-    return {"BuiltinOptionsType": getattr(schema.BuiltinOptions, op.kind), "BuiltinOptions": table}
+    table = _table(b, schema, op.kind, **{n: _value(b, v) for n, v in op.options.items()})
+    union = "BuiltinOptions" if hasattr(schema.BuiltinOptions, op.kind) else "BuiltinOptions2"
+    return {union + "Type": getattr(getattr(schema, union), op.kind), union: table}
+
+
+def _value(b: Any, value: Any) -> Any:
+    """A field of options: a text, an array, a list of int32, or a number itself."""
+    if isinstance(value, str):
+        return b.CreateString(value)
+    if isinstance(value, np.ndarray):
+        return b.CreateNumpyVector(value)
+    return _vector(b, "int32", value) if isinstance(value, (list, tuple)) else value
 
 
 def _quantization(b: Any, schema: Any, t: T) -> dict[str, int]:
@@ -85,13 +108,31 @@ def _quantization(b: Any, schema: Any, t: T) -> dict[str, int]:
     }
 
 
-def file(tensors: Mapping[str, T], ops: Sequence[Op], inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
-    """A model of one graph."""
+def file(
+    tensors: Mapping[str, T], ops: Sequence[Op], inputs: Sequence[str], outputs: Sequence[str], *others: Graph
+) -> bytes:
+    """A model of one graph, and of `others` that its layers run by their numbers, from 1."""
     schema = pytest.importorskip("tflite")
     flatbuffers = pytest.importorskip("flatbuffers")
     b = flatbuffers.Builder(1024)
+    buffers, codes = [_table(b, schema, "Buffer")], []
+    graphs = [_graph(b, schema, g, buffers, codes) for g in [(tensors, ops, inputs, outputs), *others]]
+    model = _table(
+        b,
+        schema,
+        "Model",
+        Version=3,
+        OperatorCodes=_tables(b, codes),
+        Subgraphs=_tables(b, graphs),
+        Buffers=_tables(b, buffers),
+    )
+    b.Finish(model, b"TFL3")
+    return bytes(b.Output())
+
+
+def _graph(b: Any, schema: Any, graph: Graph, buffers: list[int], codes: list[int]) -> int:
+    tensors, ops, inputs, outputs = graph
     index = {name: i for i, name in enumerate(tensors)}
-    buffers = [_table(b, schema, "Buffer")]
     made = []
     for name, t in tensors.items():
         number = 0
@@ -100,42 +141,26 @@ def file(tensors: Mapping[str, T], ops: Sequence[Op], inputs: Sequence[str], out
             number = len(buffers)
             buffers.append(_table(b, schema, "Buffer", Data=data))
         text, shape, scales = b.CreateString(name), _vector(b, "int32", t.shape), _quantization(b, schema, t)
-        made.append(_table(b, schema, "Tensor", Shape=shape, Type=TYPES[t.dtype], Buffer=number, Name=text, **scales))
-    codes, layers = [], []
-    for i, op in enumerate(ops):
+        more = {**scales, "IsVariable": t.variable}
+        made.append(_table(b, schema, "Tensor", Shape=shape, Type=TYPES[t.dtype], Buffer=number, Name=text, **more))
+    layers = []
+    for op in ops:
         number = getattr(schema.BuiltinOperator, op.name, schema.BuiltinOperator.CUSTOM)
         own = {"CustomCode": b.CreateString(op.name)} if number == schema.BuiltinOperator.CUSTOM else {}
+        low = min(number, 127)
         codes.append(
-            _table(
-                b,
-                schema,
-                "OperatorCode",
-                DeprecatedBuiltinCode=min(number, 127),
-                BuiltinCode=number,
-                Version=op.version,
-                **own,
-            )
+            _table(b, schema, "OperatorCode", DeprecatedBuiltinCode=low, BuiltinCode=number, Version=op.version, **own)
         )
         parts = _options(b, schema, op)
         if op.custom:
             parts["CustomOptions"] = _vector(b, "uint8", np.frombuffer(op.custom, np.uint8))
         ins = _vector(b, "int32", [index[n] if n else -1 for n in op.inputs])
         outs = _vector(b, "int32", [index[n] for n in op.outputs])
-        layers.append(_table(b, schema, "Operator", OpcodeIndex=i, Inputs=ins, Outputs=outs, **parts))
+        layers.append(_table(b, schema, "Operator", OpcodeIndex=len(codes) - 1, Inputs=ins, Outputs=outs, **parts))
     lists = {"Tensors": _tables(b, made), "Operators": _tables(b, layers)}
     ends = {
         "Inputs": _vector(b, "int32", [index[n] for n in inputs]),
         "Outputs": _vector(b, "int32", [index[n] for n in outputs]),
     }
-    graph = _table(b, schema, "SubGraph", **lists, **ends)
-    model = _table(
-        b,
-        schema,
-        "Model",
-        Version=3,
-        OperatorCodes=_tables(b, codes),
-        Subgraphs=_tables(b, [graph]),
-        Buffers=_tables(b, buffers),
-    )
-    b.Finish(model, b"TFL3")
-    return bytes(b.Output())
+    table: int = _table(b, schema, "SubGraph", **lists, **ends)
+    return table

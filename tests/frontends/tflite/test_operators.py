@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import relaylang as relay
 from relaylang.frontends.tflite import import_tflite
-from relaylang.interpreter.evaluate import Evaluator
-from relaylang.ir.structural import structural_equal
 from tests.frontends.tflite.files import Op, T, const, file
+from tests.frontends.tflite.runtime import compare
 
 pytest.importorskip("tflite")
-litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert computes the expected values")
+pytest.importorskip("ai_edge_litert", reason="ai-edge-litert computes the expected values")
 rng = np.random.default_rng(7)
 
 
@@ -25,33 +23,6 @@ VERSIONS = {"BROADCAST_TO": 2}
 def real(*shape: int) -> np.ndarray:
     """Real numbers around 0."""
     return rng.normal(size=shape).astype("float32")
-
-
-def runtime(data: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """The values that TFLite's own kernels give, without the delegate that approximates."""
-    kernels = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    made = litert.Interpreter(model_content=data, experimental_op_resolver_type=kernels, num_threads=1)
-    made.allocate_tensors()
-    for detail, value in zip(made.get_input_details(), inputs, strict=True):
-        made.set_tensor(detail["index"], value)
-    made.invoke()
-    return [made.get_tensor(d["index"]) for d in made.get_output_details()]
-
-
-def compare(data: bytes, inputs: list[np.ndarray], apart: float = 0) -> None:
-    """The same shapes, types and values: real numbers to 1e-5 of the largest, integers at most `apart` apart."""
-    imported = import_tflite(data, file="net.tflite")
-    mod = imported.module
-    assert structural_equal(relay.parse(mod.astext()), mod)
-    found = Evaluator(mod).call("main", tuple(inputs))
-    wanted = runtime(data, inputs)
-    for f, w in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
-        f = np.asarray(f)
-        assert (f.shape, f.dtype) == (w.shape, w.dtype)
-        if w.dtype.kind == "f":
-            np.testing.assert_allclose(f, w, rtol=0, atol=1e-5 * max(float(np.abs(w).max(initial=0)), 1e-3))
-        else:
-            assert np.abs(f.astype(int) - w.astype(int)).max(initial=0) <= apart
 
 
 def one(
