@@ -131,7 +131,7 @@ def failure(case: Any, compiled: bool = False) -> str:
 
 
 def gaps() -> dict[str, str]:
-    """The cases that do not pass, with the reason; a third column names the last release of onnx that has the gap."""
+    """The cases that do not pass, with the reason. A third column names the last release of onnx that has the gap."""
     import onnx
 
     release = tuple(int(n) for n in onnx.__version__.split(".")[:2])
