@@ -41,7 +41,7 @@ def gates(q: bool, cifg: bool, peephole: bool, project: bool, norm: bool) -> lis
 
 
 def model(name: str, kind: str, operands: list[T | None], outputs: list[tuple[int, ...]], **options: Any) -> bytes:
-    """A file of one layer, whose first operand is `x`. Operands that are None are left out."""
+    """A file of one layer, whose first operand is `a0`. None leaves an operand out."""
     tensors = {f"a{i}": t for i, t in enumerate(operands) if t is not None}
     results = {f"y{i}": T(s) for i, s in enumerate(outputs)}
     given = [n for n, t in tensors.items() if t.data is None and not t.variable]
@@ -148,7 +148,7 @@ def test_both_directions_of_an_lstm(merge: bool, aux: str) -> None:
         shapes,
         FusedActivationFunction=4,
         MergeOutputs=merge,
-        TimeMajor=False,
+        TimeMajor=merge,
     )
     compare(data, *calls(*first, DEPTH, count=1 if aux == "none" else 2))
 
