@@ -11,9 +11,11 @@ from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, f
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch.memory import Memory, View, operator, values_only, written
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
 from relaylang.frontends.torch.pt2 import Node as Call
@@ -33,6 +35,7 @@ class Scope:
         self.importer = importer
         self.graph = graph
         self.values: dict[str, Any] = {}
+        self.memory = Memory(self)
 
     def resolve(self, argument: Any) -> Any:
         """An argument with values in the place of names."""
@@ -46,6 +49,7 @@ class Scope:
         """The value of a name. Raises `RelayError` where no call before made it."""
         if name not in self.values:
             raise self.importer.undefined(name)
+        self.memory.fresh(name)
         if self.values[name] is MISSING:
             raise Skipped
         return self.values[name]
@@ -77,6 +81,7 @@ class Importer:
         self.report.raise_if_any() if not self.options.partial else None
         try:
             outputs = [scope.resolve(o) for o in program.outputs] + [scope.value(v) for _, v in program.mutations]
+            outputs += [scope.value(name) for name in program.graph.inputs if name in scope.memory.changed]
         except Skipped:
             self.report.raise_if_any()
             raise damaged(self.file, "a result of the program is not defined") from None
@@ -117,6 +122,8 @@ class Importer:
         span = self.builder.span
         self._convert(inner)
         self.builder.span = span
+        if any(name in inner.memory.changed for name in graph.inputs):
+            raise Unsupported("a graph inside it writes into its operands")
         return [inner.resolve(o) for o in graph.outputs]
 
     def _convert(self, scope: Scope) -> None:
@@ -132,7 +139,7 @@ class Importer:
                 pass
             except Unsupported as why:
                 self.report.unsupported(call.target, layer.label, span, why.reason)
-                if self.options.partial:
+                if self.options.partial and not call.target.rsplit(".", 1)[0].endswith("_"):
                     made = self._external(scope, call)
             except RelayError as wrong:
                 self.errors += wrong.diagnostics
@@ -152,13 +159,40 @@ class Importer:
         for i, name in enumerate(names):
             if isinstance(name, Ref):
                 scope.values[name.name] = MISSING if made is MISSING or i >= len(results) else results[i]
+        if made is not MISSING:
+            scope.memory.follow(call, names)
 
-    def _call(self, scope: Scope, call: Call) -> Any:
-        name = call.target.rsplit(".", 1)[0] if call.target.count(".") > 1 else call.target
+    def result_of(self, scope: Scope, call: Call) -> Any:
+        """A call's result, without a name. Raises `Unsupported` where no conversion fits."""
+        name = operator(call.target)
         rule = self.rules.find(name)
         if rule is None:
             raise Unsupported
         return rule.convert(Node(self, scope, call))
+
+    def _call(self, scope: Scope, call: Call) -> Any:
+        target = written(call)
+        if not target:
+            return self.result_of(scope, call)
+        return self._write(scope, call, call.args[target])
+
+    def _write(self, scope: Scope, call: Call, target: Any) -> Any:
+        """A call that writes into an argument; its result is a view of that argument."""
+        b = self.builder
+        rule = self.rules.find(values_only(call.target))
+        if rule is None or not isinstance(target, Ref):
+            raise Unsupported
+        have = scope.value(target.name)
+        made = rule.convert(Node(self, scope, call))
+        made = made[0] if isinstance(made, (list, tuple)) else made
+        made = b.cast(made, b.dtype(have))
+        if b.rank(made) != b.rank(have):
+            made = broadcast_to(b, made, b.shape_of(have))
+        scope.memory.write(target.name, made)
+        for name in call.outputs:
+            if isinstance(name, Ref):
+                scope.memory.view(name.name, View(target.name, Call("aten.alias", {"self": target}, (name,)), 0))
+        return made
 
     def _external(self, scope: Scope, call: Call) -> Any:
         node = Node(self, scope, call)

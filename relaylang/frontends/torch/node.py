@@ -103,6 +103,12 @@ class Node:
         parts = [b.reshape(v, [1]) if isinstance(v, Expr) else b.const(np.array([v], np.int64)) for v in values]
         return b.concat(parts, 0)
 
+    def write(self, name: str, value: Expr) -> None:
+        """Give the tensor of an argument a new value, as an operator that writes into it."""
+        target = self.call.args.get(name)
+        if isinstance(target, Ref):
+            self.scope.memory.write(target.name, self.b.cast(value, self.b.dtype(self.x(name))))
+
     def body(self, name: str, args: Sequence[Any]) -> list[Any]:
         """The results of a graph that is an argument."""
         graph = self.call.args[name]

@@ -48,10 +48,11 @@ class DType:
 
 @dataclass(frozen=True)
 class Meta:
-    """What the file says about a tensor: extents (None: not known) and the element type."""
+    """What the file says about a tensor: extents (None: not known), the element type, steps in memory."""
 
     shape: tuple[int | None, ...]
     dtype: str
+    strides: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,8 @@ def _layer(stack: str) -> str:
 
 
 def _meta(given: Any) -> Meta:
-    sizes = tuple([int(d["as_int"]) if "as_int" in d else None for d in given["sizes"]])
-    return Meta(sizes, DTYPES.get(given["dtype"], ""))
+    sizes, strides = (tuple([int(d["as_int"]) if "as_int" in d else None for d in given[k]]) for k in ("sizes", "strides"))
+    return Meta(sizes, DTYPES.get(given["dtype"], ""), strides)
 
 
 def _number(given: Any) -> Any:

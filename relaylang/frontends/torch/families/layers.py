@@ -99,30 +99,6 @@ def einsum(n: Node) -> Any:
     return n.b.op("einsum", n.b.tuple(n.get("tensors")), equation=n.get("equation").replace(" ", ""))
 
 
-def batch_norm(n: Node) -> Any:
-    """The stored mean and variance; batches themselves are for training."""
-    b = n.b
-    if n.get("training") or n.get("train"):
-        raise Unsupported("it normalises by the batch itself, as in training")
-    x = n.x("input")
-    mean, variance = n.x("running_mean"), n.x("running_var")
-    ones = b.const(np.ones(b.static_shape(mean)), b.dtype(mean))
-    zeros = b.const(np.zeros(b.static_shape(mean)), b.dtype(mean))
-    gamma, beta = (n.x(name) if n.has(name) else other for name, other in (("weight", ones), ("bias", zeros)))
-    made = b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(n.get("eps", 1e-5)))
-    return [b.field(made, 0), zeros, zeros, zeros]
-
-
-def batch_statistics(n: Node) -> Any:
-    """Normalisation by the batch's own mean and variance, without running ones."""
-    b, x = n.b, n.x("input")
-    axes = [0, *range(2, b.rank(x))]
-    made = nn.normalise(b, x, axes, float(n.get("eps", 1e-5)))
-    shape = [1, -1] + [1] * (b.rank(x) - 2)
-    scale, shift = (b.reshape(n.x(name), shape) if n.has(name) else None for name in ("weight", "bias"))
-    return [nn.scale_and_shift(b, made, scale, shift)]
-
-
 def layer_norm(n: Node) -> Any:
     b, x = n.b, n.x("input")
     axis = b.rank(x) - len(n.get("normalized_shape"))
@@ -150,16 +126,6 @@ def group_norm(n: Node) -> Any:
     scale, shift = (b.reshape(n.x(name), shape) if n.has(name) else None for name in ("weight", "bias"))
     made = nn.scale_and_shift(b, made, scale, shift)
     return [made, made, made] if n.call.target.startswith("aten.native") else made
-
-
-def instance_norm(n: Node) -> Any:
-    b, x = n.b, n.x("input")
-    if not n.get("use_input_stats", True):
-        return batch_norm(n)[0]
-    made = nn.normalise(b, x, list(range(2, b.rank(x))), float(n.get("eps", 1e-5)))
-    shape = [1, -1] + [1] * (b.rank(x) - 2)
-    scale, shift = (b.reshape(n.x(name), shape) if n.has(name) else None for name in ("weight", "bias"))
-    return nn.scale_and_shift(b, made, scale, shift)
 
 
 def _single(n: Node, x: Expr, count: int) -> tuple[Expr, bool]:
@@ -292,15 +258,11 @@ RULES = (
     *(Rule(f"aten.{name}", softmax("nn.softmax")) for name in ("softmax", "_softmax")),
     *(Rule(f"aten.{name}", softmax("nn.log_softmax")) for name in ("log_softmax", "_log_softmax")),
     *(Rule(f"aten.upsample_nearest{d}d", upsample("nearest_neighbor", "asymmetric")) for d in (1, 2, 3)),
-    Rule("aten._native_batch_norm_legit_no_training", batch_norm),
     Rule("aten._scaled_dot_product_flash_attention_for_cpu", attention),
-    Rule("aten._native_batch_norm_legit", batch_statistics),
-    Rule("aten.batch_norm", lambda n: batch_norm(n)[0]),
     Rule("aten.einsum", einsum),
     Rule("aten.embedding", embedding),
     Rule("aten.glu", glu),
     Rule("aten.group_norm", group_norm),
-    Rule("aten.instance_norm", instance_norm),
     Rule("aten.layer_norm", layer_norm),
     Rule("aten.linear", linear),
     Rule("aten.max_pool2d_with_indices", max_pool_with_indices),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -199,51 +198,6 @@ def pad(n: Node) -> Any:
     return b.op("nn.pad", x, b.const(value, b.dtype(x)), pad_width=widths, pad_mode=relay)
 
 
-def index_select(n: Node) -> Any:
-    return n.b.op("take", n.x(), n.x("index"), axis=n.int("dim") % n.b.rank(n.x()))
-
-
-def gather(n: Node) -> Any:
-    return n.b.op("gather", n.x(), n.x("index"), axis=n.int("dim") % n.b.rank(n.x()))
-
-
-def index(n: Node) -> Any:
-    """Tensors of positions on some axes: one axis is a take, several in front are a gather."""
-    b, x = n.b, n.x()
-    given = n.get("indices")
-    places = [i for i, t in enumerate(given) if t is not None]
-    if any(b.dtype(given[i]) == "bool" for i in places):
-        raise Unsupported("it selects by a mask, so that its extent depends on values")
-    if len(places) == 1:
-        axis = places[0]
-        return b.op("take", x, _wrapped(n, given[axis], x, axis), axis=axis)
-    if places != list(range(places[0], places[0] + len(places))):
-        raise Unsupported("its positions are on axes that are not neighbours")
-    first, count = places[0], len(places)
-    order = [*places, *[a for a in range(b.rank(x)) if a not in places]]
-    rank = max(b.rank(given[i]) for i in places)
-    zeros = [b.op("multiply", b.cast(given[i], "int64"), 0) for i in places]
-    zero = reduce(lambda p, q: b.op("add", p, q), zeros)
-    rows = [b.op("add", _wrapped(n, given[i], x, i), zero) for i in places]
-    made = b.op("gather_nd", b.transpose(x, order), b.op("stack", b.tuple(rows), axis=0))
-    rest = b.rank(x) - count
-    back = [*range(rank, rank + first), *range(rank), *range(rank + first, rank + rest)]
-    return b.transpose(made, back)
-
-
-def _wrapped(n: Node, positions: Expr, x: Expr, axis: int) -> Expr:
-    """Positions counted from the front; negative ones count from the end."""
-    b = n.b
-    value = b.value(positions)
-    positions = b.cast(positions, "int64")
-    if value is not None and (value >= 0).all():
-        return positions
-    extent = b.shape(x)[axis]
-    size = b.const(extent, "int64") if isinstance(extent, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
-    made: Expr = b.op("where", b.op("less", positions, 0), b.op("add", positions, size), positions)
-    return made
-
-
 def full(n: Node) -> Any:
     b = n.b
     dtype = n.dtype() or n.result_dtype()
@@ -294,27 +248,12 @@ def roll(n: Node) -> Any:
     return x
 
 
-def masked_fill(n: Node) -> Any:
-    b, x, value = n.b, n.x(), n.get("value")
-    return b.op("where", n.x("mask"), b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x)), x)
-
-
 def extent(n: Node) -> Any:
     """An extent of a tensor: a number where it is known."""
     b, x = n.b, n.x()
     axis = n.int("dim") % b.rank(x)
     known = b.shape(x)[axis]
     return int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
-
-
-def scatter(n: Node) -> Any:
-    b, x, positions = n.b, n.x(), n.x("index")
-    source = n.get("src", n.get("value"))
-    if not isinstance(source, Expr):
-        source = b.op("full", b.const(source, b.dtype(x)), shape=b.static_shape(positions), dtype=b.dtype(x))
-    mode = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", None: "update"}[n.get("reduce")]
-    mode = "add" if n.call.target.startswith("aten.scatter_add") else mode
-    return b.op("scatter_elements", x, positions, source, axis=n.int("dim") % b.rank(x), reduction=mode)
 
 
 _VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")
@@ -334,16 +273,10 @@ RULES = (
     Rule("aten.expand_as", expand_as),
     Rule("aten.flatten", flatten),
     Rule("aten.flip", flip),
-    Rule("aten.gather", gather),
-    Rule("aten.index", index),
-    Rule("aten.index_select", index_select),
-    Rule("aten.masked_fill", masked_fill),
     Rule("aten.permute", permute),
     Rule("aten.repeat", repeat),
     Rule("aten.roll", roll),
     Rule("aten.scalar_tensor", scalar_tensor),
-    Rule("aten.scatter", scatter),
-    Rule("aten.scatter_add", scatter),
     Rule("aten.select", select),
     Rule("aten.slice", slice_),
     Rule("aten.split", split),
