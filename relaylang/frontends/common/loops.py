@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from relaylang.frontends.common.builder import Builder, joined
 from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, Expr, FuncType, Let, TupleType, Type, Var, type_text
@@ -53,9 +55,62 @@ def _loop(
     return [b.field(whole, i) for i in range(len(variables))]
 
 
+#: A scan of so few turns is written out turn by turn.
+_UNROLLED = 8
+
+
+def no_rows(b: Builder, x: Expr) -> Expr:
+    """A stack of tensors of this type that is empty yet."""
+    shape = [int(d) if isinstance(d, int) else 0 for d in b.shape(x)]
+    return b.const(np.zeros([0, *shape], np.dtype(b.dtype(x))))
+
+
+def scan(
+    b: Builder,
+    body: Callable[[list[Expr]], Sequence[Expr]],
+    state: Sequence[Expr],
+    given: Sequence[Expr],
+    axes: Sequence[int],
+    names: Sequence[str] = (),
+) -> list[Expr]:
+    """The last state, and a stack of what each turn gives besides.
+
+    `body` takes the state and a slice of each tensor along its axis. It gives the next state and any further tensors.
+    """
+    count, length = len(state), b.shape(given[0])[axes[0]]
+
+    def parts(turn: Expr) -> list[Expr]:
+        return [b.op("take", x, turn, axis=a) for x, a in zip(given, axes)]
+
+    if isinstance(length, int) and 0 < length <= _UNROLLED:
+        stacks: list[list[Expr]] = []
+        now = list(state)
+        for turn in range(int(length)):
+            results = body([*now, *parts(b.const(turn, "int64"))])
+            now = list(results[:count])
+            stacks.append(list(results[count:]))
+        return [*now, *(b.op("stack", b.tuple(row), axis=0) for row in zip(*stacks))]
+    trips = b.scalar(b.slice(b.shape_of(given[0]), [axes[0]], [axes[0] + 1], [0]))
+    shapes = [b.variable(f"state{i}", _type(x)) for i, x in enumerate(state)]
+    first = body([*shapes, *parts(b.const(0, "int64"))])
+    empty = [no_rows(b, x) for x in first[count:]]
+
+    def turn_of(v: list[Expr]) -> list[Expr]:
+        results = body([*v[1 : 1 + count], *parts(v[0])])
+        rows = zip(v[1 + count :], results[count:])
+        grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in rows]
+        return [b.op("add", v[0], b.const(1, "int64")), *results[:count], *grown]
+
+    named = ["turn", *(names or [f"state{i}" for i in range(count)]), *[f"rows{i}" for i in range(len(empty))]]
+    found = while_loop(b, lambda v: b.op("less", v[0], trips), turn_of, [b.const(0, "int64"), *state, *empty], named, "scan")
+    known = int(length) if isinstance(length, int) else None
+    rows = [b.refine(x, [known, *[None] * (b.rank(x) - 1)]) for x in found[1 + count :]]
+    return [*found[1 : 1 + count], *rows]
+
+
 def _type(x: Expr) -> Type:
     assert x.checked_type is not None
     return x.checked_type
 
 
-__all__ = ["while_loop"]
+__all__ = ["no_rows", "scan", "while_loop"]

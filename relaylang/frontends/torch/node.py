@@ -110,10 +110,18 @@ class Node:
             self.scope.memory.write(target.name, self.b.cast(value, self.b.dtype(self.x(name))))
 
     def body(self, name: str, args: Sequence[Any]) -> list[Any]:
-        """The results of a graph that is an argument."""
-        graph = self.call.args[name]
-        assert isinstance(graph, Plain)
+        """The results of a graph that is an argument, converted in place."""
+        graph = self.call.args.get(name)
+        if not isinstance(graph, Plain) or len(graph.inputs) != len(args):
+            raise Unsupported("it has no graph, or one of other operands")
         return self.importer.convert_graph(self.scope, graph, list(args))
+
+    def tensors(self, name: str, args: Sequence[Any]) -> list[Expr]:
+        """The results of a graph as expressions; numbers become constants."""
+        made = self.body(name, args)
+        if any(m is None or isinstance(m, (str, list)) for m in made):
+            raise Unsupported("a graph inside it gives something that is no tensor")
+        return [m if isinstance(m, Expr) else self.b.const(m) for m in made]
 
 
 __all__ = ["Node"]

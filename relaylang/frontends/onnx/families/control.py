@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Builder, Rule, Unsupported
-from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common import Builder, Rule, Unsupported, loops
+from relaylang.frontends.common.loops import no_rows, while_loop
 from relaylang.frontends.onnx.node import Body, Node
-from relaylang.ir import ANY, Call, Expr, TensorType
+from relaylang.ir import Call, Expr, TensorType
 from relaylang.ops import get
 
 #: A loop of so few turns is written out turn by turn.
@@ -116,7 +114,7 @@ def _unrolled(b: Builder, body: Body, trips: int, state: Sequence[Any], scans: i
         for row, x in zip(rows, results[1 + len(values) :]):
             row.append(x)
     if not trips:
-        return [*values, *(_no_rows(b, x) for x in _rows(b, body, state, scans))]
+        return [*values, *(no_rows(b, x) for x in _rows(b, body, state, scans))]
     return [*values, *(b.op("stack", b.tuple(row), axis=0) for row in rows)]
 
 
@@ -126,17 +124,12 @@ def _rows(b: Builder, body: Body, state: Sequence[Any], scans: int) -> list[Expr
     return list(results[len(results) - scans :]) if scans else []
 
 
-def _no_rows(b: Builder, x: Expr) -> Expr:
-    shape = [int(d) if isinstance(d, int) else 0 for d in b.shape(x)]
-    return b.const(np.zeros([0, *shape], np.dtype(b.dtype(x))))
-
-
 def _recursive(
     b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int
 ) -> list[Any]:
     """A function that calls itself with the turn, the condition, the state and the rows so far."""
     shapes = [b.variable(f"state{i}", x.checked_type) for i, x in enumerate(state) if x.checked_type is not None]
-    stacks = [_no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []
+    stacks = [no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []
     names = ["turn", "go", *body.inputs[2:], *[f"rows{i}" for i in range(scans)]]
 
     def test(v: list[Expr]) -> Expr:
@@ -178,39 +171,7 @@ def _moved(b: Builder, x: Expr, axis: int) -> Expr:
 
 
 def _scan(b: Builder, body: Body, state: list[Expr], given: list[Expr], axes: list[int]) -> list[Any]:
-    length = b.shape(given[0])[axes[0]]
-    scans = len(body.proto.output) - len(state)
-
-    def parts(turn: Expr) -> list[Expr]:
-        return [b.op("take", x, turn, axis=a) for x, a in zip(given, axes)]
-
-    if isinstance(length, int) and 0 < length <= _UNROLLED:
-        rows: list[list[Expr]] = [[] for _ in range(scans)]
-        for turn in range(int(length)):
-            results = body.convert([*state, *parts(b.const(turn, "int64"))])
-            state = results[: len(state)]
-            for row, x in zip(rows, results[len(state) :]):
-                row.append(x)
-        return [*state, *(b.op("stack", b.tuple(row), axis=0) for row in rows)]
-    trips = b.scalar(b.slice(b.shape_of(given[0]), [axes[0]], [axes[0] + 1], [0]))
-    shapes = [b.variable(f"state{i}", x.checked_type) for i, x in enumerate(state) if x.checked_type is not None]
-    first = body.convert([*shapes, *parts(b.const(0, "int64"))])
-    stacks = [_no_rows(b, x) for x in first[len(state) :]]
-
-    def turn_of(v: list[Expr]) -> list[Expr]:
-        results = body.convert([*v[1 : 1 + len(state)], *parts(v[0])])
-        rows = zip(v[1 + len(state) :], results[len(state) :])
-        grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in rows]
-        return [b.op("add", v[0], b.const(1, "int64")), *results[: len(state)], *grown]
-
-    names = ["turn", *body.inputs[: len(state)], *[f"rows{i}" for i in range(scans)]]
-    found = while_loop(b, lambda v: b.op("less", v[0], trips), turn_of, [b.const(0, "int64"), *state, *stacks], names, "scan")
-    return [*found[1 : 1 + len(state)], *(_rows_known(b, x, length) for x in found[1 + len(state) :])]
-
-
-def _rows_known(b: Builder, x: Expr, length: Any) -> Expr:
-    """Stacked rows with the number of turns in their type, where it is known."""
-    return b.refine(x, [int(length)]) if length is not ANY and isinstance(length, int) else x
+    return loops.scan(b, body.convert, state, given, axes, body.inputs[: len(state)])
 
 
 def scan_8(n: Node, lengths: Expr | None, *values: Expr) -> Any:
