@@ -54,9 +54,14 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
 
 - Programs keep the layout NHWC. `--layout NCHW` converts convolutions and pools.
 - Quantised convolutions and dense layers become `qnn` operators, with a scale for each channel where the file has them.
-  Other quantised layers compute with real numbers between `qnn.dequantize` and `qnn.quantize`.
+  So do sums, products, means, pools and activations, to the same integers or the next ones. Other quantised layers compute
+  with real numbers between `qnn.dequantize` and `qnn.quantize`.
 - Weights of float16 become float32; sparse weights become dense.
-- Layers with real operands and int8 weights compute with real weights. TFLite rounds the operands, too.
+- Layers with real operands and int8 weights round the operands as TFLite does, each element of the batch by itself.
+- `IF` becomes `if`, and `WHILE` a recursive function. Graphs that are called stand in place.
+- Variables and the states of recurrent layers are the last parameters and the last results of `@main`. A caller hands the
+  results of one call to the next; `@initial_state` gives the values of the first. A variable that only `CALL_ONCE` assigns
+  is a constant.
 - MediaPipe's custom operators are in the table below, by their own names.
 
 ## Operators

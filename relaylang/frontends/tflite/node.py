@@ -127,6 +127,12 @@ class Node:
         least = info.min if low is None else max(info.min, zero + round(low / scale))
         return least, info.max if high is None else min(info.max, zero + round(high / scale))
 
+    def held(self, made: Expr, index: int = 0) -> Any:
+        """Stored numbers, held to those that the fused activation allows."""
+        least, most = self.range_of(index)
+        info = np.iinfo(self.out_dtype(index))
+        return made if (least, most) == (info.min, info.max) else self.b.op("clip", made, a_min=float(least), a_max=float(most))
+
     def same_scales(self, index: int = 0, out: int = 0) -> bool:
         """Whether an operand and a result are stored alike, so that moving elements needs no arithmetic."""
         return _alike(self.q(index), self.q_out(out))
@@ -137,7 +143,7 @@ class Node:
 
 
 def _is_quantized(tensor: Tensor) -> bool:
-    return tensor.quantization is not None and tensor.dtype in ("int8", "uint8", "int16", "int32", "int4")
+    return tensor.quantization is not None and tensor.dtype in ("int8", "uint8", "int16", "int32", "int64", "int4")
 
 
 def _alike(left: Quantization | None, right: Quantization | None) -> bool:

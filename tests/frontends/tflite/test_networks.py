@@ -17,7 +17,7 @@ pytest.importorskip("tflite")
 #: Networks with operators that the runtime lacks.
 WITHOUT_RUNTIME = ("face_landmark_with_attention.tflite",)
 #: Networks whose outputs float32 gives to fewer digits: the runtime itself is as far from float64's values.
-UNSTABLE = ("pose_landmark_full.tflite", "selfie_segmentation.tflite")
+UNSTABLE = ("pose_landmark_full.tflite", "selfie_segmentation.tflite", "selfie_segmentation_landscape.tflite")
 
 
 def networks() -> list[object]:

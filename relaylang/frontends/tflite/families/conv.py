@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.nn import matmul, padding_of, same_padding
+from relaylang.frontends.tflite.hybrid import Matrix, is_hybrid, matrix, product, rounded, scaled
+from relaylang.frontends.tflite.integers import added, is_whole, requantized, scales
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.windows import window
 from relaylang.ir import Expr
@@ -30,31 +33,41 @@ def _float_weights(n: Node, index: int, order: tuple[int, ...]) -> Expr:
 
 
 def _with_bias(n: Node, made: Expr, index: int, axis: int = -1) -> Any:
-    return n.b.op("nn.bias_add", made, n.x(index), axis=axis) if n.has(index) else made
+    if not n.has(index):
+        return made
+    bias = n.b.cast(n.x(index), n.b.dtype(made)) if n.q(0) is not None and n.b.dtype(made) == "int32" else n.real(index)
+    return n.b.op("nn.bias_add", made, bias, axis=axis)
 
 
-def _scale_of_products(n: Node, data: int, weight: int) -> np.ndarray:
-    """The scale of an accumulator: of each output channel, or of all."""
+def _products(n: Node, data: int, weight: int) -> list[Expr]:
+    """Zero points and scales of data and weights, as the quantised products take them."""
     left, right = n.q(data), n.q(weight)
     assert left is not None and right is not None
-    return (left.scales.astype(np.float64) * right.scales).astype(np.float32)
+    (scale, zero), (w_scale, w_zero) = n.pair(left), n.pair(right)
+    return [zero, w_zero if right.zero_points.any() else n.b.const(0, "int32"), scale, w_scale]
 
 
-def _requantized(n: Node, made: Expr, scale: np.ndarray, axis: int) -> Any:
+def _requantized(n: Node, made: Expr, axis: int, data: int = 0) -> Any:
     """An accumulator as the result is stored, held to what the activation allows."""
-    b, q = n.b, n.q_out()
-    if q is None:
+    left, right = n.q(data), n.q(1)
+    if n.q_out() is None or left is None or right is None:
         raise Unsupported("its operands are quantised, and its result is not")
-    scales = b.const(scale.reshape(()) if scale.size == 1 else scale)
-    out_scale, out_zero = n.pair(q)
-    least, most = n.range_of()
-    made = b.op("qnn.requantize", made, scales, b.const(0, "int32"), out_scale, out_zero, axis=axis, out_dtype=n.out_dtype())
-    info = np.iinfo(n.out_dtype())
-    return made if (least, most) == (info.min, info.max) else b.op("clip", made, a_min=float(least), a_max=float(most))
+    return n.held(requantized(n, made, left.scales.astype(np.float64) * right.scales, axis=axis))
 
 
 def _integers(n: Node) -> bool:
-    return n.q(0) is not None and n.q(1) is not None
+    """Whether the layer adds up whole numbers of 32 bits. TFLite adds those of int16 up in 64 bits."""
+    if n.q(0) is None or n.q(1) is None:
+        return False
+    if n.b.dtype(n.x(0)) != "int16":
+        return True
+    weights, tensor = n.b.value(n.x(1)), n.ins[1]
+    if weights is None or tensor is None:
+        return False
+    depthwise = n.operator.name == "DEPTHWISE_CONV_2D"
+    largest = np.abs(weights.astype(np.int64)).sum(tuple(range(weights.ndim))[:-1] if depthwise else tuple(range(1, weights.ndim)))
+    bias = n.b.value(n.x(2)) if n.has(2) else np.zeros(1, np.int64)
+    return bias is not None and bool((largest * (1 << 15) + np.abs(bias) < 1 << 31).all())
 
 
 def conv_2d(n: Node) -> Any:
@@ -67,19 +80,25 @@ def conv_2d(n: Node) -> Any:
         window(n, shape[1:3]), groups=groups, channels=shape[0], kernel_size=shape[1:3], data_layout="NHWC", kernel_layout="HWIO",
     )  # fmt: skip
     order = (1, 2, 3, 0)
-    if not _integers(n):
-        return n.result(_with_bias(n, b.op("nn.conv2d", n.real(0), _float_weights(n, 1, order), **attrs), 2))
-    return _integer_conv(n, _weights(n, 1, order), attrs)
+    if _integers(n):
+        return _integer_conv(n, _weights(n, 1, order), attrs)
+    if is_hybrid(n, 1):
+        return _hybrid_conv(n, _weights(n, 1, order), attrs)
+    return n.result(_with_bias(n, b.op("nn.conv2d", n.real(0), _float_weights(n, 1, order), **attrs), 2))
+
+
+def _hybrid_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
+    """Real operands, int8 weights. With a scale for each channel, the operand gets a zero point."""
+    b, q = n.b, n.q(1)
+    assert q is not None
+    whole, scale = rounded(b, n.x(0), asymmetric=not q.per_tensor or n.operator.name == "DEPTHWISE_CONV_2D")
+    sums = b.op("nn.conv2d", whole, b.cast(weights, b.dtype(whole)), out_dtype="int32", **attrs)
+    return n.result(_with_bias(n, scaled(b, sums, scale, q.scales), 2))
 
 
 def _integer_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
-    b, data, weight = n.b, n.q(0), n.q(1)
-    assert data is not None and weight is not None
-    (scale, zero), (w_scale, w_zero) = n.pair(data), n.pair(weight)
-    if not weight.zero_points.any():
-        w_zero = b.const(0, "int32")
-    made = b.op("qnn.conv2d", n.x(0), weights, zero, w_zero, scale, w_scale, out_dtype="int32", **attrs)
-    return _requantized(n, _with_bias(n, made, 2), _scale_of_products(n, 0, 1), 3)
+    made = n.b.op("qnn.conv2d", n.x(0), weights, *_products(n, 0, 1), out_dtype="int32", **attrs)
+    return _requantized(n, _with_bias(n, made, 2), 3)
 
 
 def depthwise_conv_2d(n: Node) -> Any:
@@ -96,6 +115,8 @@ def depthwise_conv_2d(n: Node) -> Any:
     if _integers(n):
         weights = b.weight(tensor.name, value.reshape(made)) if value is not None and tensor else b.reshape(n.x(1), made)
         return _integer_conv(n, weights, attrs)
+    if is_hybrid(n, 1) and value is not None and tensor is not None:
+        return _hybrid_conv(n, b.weight(tensor.name, value.reshape(made)), attrs)
     if value is not None and n.q(1) is None and tensor is not None:
         weights = b.weight(tensor.name, value.reshape(made))
     else:
@@ -107,9 +128,13 @@ def transpose_conv(n: Node) -> Any:
     """The result's shape is the first operand; weights are OHWI, and the bias is the fourth operand."""
     b = n.b
     wanted = n.ints(0, "the shape of the result")
-    real = n.dequantized(n.x(1), q) if (q := n.q(1)) is not None else n.x(1)
     shape = b.static_shape(n.x(1), "the weights")
-    made = transposed(n, n.real(2), b.transpose(real, (3, 0, 1, 2)), shape, wanted[1:3], _strides(n))
+    if n.q(1) is not None and n.q(2) is not None and b.dtype(n.x(2)) != "int16":
+        weights = _weights(n, 1, (3, 0, 1, 2))
+        made = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=_products(n, 2, 1))
+        made = b.op("nn.bias_add", made, n.x(3), axis=3) if n.has(3) else made
+        return _requantized(n, made, 3, data=2)
+    made = transposed(n, n.real(2), b.transpose(n.real(1), (3, 0, 1, 2)), shape, wanted[1:3], _strides(n))
     if n.has(3):
         made = b.op("nn.bias_add", made, n.real(3), axis=3)
     return n.result(made)
@@ -120,11 +145,13 @@ def _strides(n: Node) -> tuple[int, int]:
 
 
 def transposed(
-    n: Node, x: Expr, weights: Expr, shape: tuple[int, ...], size: Any, strides: tuple[int, int], same_pad: bool | None = None
-) -> Any:
+    n: Node, x: Expr, weights: Expr, shape: tuple[int, ...], size: Any, strides: tuple[int, int], same_pad: bool | None = None,
+    quantised: Sequence[Expr] = (),
+) -> Any:  # fmt: skip
     """A transposed convolution of NHWC data with IOHW-like weights (I, O, H, W given as I, O, H, W after a transposition).
 
-    `weights` are (I, O, H, W); `shape` is OHWI; `size` is the result's height and width.
+    `weights` are (I, O, H, W); `shape` is OHWI; `size` is the result's height and width. `quantised` are
+    zero points and scales for a product of integers.
     """
     b = n.b
     pad = n.options.get("padding", 0) == 0 if same_pad is None else same_pad
@@ -139,8 +166,9 @@ def transposed(
         extra.append(max(out - full, 0))
     planes = b.transpose(x, (0, 3, 1, 2))
     made = b.op(
-        "nn.conv2d_transpose", planes, weights, strides=strides, padding=[*begin, *end], output_padding=extra, channels=shape[0],
-        kernel_size=shape[1:3], data_layout="NCHW", kernel_layout="IOHW",
+        "qnn.conv2d_transpose" if quantised else "nn.conv2d_transpose", planes, weights, *quantised, strides=strides,
+        padding=[*begin, *end], output_padding=extra, channels=shape[0], kernel_size=shape[1:3], data_layout="NCHW",
+        kernel_layout="IOHW", out_dtype="int32" if quantised else "",
     )  # fmt: skip
     return b.transpose(made, (0, 2, 3, 1))
 
@@ -153,28 +181,36 @@ def fully_connected(n: Node) -> Any:
     integers = _integers(n)
     data = b.reshape(n.x(0) if integers else n.real(0), [-1, depth])
     if integers:
-        left, right = n.q(0), n.q(1)
-        assert left is not None and right is not None
-        (scale, zero), (w_scale, w_zero) = n.pair(left), n.pair(right)
-        if not right.zero_points.any():
-            w_zero = b.const(0, "int32")
-        made = b.op("qnn.dense", data, n.x(1), zero, w_zero, scale, w_scale, units=units, out_dtype="int32")
-        made = _requantized(n, _with_bias(n, made, 2), _scale_of_products(n, 0, 1), 1)
+        made = b.op("qnn.dense", data, n.x(1), *_products(n, 0, 1), units=units, out_dtype="int32")
+        made = _requantized(n, _with_bias(n, made, 2), 1)
     else:
-        made = _with_bias(n, b.op("nn.dense", data, n.real(1), units=units), 2)
+        by = matrix(n, [1]) if is_hybrid(n, 1) else Matrix(n.real(1))
+        made = _with_bias(n, product(n, data, by), 2)
     if n.options.get("keep_num_dims"):
         made = b.reshape(made, [-1 if not isinstance(d, int) else int(d) for d in front] + [units])
     return made if integers else n.result(made)
 
 
+def _turned(n: Node, index: int, x: Expr) -> Expr:
+    """An operand of a product, with its last axes exchanged where the options say so."""
+    rank = n.b.rank(x)
+    return n.b.transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if n.options.get(("adj_x", "adj_y")[index]) else x
+
+
 def batch_matmul(n: Node) -> Any:
-    b = n.b
-    x, y = n.real(0), n.real(1)
-    if n.options.get("adj_x"):
-        x = b.transpose(x, [*range(b.rank(x) - 2), b.rank(x) - 1, b.rank(x) - 2])
-    if n.options.get("adj_y"):
-        y = b.transpose(y, [*range(b.rank(y) - 2), b.rank(y) - 1, b.rank(y) - 2])
-    return n.result(matmul(b, x, y))
+    """Real rows with int8 matrices are rounded, a row at a time."""
+    b, right = n.b, n.q(1)
+    x, y = (_turned(n, i, n.x(i)) for i in (0, 1))
+    if n.q(0) is None and right is not None and right.per_tensor and is_hybrid(n, 1):
+        rows, scale = rounded(b, b.reshape(x, [-1, b.extent(x, -1)]), bool(n.options.get("asymmetric_quantize_inputs")))
+        front = [d if isinstance(d, int) else 0 for d in b.shape(x)[:-1]]
+        rows, scale = b.reshape(rows, [*front, -1]), b.reshape(scale, [*front, 1])
+        return scaled(b, matmul(b, rows, b.cast(y, b.dtype(rows)), "int32"), scale, right.scales)
+    if is_whole(n, 0, 1) and b.rank(x) > 2 and b.shape(x)[:-2] == b.shape(y)[:-2]:
+        flat = [b.reshape(v, [-1, *b.static_shape(v)[-2:]]) for v in (x, y)]
+        made = b.op("qnn.batch_matmul", *flat, *_products(n, 0, 1), transpose_a=False, transpose_b=False, out_dtype="int32")
+        return b.reshape(_requantized(n, made, -1), [*b.static_shape(x)[:-1], b.extent(y, -1)])
+    return n.result(matmul(b, _turned(n, 0, n.real(0)), _turned(n, 1, n.real(1))))
 
 
 def _pool_attrs(n: Node) -> dict[str, Any]:
@@ -186,15 +222,18 @@ def max_pool(n: Node) -> Any:
     """The largest element; its integers are as large as its real numbers where both are stored alike."""
     b, attrs = n.b, _pool_attrs(n)
     if n.q(0) is not None and n.same_scales():
-        made = b.op("nn.max_pool2d", n.x(0), **attrs)
-        least, most = n.range_of()
-        info = np.iinfo(n.out_dtype())
-        return made if (least, most) == (info.min, info.max) else b.op("clip", made, a_min=float(least), a_max=float(most))
+        return n.held(b.op("nn.max_pool2d", n.x(0), **attrs))
     return n.result(b.op("nn.max_pool2d", n.real(0), **attrs))
 
 
 def average_pool(n: Node) -> Any:
-    return n.result(n.b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **_pool_attrs(n)))
+    """A window over the whole picture is a sum; other quantised pools round towards 0, TFLite's to the nearest."""
+    b, attrs = n.b, _pool_attrs(n)
+    if not is_whole(n, 0):
+        return n.result(b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **attrs))
+    if attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
+        return n.held(added(n, (1, 2), True, mean=True))
+    return n.held(b.op("qnn.avg_pool2d", n.x(0), *scales(n, 0), count_include_pad=False, **attrs))
 
 
 def l2_pool(n: Node) -> Any:

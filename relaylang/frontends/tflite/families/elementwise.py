@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.tflite import integers
+from relaylang.frontends.tflite.integers import is_whole, requantized
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -55,10 +57,19 @@ def square(n: Node) -> Any:
 
 
 def relu(n: Node, low: float | None = 0.0, high: float | None = None) -> Any:
+    """Integers get the result's scale, and are held to the bounds as they are stored there."""
+    q, p = n.q(0), n.q_out()
+    if is_whole(n, 0) and q is not None and p is not None:
+        info, scale, zero = np.iinfo(n.out_dtype()), float(p.scales[0]), int(p.zero_points[0])
+        ends = [info.min if low is None else zero + round(low / scale), info.max if high is None else zero + round(high / scale)]
+        made = n.x(0) if n.same_scales() else requantized(n, n.x(0), q.scales, int(q.zero_points[0]))
+        return n.b.op("clip", made, a_min=float(max(ends[0], info.min)), a_max=float(min(ends[1], info.max)))
     return n.result(nn.clip(n.b, n.real(0), low, high) if high is not None else n.b.op("nn.relu", n.real(0)))
 
 
 def leaky_relu(n: Node) -> Any:
+    if is_whole(n, 0):
+        return n.b.op("qnn.leaky_relu", n.x(0), *integers.scales(n, 0), alpha=n.options["alpha"])
     return n.result(n.b.op("nn.leaky_relu", n.real(0), alpha=n.options["alpha"]))
 
 
@@ -79,6 +90,8 @@ def _general(n: Node, x: Expr, slope: Expr) -> Any:
 
 
 def hard_swish(n: Node) -> Any:
+    if is_whole(n, 0):
+        return n.b.op("qnn.hardswish", n.x(0), *integers.scales(n, 0))
     return n.result(nn.hard_swish(n.b, n.real(0)))
 
 
@@ -153,8 +166,8 @@ def _sign_of_right(n: Node) -> Any:
 
 
 RULES = (
-    Rule("ABS", unary("abs")),
-    Rule("ADD", binary("add")),
+    Rule("ABS", integers.unary("abs", "qnn.abs")),
+    Rule("ADD", integers.binary("add", "qnn.add")),
     Rule("ADD_N", add_n),
     Rule("ATAN2", lambda n: n.result(angle(n.b, n.real(0), n.real(1)))),
     Rule("BITWISE_XOR", same("bitwise_xor")),
@@ -166,7 +179,7 @@ RULES = (
     Rule("DIV", divide),
     Rule("ELU", elu),
     Rule("EQUAL", compare("equal")),
-    Rule("EXP", unary("exp")),
+    Rule("EXP", integers.unary("exp", "qnn.exp")),
     Rule("FLOOR", unary("floor")),
     Rule("FLOOR_DIV", binary("floor_divide")),
     Rule("FLOOR_MOD", _sign_of_right),
@@ -177,14 +190,14 @@ RULES = (
     Rule("LEAKY_RELU", leaky_relu),
     Rule("LESS", compare("less")),
     Rule("LESS_EQUAL", compare("less_equal")),
-    Rule("LOG", unary("log")),
+    Rule("LOG", integers.unary("log", "qnn.log")),
     Rule("LOGICAL_AND", same("logical_and")),
     Rule("LOGICAL_NOT", same("logical_not")),
     Rule("LOGICAL_OR", same("logical_or")),
-    Rule("LOGISTIC", unary("sigmoid")),
-    Rule("MAXIMUM", binary("maximum")),
-    Rule("MINIMUM", binary("minimum")),
-    Rule("MUL", binary("multiply")),
+    Rule("LOGISTIC", integers.unary("sigmoid", "qnn.sigmoid")),
+    Rule("MAXIMUM", integers.extreme("maximum")),
+    Rule("MINIMUM", integers.extreme("minimum")),
+    Rule("MUL", integers.binary("multiply", "qnn.mul")),
     Rule("NEG", unary("negative")),
     Rule("NOT_EQUAL", compare("not_equal")),
     Rule("POW", binary("power")),
@@ -196,7 +209,7 @@ RULES = (
     Rule("RELU_N1_TO_1", lambda n: relu(n, -1.0, 1.0)),
     Rule("RIGHT_SHIFT", same("right_shift")),
     Rule("ROUND", round_),
-    Rule("RSQRT", unary("rsqrt")),
+    Rule("RSQRT", integers.unary("rsqrt", "qnn.rsqrt")),
     Rule("SELECT", select),
     Rule("SELECT_V2", select),
     Rule("SIGN", unary("sign")),
@@ -204,6 +217,6 @@ RULES = (
     Rule("SQRT", unary("sqrt")),
     Rule("SQUARE", square),
     Rule("SQUARED_DIFFERENCE", squared_difference),
-    Rule("SUB", binary("subtract")),
-    Rule("TANH", unary("tanh")),
+    Rule("SUB", integers.binary("subtract", "qnn.subtract")),
+    Rule("TANH", integers.unary("tanh", "qnn.tanh")),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule
+from relaylang.frontends.tflite.integers import added, is_whole
 from relaylang.frontends.tflite.node import Node
 
 
@@ -15,8 +16,12 @@ def reduce_(op: str) -> Callable[[Node], Any]:
     """A reduction over the axes of the second operand, on real numbers."""
 
     def convert(n: Node) -> Any:
-        axes = tuple(n.ints(1, "the axes"))
-        return n.result(n.b.op(op, n.real(0), axis=axes, keepdims=bool(n.options.get("keep_dims"))), activation=False)
+        axes, keep = tuple(n.ints(1, "the axes")), bool(n.options.get("keep_dims"))
+        if op in ("max", "min") and n.q(0) is not None and n.same_scales():
+            return n.b.op(op, n.x(0), axis=axes, keepdims=keep)
+        if op in ("sum", "mean") and is_whole(n, 0):
+            return added(n, axes, keep, op == "mean")
+        return n.result(n.b.op(op, n.real(0), axis=axes, keepdims=keep), activation=False)
 
     return convert
 

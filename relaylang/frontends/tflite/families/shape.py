@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylang.frontends.common import Rule
 from relaylang.frontends.common.nn import broadcast_to
+from relaylang.frontends.tflite.integers import is_whole
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -52,6 +53,11 @@ def concatenation(n: Node) -> Any:
     if all(n.same_scales(i) for i in range(count)):
         made = b.concat([n.x(i) for i in range(count)], axis)
         return n.activated(made) if n.q_out() is None else made
+    if is_whole(n, *range(count)):
+        found, out = [n.pair(q) for i in range(count) if (q := n.q(i)) is not None], n.q_out()
+        assert out is not None
+        pairs = [b.tuple([p[k] for p in found]) for k in (0, 1)]
+        return n.held(b.op("qnn.concatenate", b.tuple([n.x(i) for i in range(count)]), *pairs, *n.pair(out), axis=axis))
     return n.result(b.concat([n.real(i) for i in range(count)], axis))
 
 
@@ -262,8 +268,6 @@ def matrix_diag(n: Node) -> Any:
 
 def matrix_set_diag(n: Node) -> Any:
     return n.b.op("matrix_set_diag", n.x(0), n.x(1))
-
-
 
 
 def dynamic_update_slice(n: Node) -> Any:

@@ -1,0 +1,29 @@
+"""Networks that TensorFlow's converter made whole numbers of: layer for layer as the runtime computes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaylang.frontends.tflite import import_tflite
+from relaylang.interpreter.evaluate import Evaluator
+from tests.frontends.tflite.runtime import compare
+
+schema = pytest.importorskip("tflite")
+pytest.importorskip("ai_edge_litert")
+DATA = Path(__file__).parent / "data"
+NAMES = ("mobilenet_int8", "keywords_int8")
+
+
+def inputs(name: str, count: int) -> list[np.ndarray]:
+    """Pictures or sounds of int8."""
+    rng = np.random.default_rng(4)
+    shape = {"mobilenet_int8": (1, 96, 96, 3), "keywords_int8": (1, 49, 10, 1)}[name]
+    return [rng.integers(-128, 128, shape).astype("int8") for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_network_gives_the_runtimes_integers(name: str) -> None:
+    compare((DATA / f"{name}.tflite").read_bytes(), *[[x] for x in inputs(name, 4)], apart=1)
