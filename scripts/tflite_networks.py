@@ -2,8 +2,8 @@
 
     scripts/tflite_networks.py [FOLDER]
 
-Weights are random. Each normalisation gets the moments of its data, and the ranges of activations come from
-TensorFlow's calibration on the same pictures and sounds.
+Weights are random. Each normalisation gets the moments of its data. TensorFlow's calibration finds the ranges of
+activations on the same pictures and sounds.
 """
 
 from __future__ import annotations
