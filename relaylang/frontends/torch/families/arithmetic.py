@@ -173,18 +173,6 @@ def reciprocal(n: Node) -> Any:
     return n.b.op("divide", n.b.op("ones_like", x), x)
 
 
-def round_(n: Node) -> Any:
-    """Halves go to the even number."""
-    b, x = n.b, n.x()
-    if n.get("decimals"):
-        raise Unsupported("it rounds to decimals")
-    low = b.op("floor", x)
-    rest = b.op("subtract", x, low)
-    odd = b.op("not_equal", b.op("floor_mod", low, 2.0), 0.0)
-    up = b.op("logical_or", b.op("greater", rest, 0.5), b.op("logical_and", b.op("equal", rest, 0.5), odd))
-    return b.op("add", low, b.cast(up, b.dtype(x)))
-
-
 def bits(op: str) -> Callable[[Node], Any]:
     """Bits of whole numbers; logic of truth values."""
 
@@ -337,7 +325,6 @@ RULES = (
     Rule("aten.relu6", lambda n: nn.clip(n.b, n.x(), 0.0, 6.0)),
     Rule("aten.relu_", unary("nn.relu")),
     Rule("aten.remainder", remainder),
-    Rule("aten.round", round_),
     Rule("aten.rsub", reverse_subtract),
     Rule("aten.selu", lambda n: nn.selu(n.b, n.x())),
     Rule("aten.sgn", sign_of),

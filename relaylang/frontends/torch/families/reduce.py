@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from relaylang.frontends.common import Rule
+import numpy as np
+
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -27,21 +30,35 @@ def reduce_(op: str) -> Any:
 
 
 def variance(n: Node) -> Any:
+    """With the correction of the count; 1 by default."""
     b, x, axes, keep = n.b, n.x(), _axes(n), bool(n.get("keepdim", False))
     correction = n.get("correction", 1 if n.get("unbiased", True) else 0)
     axes = axes if axes is not None else tuple(range(b.rank(x)))
     mean = b.op("mean", x, axis=axes, keepdims=True)
     off = b.op("subtract", x, mean)
     total = b.op("sum", b.op("multiply", off, off), axis=axes, keepdims=keep)
-    count = 1
-    for a in axes:
-        count *= b.extent(x, a)
-    made = b.op("divide", total, float(count - (1 if correction is None else correction)))
+    made = b.op("divide", total, _less(b, _count(b, x, axes), float(1 if correction is None else correction)))
     if "std" in n.call.target:
         made = b.op("sqrt", made)
     if "mean" in n.call.target:
         return [made, mean if keep else b.op("mean", x, axis=axes)]
     return made
+
+
+def _count(b: Builder, x: Expr, axes: tuple[int, ...]) -> Expr:
+    """How many elements lie along the axes, in the tensor's element type."""
+    extents = [b.shape(x)[a] for a in axes]
+    known = [int(d) for d in extents if isinstance(d, int)]
+    if len(known) == len(extents):
+        return b.const(math.prod(known), b.dtype(x))
+    sizes = b.op("take", b.shape_of(x), b.const(np.array([a % b.rank(x) for a in axes])), axis=0)
+    return b.cast(b.op("prod", sizes), b.dtype(x))
+
+
+def _less(b: Builder, count: Expr, correction: float) -> Expr:
+    """The count less the correction, and not below 0."""
+    left = b.op("subtract", count, correction) if correction else count
+    return b.op("maximum", left, 0.0)
 
 
 def arg(op: str) -> Any:
@@ -89,27 +106,70 @@ def running(op: str) -> Any:
     return convert
 
 
-def norm(n: Node) -> Any:
-    b, x = n.b, n.x()
-    order = n.get("ord", n.get("p", 2))
-    order = 2 if order is None else order
-    axes, keep = _axes(n), bool(n.get("keepdim", False))
+def _of_order(b: Builder, x: Expr, order: float, axes: tuple[int, ...] | None, keep: bool) -> Expr:
+    """The vector norm along axes."""
     size: Expr = b.op("abs", x)
+    if order == 0:
+        return b.op("sum", b.cast(b.op("not_equal", x, 0.0), b.dtype(x)), axis=axes, keepdims=keep)
     if order == 1:
         return b.op("sum", size, axis=axes, keepdims=keep)
-    if order == float("inf"):
-        return b.op("max", size, axis=axes, keepdims=keep)
+    if abs(order) == math.inf:
+        return b.op("max" if order > 0 else "min", size, axis=axes, keepdims=keep)
     if order == 2:
         return b.op("sqrt", b.op("sum", b.op("multiply", x, x), axis=axes, keepdims=keep))
-    total = b.op("sum", b.op("power", size, float(order)), axis=axes, keepdims=keep)
-    return b.op("power", total, 1.0 / float(order))
+    total = b.op("sum", b.op("power", size, order), axis=axes, keepdims=keep)
+    return b.op("power", total, 1.0 / order)
+
+
+def norm(n: Node) -> Any:
+    """Of vectors; of matrices only that of Frobenius, which is the same."""
+    b, x = n.b, _real(n)
+    order = n.get("ord", n.get("p", 2))
+    axes = _axes(n)
+    matrix = n.call.target.startswith(("aten.linalg_norm", "aten.linalg_matrix_norm"))
+    if isinstance(order, str) or order is None:
+        if order == "nuc":
+            raise Unsupported("the nuclear norm needs singular values")
+        order = 2
+    elif matrix and (2 if axes is None and b.rank(x) == 2 else len(axes or (0,))) == 2:
+        return _matrix_norm(n, x, float(order), axes if axes is not None else (0, 1))
+    if n.call.target.startswith("aten.linalg_matrix_norm") and axes is None:
+        axes = (-2, -1)
+    return _of_order(b, x, float(order), axes, bool(n.get("keepdim", False)))
+
+
+def _matrix_norm(n: Node, x: Expr, order: float, axes: tuple[int, ...]) -> Expr:
+    """The largest or smallest sum of a row or column."""
+    b, keep = n.b, bool(n.get("keepdim", False))
+    if abs(order) not in (1, math.inf):
+        raise Unsupported("a matrix norm of this order needs singular values")
+    rows, columns = (a % b.rank(x) for a in axes)
+    summed, rest = (rows, columns) if abs(order) == 1 else (columns, rows)
+    sums = b.op("sum", b.op("abs", x), axis=[summed], keepdims=True)
+    made = b.op("max" if order > 0 else "min", sums, axis=[rest], keepdims=True)
+    return made if keep else b.squeeze(made, [rows, columns])
+
+
+def _real(n: Node) -> Expr:
+    """The operand in the element type that is asked for."""
+    dtype = n.dtype() or n.result_dtype()
+    return n.b.cast(n.x(), dtype)
+
+
+def distance(n: Node) -> Any:
+    b = n.b
+    apart = b.op("subtract", n.x(), n.x("other"))
+    return _of_order(b, apart, float(n.get("p", 2)), None, False)
 
 
 def log_sum_exp(n: Node) -> Any:
-    b, x, axes, keep = n.b, n.x(), _axes(n), bool(n.get("keepdim", False))
+    """Without overflow, also where all elements are infinite."""
+    b, x, axes, keep = n.b, _real(n), _axes(n), bool(n.get("keepdim", False))
     most = b.op("max", x, axis=axes, keepdims=True)
-    total = b.op("sum", b.op("exp", b.op("subtract", x, most)), axis=axes, keepdims=keep)
-    return b.op("add", b.op("log", total), most if keep else b.op("max", x, axis=axes))
+    most = b.op("where", b.op("isinf", most), b.op("zeros_like", most), most)
+    total = b.op("log", b.op("sum", b.op("exp", b.op("subtract", x, most)), axis=axes, keepdims=True))
+    made = b.op("add", total, most)
+    return made if keep else b.squeeze(made, list(axes if axes is not None else range(b.rank(x))))
 
 
 RULES = (
@@ -121,7 +181,8 @@ RULES = (
     Rule("aten.argmin", arg("argmin")),
     Rule("aten.cumprod", running("cumprod")),
     Rule("aten.cumsum", running("cumsum")),
-    Rule("aten.linalg_vector_norm", norm),
+    Rule("aten.dist", distance),
+    *(Rule(f"aten.{name}", norm) for name in ("linalg_vector_norm", "linalg_norm", "linalg_matrix_norm", "frobenius_norm")),
     Rule("aten.logsumexp", log_sum_exp),
     Rule("aten.max", extreme("max")),
     Rule("aten.min", extreme("min")),
