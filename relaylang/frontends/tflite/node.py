@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Unsupported
@@ -136,6 +137,16 @@ class Node:
     def same_scales(self, index: int = 0, out: int = 0) -> bool:
         """Whether an operand and a result are stored alike, so that moving elements needs no arithmetic."""
         return _alike(self.q(index), self.q_out(out))
+
+    def flexible_options(self) -> dict[str, Any]:
+        """The options of a custom operator that are a map of flexbuffers."""
+        try:
+            found = flexbuffers.Loads(self.operator.custom)
+        except Exception:  # flexbuffers checks nothing, and fails in many ways
+            raise Unsupported("its options cannot be read") from None
+        if not isinstance(found, dict):
+            raise Unsupported("its options are no map")
+        return found
 
     def ints(self, index: int, what: str) -> list[int]:
         """A constant operand of whole numbers."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.tflite.families.conv import transposed
@@ -23,17 +22,6 @@ def _words(n: Node, count: int) -> list[int]:
     if len(n.operator.custom) < 4 * count:
         raise Unsupported(f"its options have {len(n.operator.custom)} bytes, not {4 * count}")
     return [int(w) for w in np.frombuffer(n.operator.custom[: 4 * count], "<i4")]
-
-
-def _options(n: Node) -> dict[str, Any]:
-    """Options that are a map of flexbuffers."""
-    try:
-        found = flexbuffers.Loads(n.operator.custom)
-    except Exception:  # flexbuffers checks nothing, and fails in many ways
-        raise Unsupported("its options cannot be read") from None
-    if not isinstance(found, dict):
-        raise Unsupported("its options are no map")
-    return found
 
 
 def transpose_bias(n: Node) -> Any:
@@ -100,7 +88,7 @@ def _element(b: Builder, flat: Expr, index: int) -> Expr:
 
 def transform_landmarks(n: Node) -> Any:
     """Points (1, n, 2 or 3), or all coordinates along the last axis: x and y are moved by a 4 x 4 matrix, z stays."""
-    b, points, options = n.b, n.real(0), _options(n) if n.operator.custom else {}
+    b, points, options = n.b, n.real(0), n.flexible_options() if n.operator.custom else {}
     shape = b.static_shape(points)
     dimensions = int(options.get("dimensions", shape[-1] if len(shape) == 3 else 3))
     scale = float(options.get("scale", 1.0)) if len(shape) == 4 else 1.0
@@ -123,7 +111,7 @@ def landmarks_to_matrix(n: Node) -> Any:
 
     The crop holds the landmarks of a subset, turned so that two landmarks lie level.
     """
-    b, o = n.b, _options(n)
+    b, o = n.b, n.flexible_options()
     if "subset_idxs" not in o or b.rank(n.x(0)) != 3:
         raise Unsupported("the importer has its version 2 only")
     rows = b.reshape(n.real(0), [-1, b.extent(n.x(0), 2)])
@@ -156,7 +144,7 @@ def landmarks_to_matrix(n: Node) -> Any:
 
 def transform_tensor(n: Node) -> Any:
     """A crop of an image at the places that a 4 x 4 matrix gives, between pixels; 0 outside the image."""
-    b, o = n.b, _options(n)
+    b, o = n.b, n.flexible_options()
     x = n.real(0)
     lines, columns = int(o["output_height"]), int(o["output_width"])
     height, width = b.extent(x, 1), b.extent(x, 2)

@@ -1,0 +1,184 @@
+"""The selection of boxes: those of the best scores that do not overlap a better one.
+
+Source: TensorFlow Lite, kernels/detection_postprocess.cc, kernels/internal/reference/non_max_suppression.h.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.tflite.node import Node
+from relaylang.ir import Expr
+
+
+def _first(b: Builder, x: Expr, count: int) -> Expr:
+    """The first rows; zeros behind them where there are fewer."""
+    have = b.extent(x, 0, "the number of boxes")
+    if have >= count:
+        return b.slice(x, [0], [count], [0])
+    return b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[[0, count - have], *[[0, 0]] * (b.rank(x) - 1)])
+
+
+def _chosen(b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, least: Expr) -> tuple[Expr, Expr]:
+    """The rows of `most` boxes, 0 behind the last one, and their number."""
+    made = b.op(
+        "vision.all_class_non_max_suppression", b.unsqueeze(boxes, [0]), b.unsqueeze(scores, [0, 1]), b.const(most, "int64"),
+        overlap, least, output_format="onnx",
+    )  # fmt: skip
+    rows, count = b.fields(made)[:2]
+    rows = b.squeeze(b.slice(rows, [2], [3], [1]), [1])
+    return b.cast(_first(b, rows, most), "int32"), b.cast(b.scalar(count), "int32")
+
+
+def _overlaps(b: Builder, boxes: Expr) -> Expr:
+    """The overlap of each pair of boxes: the common area by that of both, 0 for boxes without area."""
+    ends = [b.slice(boxes, [i], [i + 1], [1]) for i in range(4)]
+    low = [b.op("minimum", ends[i], ends[i + 2]) for i in (0, 1)]
+    high = [b.op("maximum", ends[i], ends[i + 2]) for i in (0, 1)]
+    area = b.op("multiply", *[b.op("subtract", h, l) for l, h in zip(low, high)])
+    sides = []
+    for first, last in zip(low, high):
+        end = b.op("minimum", last, b.transpose(last, (1, 0)))
+        sides.append(b.op("maximum", b.op("subtract", end, b.op("maximum", first, b.transpose(first, (1, 0)))), 0.0))
+    common = b.op("multiply", *sides)
+    other = b.transpose(area, (1, 0))
+    both = b.op("subtract", b.op("add", area, other), common)
+    fine = b.op("greater", b.op("minimum", area, other), 0.0)
+    zero, one = b.const(0.0, "float32"), b.const(1.0, "float32")
+    return b.op("where", fine, b.op("divide", common, b.op("where", fine, both, one)), zero)
+
+
+def _softly(
+    b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, least: Expr, sigma: float
+) -> tuple[Expr, Expr, Expr]:
+    """Rows, their scores and their number. Each choice lowers the scores of what it overlaps, by `sigma`."""
+    overlaps = _overlaps(b, boxes)
+    places = b.const(np.arange(b.extent(scores, 0, "the number of boxes"), dtype="int32"))
+    slots, none = b.const(np.arange(most, dtype="int32")), b.const(-np.inf, "float32")
+
+    def more(v: list[Expr]) -> Expr:
+        best = b.op("max", v[1], axis=(0,))
+        return b.op("logical_and", b.op("less", v[0], b.const(most, "int32")), b.op("greater", best, least))
+
+    def choose(v: list[Expr]) -> list[Expr]:
+        turn, left, rows, values = v
+        best = b.cast(b.op("argmax", left, axis=(0,)), "int32")
+        row = b.op("take", overlaps, best, axis=0)
+        here = b.op("equal", slots, turn)
+        gone = b.op("logical_or", b.op("greater_equal", row, overlap), b.op("equal", places, best))
+        lower = left
+        if sigma > 0:
+            factor = b.op("exp", b.op("multiply", b.op("multiply", row, row), -0.5 / sigma))
+            lower = b.op("where", b.op("equal", left, none), none, b.op("multiply", left, factor))
+        return [
+            b.op("add", turn, 1),
+            b.op("where", gone, none, lower),
+            b.op("where", here, best, rows),
+            b.op("where", here, b.op("max", left, axis=(0,)), values),
+        ]
+
+    start = [b.const(0, "int32"), scores, b.const(np.zeros(most, "int32")), b.const(np.zeros(most, "float32"))]
+    count, _, rows, values = while_loop(b, more, choose, start, ["turn", "left", "rows", "values"], "choose")
+    return rows, values, count
+
+
+def _within(b: Builder, x: Expr, count: Expr) -> Expr:
+    """The first `count` elements of a vector; the others become 0."""
+    places = b.const(np.arange(b.extent(x, 0), dtype="int32"))
+    return b.op("where", b.op("less", places, count), x, b.const(0, b.dtype(x)))
+
+
+def non_max_suppression(n: Node) -> Any:
+    """Boxes, scores, the number of results, and thresholds; the fifth form lowers scores by its sigma."""
+    b = n.b
+    boxes, scores = n.real(0), n.real(1)
+    most = n.ints(2, "the number of results")[0]
+    overlap, least = b.scalar(n.real(3)), b.scalar(n.real(4))
+    fifth = n.operator.name.endswith("V5")
+    sigma = float(b.need(n.x(5), "the sigma")) if fifth else 0.0
+    known = b.value(least)
+    if sigma > 0 or known is None or float(known) < 0 or most <= 0:
+        rows, values, count = _softly(b, boxes, scores, max(most, 0), overlap, least, sigma)
+        return [rows, values, count] if fifth else [rows, count]
+    rows, count = _chosen(b, boxes, scores, most, overlap, least)
+    rows = _within(b, rows, count)
+    if not fifth:
+        return [rows, count]
+    return [rows, _within(b, b.op("take", scores, rows, axis=0), count), count]
+
+
+def _decoded(n: Node, o: dict[str, Any]) -> Expr:
+    """Corners (boxes, 4) of boxes that are stored relative to anchors: y, x, height, width."""
+    b = n.b
+    code, anchors = b.squeeze(n.real(0), [0]), n.real(2)
+    y, x, h, w = (b.slice(code, [i], [i + 1], [1]) for i in range(4))
+    at_y, at_x, height, width = (b.slice(anchors, [i], [i + 1], [1]) for i in range(4))
+
+    def middle(part: Expr, scale: float, size: Expr, at: Expr) -> Expr:
+        return b.op("add", b.op("multiply", b.op("divide", part, scale), size), at)
+
+    def half(part: Expr, scale: float, size: Expr) -> Expr:
+        return b.op("multiply", b.op("multiply", b.op("exp", b.op("divide", part, scale)), 0.5), size)
+
+    y, x = middle(y, o["y_scale"], height, at_y), middle(x, o["x_scale"], width, at_x)
+    h, w = half(h, o["h_scale"], height), half(w, o["w_scale"], width)
+    corners = [("subtract", y, h), ("subtract", x, w), ("add", y, h), ("add", x, w)]
+    return b.concat([b.op(op, p, q) for op, p, q in corners], 1)
+
+
+def detection_postprocess(n: Node) -> Any:
+    """Boxes relative to anchors, scores of classes, anchors: the best boxes, their classes, scores and number."""
+    b, o = n.b, n.flexible_options()
+    if n.q(0) is None and b.extent(n.x(0), 0, "the batch") != 1:
+        raise Unsupported("it has several pictures")
+    most, classes = int(o["max_detections"]), int(o["num_classes"])
+    boxes, scores = _decoded(n, o), n.real(1)
+    if o.get("use_regular_nms"):
+        made = b.op(
+            "vision.regular_non_max_suppression", b.unsqueeze(boxes, [0]), scores, max_detections=most, num_classes=classes,
+            max_detections_per_class=int(o.get("detections_per_class") or 100), iou_threshold=float(o["nms_iou_threshold"]),
+            score_threshold=float(o["nms_score_threshold"]),
+        )  # fmt: skip
+        *found, count = b.fields(made)
+        extra = most * (int(o["max_classes_per_detection"]) - 1)
+        pads = [[[0, 0], [0, extra], *[[0, 0]] * (b.rank(x) - 2)] for x in found]
+        found = [b.op("nn.pad", x, b.const(0.0, "float32"), pad_width=p) for x, p in zip(found, pads)] if extra > 0 else found
+        return [*found, b.cast(count, "float32")]
+    return _fast(n, boxes, scores, o, most, classes)
+
+
+def _fast(n: Node, boxes: Expr, scores: Expr, o: dict[str, Any], most: int, classes: int) -> Any:
+    """One selection by the best class of each box; some classes of each chosen box are results."""
+    b = n.b
+    each = int(o["max_classes_per_detection"])
+    whole = b.squeeze(scores, [0])
+    whole = b.slice(whole, [b.extent(whole, 1) - classes], [b.extent(whole, 1)], [1])
+    best, numbers = b.fields(b.op("topk", whole, k=min(each, classes), axis=-1, ret_type="both", is_ascend=False, dtype="int32"))
+    # A box stays at the least score itself, and goes beyond the overlap, not at it.
+    overlap = np.nextafter(np.float32(o["nms_iou_threshold"]), np.float32(np.inf))
+    least = np.nextafter(np.float32(o["nms_score_threshold"]), np.float32(-np.inf))
+    top = b.op("max", whole, axis=(1,))
+    rows, count = _chosen(b, boxes, top, most, b.const(overlap), b.const(least))
+    rows = b.cast(rows, "int32")
+    kept = b.unsqueeze(b.op("less", b.const(np.arange(most, dtype="int32")), count), [1])
+
+    def picked(x: Expr) -> Expr:
+        made = b.op("where", kept, b.op("take", x, rows, axis=0), b.const(0.0, "float32"))
+        extra = each - min(each, classes)
+        return b.op("nn.pad", made, b.const(0.0, "float32"), pad_width=[[0, 0], [0, extra]]) if extra else made
+
+    corners = b.op("where", kept, b.op("take", boxes, rows, axis=0), b.const(0.0, "float32"))
+    corners = b.op("repeat", corners, repeats=each, axis=0) if each > 1 else corners
+    results = [b.reshape(picked(x), [1, most * each]) for x in (b.cast(numbers, "float32"), best)]
+    return [b.unsqueeze(corners, [0]), *results, b.reshape(b.cast(count, "float32"), [1])]
+
+
+RULES = (
+    Rule("NON_MAX_SUPPRESSION_V4", non_max_suppression),
+    Rule("NON_MAX_SUPPRESSION_V5", non_max_suppression),
+    Rule("TFLite_Detection_PostProcess", detection_postprocess),
+)
