@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import padding_of
@@ -74,4 +77,21 @@ def global_pool(b: Builder, kind: str, x: Expr) -> Expr:
     return b.op({"max": "max", "avg": "mean"}[kind], x, axis=list(range(2, b.rank(x))), keepdims=True)
 
 
-__all__ = ["conv", "conv_transpose", "global_pool", "pool", "spatial"]
+def fold(
+    b: Builder, x: Expr, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: Pairs, dilations: Sequence[int]
+) -> Expr:
+    """The sum of overlapping blocks (n, c * block, places): a transposed convolution of each channel with an identity."""
+    rank, count = len(sizes), math.prod(kernel)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+    places = [(size + sum(p) - r) // s + 1 for size, p, r, s in zip(sizes, pads, reach, strides)]
+    left = [size + sum(p) - r - (c - 1) * s for size, p, r, s, c in zip(sizes, pads, reach, strides, places)]
+    columns = b.extent(x, 1, "the channels of blocks")
+    if not 1 <= rank <= 3 or columns % count:
+        raise Unsupported("Relay has transposed convolutions over 1, 2 or 3 axes")
+    channels = columns // count
+    weight = np.tile(np.eye(count), (channels, 1)).reshape(columns, 1, *kernel)
+    data = b.op("reshape", x, newshape=[0, columns, *places])
+    return conv_transpose(b, data, b.const(weight, b.dtype(x)), strides, pads, dilations, left, channels)
+
+
+__all__ = ["conv", "conv_transpose", "fold", "global_pool", "pool", "spatial"]

@@ -36,6 +36,7 @@ class Scope:
         self.graph = graph
         self.values: dict[str, Any] = {}
         self.memory = Memory(self)
+        self.used = {name for call in graph.nodes for name in _names(call.args.values())} | set(_names(graph.outputs))
 
     def resolve(self, argument: Any) -> Any:
         """An argument with values in the place of names."""

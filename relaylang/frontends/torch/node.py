@@ -59,6 +59,11 @@ class Node:
         names = [o.name for o in self.flat_outputs() if isinstance(o, Ref)]
         return self.scope.graph.tensors.get(names[index]) if index < len(names) else None
 
+    def used(self, index: int) -> bool:
+        """Whether a call or a result uses the value of a result."""
+        outputs = self.flat_outputs()
+        return index < len(outputs) and isinstance(outputs[index], Ref) and outputs[index].name in self.scope.used
+
     def flat_outputs(self) -> list[Any]:
         """The results in one list."""
         found: list[Any] = []
@@ -99,6 +104,10 @@ class Node:
         values = self.get(name)
         if all(not isinstance(v, Expr) for v in values):
             return [int(v) for v in values]
+        return self.vector_of(values)
+
+    def vector_of(self, values: Sequence[Any]) -> Expr:
+        """Numbers, of which some are computed, as a vector."""
         b = self.b
         parts = [b.reshape(v, [1]) if isinstance(v, Expr) else b.const(np.array([v], np.int64)) for v in values]
         return b.concat(parts, 0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported, slices, windows
+from relaylang.frontends.common import Builder, Rule, slices, windows
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.windows import ones, pairs_of
 from relaylang.ir import Expr
@@ -167,22 +166,11 @@ def reverse_sequence(n: Node, x: Expr, lengths: Expr) -> Any:
 
 
 def col2im(n: Node, x: Expr, image: Expr, block: Expr) -> Any:
-    """The sum of overlapping blocks: a transposed convolution of each channel with an identity."""
     b = n.b
     sizes, kernel = b.need_ints(image, "the image's shape"), b.need_ints(block, "the block's shape")
-    rank, count = len(sizes), math.prod(kernel)
-    strides, dilations = ones(n, "strides", rank), ones(n, "dilations", rank)
+    rank = len(sizes)
     pads = pairs_of(n.ints("pads", [0] * (2 * rank)))
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
-    places = [(size + sum(p) - r) // s + 1 for size, p, r, s in zip(sizes, pads, reach, strides)]
-    left = [size + sum(p) - r - (c - 1) * s for size, p, r, s, c in zip(sizes, pads, reach, strides, places)]
-    columns = b.extent(x, 1, "the channels of Col2Im")
-    if not 1 <= rank <= 3 or columns % count:
-        raise Unsupported("Relay has transposed convolutions over 1, 2 or 3 axes")
-    channels = columns // count
-    weight = np.tile(np.eye(count), (channels, 1)).reshape(columns, 1, *kernel)
-    data = b.op("reshape", x, newshape=[0, columns, *places])
-    return windows.conv_transpose(b, data, b.const(weight, b.dtype(x)), strides, pads, dilations, left, channels)
+    return windows.fold(b, x, sizes, kernel, ones(n, "strides", rank), pads, ones(n, "dilations", rank))
 
 
 RULES = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Rule, slices
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -180,22 +180,17 @@ def pad(n: Node) -> Any:
     """Pairs of widths from the last axis on."""
     b, x = n.b, n.x()
     given = n.ints("pad" if "pad" in n.call.args else "padding")
-    widths = [[0, 0] for _ in range(b.rank(x))]
+    pairs = [(0, 0)] * b.rank(x)
     for i in range(len(given) // 2):
-        widths[-1 - i] = given[2 * i : 2 * i + 2]
-    mode = n.get("mode", "constant")
+        pairs[-1 - i] = (given[2 * i], given[2 * i + 1])
     kind = n.call.target
-    mode = "reflect" if "reflection" in kind else "replicate" if "replication" in kind else mode
-    if mode == "circular":
-        raise Unsupported("it wraps around")
-    if any(w < 0 for pair in widths for w in pair):
-        begin = [max(-p[0], 0) for p in widths]
-        end = [b.extent(x, i) - max(-p[1], 0) for i, p in enumerate(widths)]
-        x = b.slice(x, begin, end, list(range(b.rank(x))))
-        widths = [[max(w, 0) for w in pair] for pair in widths]
+    mode = "reflect" if "reflection" in kind else "replicate" if "replication" in kind else n.get("mode", "constant")
+    if "circular" in kind:
+        mode = "circular"
     value = n.get("value") or 0
-    relay = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[mode]
-    return b.op("nn.pad", x, b.const(value, b.dtype(x)), pad_width=widths, pad_mode=relay)
+    value = b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x))
+    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    return slices.pad(b, x, pairs, names[mode], value)
 
 
 def full(n: Node) -> Any:
@@ -259,7 +254,7 @@ def extent(n: Node) -> Any:
 _VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")
 _FULLS = ("zeros", "ones", "empty", "full", "new_zeros", "new_ones", "new_full")
 _PADS = (
-    "pad", "constant_pad_nd", *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in (1, 2, 3)),
+    "pad", "constant_pad_nd", "_pad_circular", *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in (1, 2, 3)),
 )  # fmt: skip
 RULES = (
     *(Rule(f"aten.{name}", view) for name in _VIEWS),
