@@ -19,7 +19,7 @@ from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
 from relaylang.frontends.tflite.states import Variable, assigned
-from relaylang.frontends.tflite.table import table
+from relaylang.frontends.tflite.table import REFUSED, table
 from relaylang.frontends.tflite.tensors import OTHER
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
@@ -254,7 +254,7 @@ class Importer:
     def _layer(self, graph: Graph, operator: Operator) -> Sequence[Any]:
         rule = self.rules.find(operator.name)
         if rule is None:
-            raise Unsupported
+            raise Unsupported(REFUSED.get(operator.name, ""))
         if any(graph.values.get(i) is MISSING for i in operator.inputs):
             raise _Skipped
         made = rule.convert(Node(self, graph, operator))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.common.nn import matmul, padding_of, same_padding
+from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.tflite.hybrid import Matrix, is_hybrid, matrix, product, rounded, scaled
 from relaylang.frontends.tflite.integers import added, is_whole, requantized, scales
 from relaylang.frontends.tflite.node import Node
@@ -241,28 +241,10 @@ def l2_pool(n: Node) -> Any:
     return n.result(b.op("sqrt", b.op("nn.avg_pool2d", b.op("multiply", x, x), count_include_pad=False, **_pool_attrs(n))))
 
 
-def conv_3d(n: Node) -> Any:
-    """Weights are stored as DHWIO."""
-    b = n.b
-    shape = b.static_shape(n.x(1), "the weights")
-    names = ("d", "h", "w")
-    strides = tuple(n.options[f"stride_{a}"] for a in names)
-    dilation = tuple(n.options.get(f"dilation_{a}factor", n.options.get(f"dilation_{a}_factor", 1)) for a in names)
-    pads = [(0, 0)] * 3
-    if n.options["padding"] == 0:
-        pads = same_padding(b.shape(n.x(0))[1:4], shape[:3], strides, dilation)
-    made = b.op(
-        "nn.conv3d", n.real(0), n.real(1), strides=strides, dilation=dilation, padding=padding_of(pads),
-        channels=shape[4], kernel_size=shape[:3], data_layout="NDHWC", kernel_layout="DHWIO",
-    )  # fmt: skip
-    return n.result(_with_bias(n, made, 2))
-
-
 RULES = (
     Rule("AVERAGE_POOL_2D", average_pool),
     Rule("BATCH_MATMUL", batch_matmul),
     Rule("CONV_2D", conv_2d),
-    Rule("CONV_3D", conv_3d),
     Rule("DEPTHWISE_CONV_2D", depthwise_conv_2d),
     Rule("FULLY_CONNECTED", fully_connected),
     Rule("L2_POOL_2D", l2_pool),

@@ -165,11 +165,34 @@ def _sign_of_right(n: Node) -> Any:
     return n.result(n.b.op("floor_mod", n.real(0), n.real(1)))
 
 
+def bitcast(n: Node) -> Any:
+    """The bits as another element type; elements of another size change the last axis."""
+    b, x, wanted = n.b, n.x(0), n.out_dtype()
+    if np.dtype(b.dtype(x)).itemsize != np.dtype(wanted).itemsize:
+        raise Unsupported(f"it makes elements of {wanted} of those of {b.dtype(x)}, which have another size")
+    return b.op("reinterpret", x, dtype=wanted)
+
+
+def fake_quant(n: Node) -> Any:
+    """Numbers rounded to those that so many bits hold between two ends; the ends move until 0 is among them."""
+    b, o = n.b, n.options
+    low, high, bits = float(o["min"]), float(o["max"]), int(o["num_bits"])
+    least, most = int(bool(o.get("narrow_range"))), (1 << bits) - 1
+    scale = (high - low) / (most - least)
+    if scale <= 0:
+        raise Unsupported(f"its range goes from {low} to {high}")
+    zero = float(np.clip(np.floor(least - low / scale + 0.5), least, most))
+    first, last = (least - zero) * scale, (most - zero) * scale
+    steps = b.op("divide", b.op("subtract", b.op("clip", n.x(0), a_min=first, a_max=last), first), scale)
+    return b.op("add", b.op("multiply", b.op("floor", b.op("add", steps, 0.5)), scale), first)
+
+
 RULES = (
     Rule("ABS", integers.unary("abs", "qnn.abs")),
     Rule("ADD", integers.binary("add", "qnn.add")),
     Rule("ADD_N", add_n),
     Rule("ATAN2", lambda n: n.result(angle(n.b, n.real(0), n.real(1)))),
+    Rule("BITCAST", bitcast),
     Rule("BITWISE_XOR", same("bitwise_xor")),
     Rule("CAST", cast),
     Rule("CEIL", unary("ceil")),
@@ -180,6 +203,7 @@ RULES = (
     Rule("ELU", elu),
     Rule("EQUAL", compare("equal")),
     Rule("EXP", integers.unary("exp", "qnn.exp")),
+    Rule("FAKE_QUANT", fake_quant),
     Rule("FLOOR", unary("floor")),
     Rule("FLOOR_DIV", binary("floor_divide")),
     Rule("FLOOR_MOD", _sign_of_right),

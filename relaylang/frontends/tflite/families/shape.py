@@ -209,6 +209,19 @@ def broadcast(n: Node) -> Any:
     return _moved(n, broadcast_to(n.b, n.x(0), n.x(1)))
 
 
+def broadcast_args(n: Node) -> Any:
+    """The shape that two shapes broadcast to."""
+    b, parts = n.b, [n.x(0), n.x(1)]
+    longest = max(b.extent(p, 0) for p in parts)
+    first, second = (_padded_shape(n, p, longest) for p in parts)
+    return b.op("where", b.op("equal", first, 1), second, first)
+
+
+def _padded_shape(n: Node, shape: Expr, rank: int) -> Expr:
+    b, missing = n.b, rank - n.b.extent(shape, 0)
+    return b.concat([b.const(np.ones(missing), b.dtype(shape)), shape], 0) if missing else shape
+
+
 def space_to_depth(n: Node) -> Any:
     return _moved(n, n.b.op("nn.space_to_depth", n.x(0), block_size=n.options["block_size"], layout="NHWC"))
 
@@ -281,6 +294,7 @@ def dynamic_update_slice(n: Node) -> Any:
 
 RULES = (
     Rule("BATCH_TO_SPACE_ND", batch_to_space),
+    Rule("BROADCAST_ARGS", broadcast_args),
     Rule("BROADCAST_TO", broadcast),
     Rule("CONCATENATION", concatenation),
     Rule("DEPTH_TO_SPACE", depth_to_space),
