@@ -143,6 +143,12 @@ def test_fourier_transforms(part: str, size: tuple[int, int]) -> None:
     compare(file(tensors, ops, ["x"], ["y"]), [real(2, 6, 9)], close=3e-5)
 
 
+def test_every_operator_of_the_schema_is_converted_or_refused() -> None:
+    builtin = {n for n, v in vars(schema.BuiltinOperator).items() if isinstance(v, int)}
+    missing = builtin - set(table().names()) - set(REFUSED) - {"CUSTOM", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
+    assert not missing and not set(REFUSED) & set(table().names())
+
+
 def test_random_numbers_are_refused() -> None:
     tensors = {"n": T((1,), "int32"), "y": T((3,))}
     with pytest.raises(RelayError, match="random numbers differ from call to call"):

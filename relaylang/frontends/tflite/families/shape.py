@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule
+from relaylang.frontends.common import Builder, Rule
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.tflite.integers import is_whole
 from relaylang.frontends.tflite.node import Node
@@ -284,12 +284,20 @@ def matrix_set_diag(n: Node) -> Any:
 
 
 def dynamic_update_slice(n: Node) -> Any:
-    """The update at a constant place; the place is moved inwards where the update would leave the operand."""
-    b, x, update = n.b, n.x(0), n.x(1)
-    whole, part = b.static_shape(x), b.static_shape(update)
-    at = [min(max(i, 0), w - p) for i, w, p in zip(n.ints(2, "the place"), whole, part)]
-    indices = np.stack(np.meshgrid(*[np.arange(p) + i for p, i in zip(part, at)], indexing="ij"))
-    return b.op("scatter_nd", x, b.const(indices), update, mode="update")
+    """The update at a place; the place is moved inwards where the update would leave the operand."""
+    b, x, update, place = n.b, n.x(0), n.x(1), n.x(2)
+    limits = np.subtract(b.static_shape(x), b.static_shape(update))
+    place = b.op("maximum", b.op("minimum", place, b.const(limits, b.dtype(place))), 0)
+    return at_place(b, x, update, place)
+
+
+def at_place(b: Builder, x: Expr, update: Expr, place: Expr) -> Expr:
+    """A tensor with an update, whose first element goes to a place (a vector)."""
+    part = b.static_shape(update)
+    inner = np.stack(np.meshgrid(*[np.arange(p) for p in part], indexing="ij"))
+    start = b.reshape(place, [len(part), *[1] * len(part)])
+    made: Expr = b.op("scatter_nd", x, b.op("add", b.const(inner, b.dtype(place)), start), update, mode="update")
+    return made
 
 
 RULES = (
