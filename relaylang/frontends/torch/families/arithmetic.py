@@ -245,6 +245,12 @@ def dropout(n: Node) -> Any:
     return n.x("input" if "input" in n.call.args else "self")
 
 
+def native_dropout(n: Node) -> Any:
+    """The elements and which of them were kept: all outside training."""
+    x = dropout(n)
+    return [x, n.b.cast(n.b.op("ones_like", x), "bool")]
+
+
 def full_like(n: Node) -> Any:
     b, x = n.b, n.x()
     dtype = n.dtype() or n.result_dtype()
@@ -316,6 +322,7 @@ RULES = (
     Rule("aten.logical_or", logic("or")),
     Rule("aten.logical_xor", logic("xor")),
     Rule("aten.mish", lambda n: nn.mish(n.b, n.x())),
+    Rule("aten.native_dropout", native_dropout),
     Rule("aten.neg", unary("negative")),
     Rule("aten.ones_like", full_like),
     Rule("aten.pow", power),

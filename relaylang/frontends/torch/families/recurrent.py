@@ -90,7 +90,28 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
     return convert
 
 
+def single(cell: Cell, states: int) -> Callable[[Node], Any]:
+    """One step of a cell, with or without a batch."""
+
+    def convert(n: Node) -> Any:
+        b, x, given = n.b, n.x("input"), n.get("hx")
+        before = list(given) if isinstance(given, list) else [given]
+        lone = b.rank(x) == 1
+        if lone:
+            x, before = b.unsqueeze(x, [0]), [b.unsqueeze(s, [0]) for s in before]
+        weights = [n.x(name) for name in ("w_ih", "w_hh", "b_ih", "b_hh") if n.has(name)]
+        made = cell(b, x, before, weights)
+        made = [b.squeeze(m, [0]) for m in made] if lone else made
+        return made if states > 1 else made[0]
+
+    return convert
+
+
 RULES = (
+    Rule("aten.gru_cell", single(gru_cell, 1)),
+    Rule("aten.lstm_cell", single(lstm_cell, 2)),
+    Rule("aten.rnn_relu_cell", single(_plain("nn.relu"), 1)),
+    Rule("aten.rnn_tanh_cell", single(_plain("tanh"), 1)),
     Rule("aten.gru", stacked(gru_cell, 1)),
     Rule("aten.lstm", stacked(lstm_cell, 2)),
     Rule("aten.rnn_relu", stacked(_plain("nn.relu"), 1)),

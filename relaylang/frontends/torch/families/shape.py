@@ -110,13 +110,13 @@ def slice_(n: Node) -> Any:
     start, end, step = n.get("start"), n.get("end"), n.int("step", 1)
     start, end = 0 if start is None else start, _END if end is None else end
     if isinstance(start, Expr) or isinstance(end, Expr):
-        return _computed_slice(n, x, axis, start, end, step)
+        return computed_slice(n, x, axis, start, end, step)
     if (start, step) == (0, 1) and end >= (1 << 31):
         return x
     return b.slice(x, [start], [min(end, (1 << 31) - 1)], [axis], [step])
 
 
-def _computed_slice(n: Node, x: Expr, axis: int, start: Any, end: Any, step: int) -> Any:
+def computed_slice(n: Node, x: Expr, axis: int, start: Any, end: Any, step: int) -> Any:
     b, rank = n.b, n.b.rank(x)
     vectors = []
     for value, other in ((start, 0), (end, (1 << 31) - 1), (step, 1)):
@@ -169,11 +169,6 @@ def item(n: Node) -> Any:
     """`getitem` of a list of results."""
     values = [n.scope.resolve(a) for a in n.call.args.values()]
     return values[0][values[1]]
-
-
-def repeat(n: Node) -> Any:
-    b, x, reps = n.b, n.x(), n.ints("repeats")
-    return b.op("tile", x, reps=reps)
 
 
 def pad(n: Node) -> Any:
@@ -234,21 +229,28 @@ def flip(n: Node) -> Any:
 
 
 def roll(n: Node) -> Any:
-    b, x = n.b, n.x()
-    for shift, axis in zip(n.ints("shifts"), n.ints("dims")):
+    """Elements that leave at one end come in at the other; without axes, of the flat tensor."""
+    b, whole = n.b, n.x()
+    axes = n.ints("dims", [])
+    x = whole if axes else b.op("reshape", whole, newshape=[-1])
+    for shift, axis in zip(n.ints("shifts"), axes or [0]):
         extent = b.extent(x, axis)
         at = (-shift) % extent
         if at:
             x = b.concat([b.slice(x, [at], [extent], [axis]), b.slice(x, [0], [at], [axis])], axis % b.rank(x))
-    return x
+    return x if axes else b.reshape_to(x, b.shape_of(whole))
 
 
 def extent(n: Node) -> Any:
     """An extent of a tensor: a number where it is known."""
     b, x = n.b, n.x()
-    axis = n.int("dim") % b.rank(x)
-    known = b.shape(x)[axis]
-    return int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+    rank = b.rank(x)
+    axes = [n.int("dim") % rank] if n.has("dim") else list(range(rank))
+    found = []
+    for axis in axes:
+        known = b.shape(x)[axis]
+        found.append(int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0])))
+    return found[0] if n.has("dim") else found
 
 
 _VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")
@@ -269,7 +271,6 @@ RULES = (
     Rule("aten.flatten", flatten),
     Rule("aten.flip", flip),
     Rule("aten.permute", permute),
-    Rule("aten.repeat", repeat),
     Rule("aten.roll", roll),
     Rule("aten.scalar_tensor", scalar_tensor),
     Rule("aten.select", select),
@@ -278,6 +279,7 @@ RULES = (
     Rule("aten.split_with_sizes", split),
     Rule("aten.squeeze", squeeze),
     Rule("aten.stack", stack),
+    Rule("aten.size", extent),
     Rule("aten.sym_size", extent),
     Rule("aten.t", transpose),
     Rule("aten.transpose", transpose),
