@@ -21,6 +21,7 @@ class Options:
     | `freeze` | weights are constants; otherwise they are parameters of `@main` |
     | `layout` | "NHWC" or "NCHW" to convert convolutions and pools; "" keeps the file's |
     | `partial` | put external functions where layers cannot be converted |
+    | `keep_quantized` | quantised weights that are parameters are whole numbers; otherwise the program quantises real ones |
     | `folder` | where files beside the model are; "" forbids them |
     | `limit` | the most bytes of weights that a file may ask for |
     """
@@ -31,6 +32,7 @@ class Options:
     freeze: bool = True
     layout: str = ""
     partial: bool = False
+    keep_quantized: bool = False
     folder: str = ""
     limit: int = 1 << 36
 

@@ -20,6 +20,7 @@ from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.table import table
+from relaylang.frontends.torch.torchscript import import_torchscript, is_torchscript
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.text import read_bytes
@@ -220,7 +221,7 @@ def _names(values: Any) -> list[str]:
 
 
 def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
-    """A program from the bytes of a `.pt2` file, its path, or an ExportedProgram of torch.
+    """A program from the bytes of a `.pt2` file or TorchScript archive, its path, or torch's object of either kind.
 
     Raises `RelayError`: the file is damaged (R0802), options do not fit (R0804), calls are wrong (R0805) or cannot be
     converted (R0801).
@@ -229,12 +230,16 @@ def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "") -> I
         file = file or os.fspath(model)
         model = read_bytes(os.fspath(model))
     if not isinstance(model, (bytes, bytearray, memoryview)):
-        torch = need_package("torch", "torch", "an ExportedProgram")
+        torch = need_package("torch", "torch", "an object of torch")
         buffer = io.BytesIO()
-        torch.export.save(model, buffer)
+        save = torch.jit.save if isinstance(model, torch.jit.ScriptModule) else torch.export.save
+        save(model, buffer)
         model = buffer.getvalue()
+    data, name = bytes(model), file or "the program"
     with gc_paused():
-        return Importer(read_program(bytes(model), file or "the program"), file or "the program", options).run()
+        if is_torchscript(data):
+            return import_torchscript(data, name, options)
+        return Importer(read_program(data, name), name, options).run()
 
 
 __all__ = ["Importer", "Scope", "import_pytorch"]

@@ -1,0 +1,195 @@
+"""TorchScript archives: a zip file with the program's sources, a pickle of its objects, and storages as raw bytes.
+
+The sources are parsed and never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.diagnostics import RelayError
+from relaylang.frontends.common.files import damaged
+from relaylang.frontends.torch.torchscript.unpickle import Unpickler
+from relaylang.frontends.torch.torchscript.values import Record
+
+#: A member may be unpacked to this many times its size in the file.
+_SWELL = 200
+#: All sources together have at most this many bytes, and expressions and blocks are nested at most this deep.
+_SOURCES = 1 << 25
+_DEEPEST = 150
+#: What reading data of another structure raises.
+_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+_UNREADABLE = (zipfile.BadZipFile, OSError, NotImplementedError, EOFError, zlib.error)
+
+
+def is_torchscript(data: bytes) -> bool:
+    """Whether the bytes are an archive with sources and objects."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+    except (*_UNREADABLE, ValueError):
+        return False
+    root = names[0].partition("/")[0] if names else ""
+    return f"{root}/data.pkl" in names and any(n.startswith(f"{root}/code/") for n in names)
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class of the program: its methods, and its base class by name."""
+
+    name: str
+    base: str
+    methods: dict[str, ast.FunctionDef]
+    #: Constants and types of fields: those with a value, and all in their order.
+    values: dict[str, ast.expr]
+    types: dict[str, ast.expr]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A program: its main object, the constants of its code, and the sources of its classes and functions."""
+
+    module: Record
+    constants: tuple[Any, ...]
+    sources: Sources
+
+
+class Sources:
+    """The classes and functions of the program. A file is parsed when something of it is used."""
+
+    def __init__(self, texts: dict[str, bytes], file: str) -> None:
+        self.texts = texts
+        self.file = file
+        self._parsed: dict[str, dict[str, Class | ast.FunctionDef]] = {}
+
+    def find(self, name: str) -> Class | ast.FunctionDef | None:
+        """A class or function by its full name: `__torch__.torch.nn.functional.pad`."""
+        space, _, short = name.rpartition(".")
+        if space not in self._parsed:
+            text = self.texts.get(space)
+            self._parsed[space] = self._parse(space, text) if text is not None else {}
+        return self._parsed[space].get(short)
+
+    def _parse(self, space: str, text: bytes) -> dict[str, Class | ast.FunctionDef]:
+        try:
+            tree = ast.parse(_quoted(text.decode()))
+        except (SyntaxError, *_WRONG):
+            raise damaged(self.file, f"the source of {space} cannot be read") from None
+        for depth, _ in _walk(tree):
+            if depth > _DEEPEST:
+                raise damaged(self.file, f"the source of {space} is nested more than {_DEEPEST} deep")
+        found: dict[str, Class | ast.FunctionDef] = {}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] = node
+            elif isinstance(node, ast.ClassDef):
+                found[node.name] = _class(node, f"{space}.{node.name}")
+        return found
+
+
+def _quoted(text: str) -> str:
+    """The source with the names of its types and functions in Python's syntax: `__torch__.a.<locals>` is not."""
+    return re.sub(r"\.<locals>", "._locals_", text)
+
+
+def _walk(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
+    """All nodes with their depths."""
+    stack: list[tuple[int, ast.AST]] = [(0, tree)]
+    while stack:
+        depth, node = stack.pop()
+        yield depth, node
+        stack += [(depth + 1, child) for child in ast.iter_child_nodes(node)]
+
+
+def _class(node: ast.ClassDef, name: str) -> Class:
+    methods, values, types = {}, {}, {}
+    for part in node.body:
+        match part:
+            case ast.FunctionDef():
+                methods[part.name] = part
+            case ast.AnnAssign(target=ast.Name(id=field), annotation=kind, value=value):
+                types[field] = kind
+                if value is not None:
+                    values[field] = value
+            case ast.Assign(targets=[ast.Name(id=field)], value=value):
+                values[field] = value
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(field)))], value=value):
+                types[field] = value
+    base = node.bases[0] if node.bases else None
+    return Class(name, base.id if isinstance(base, ast.Name) else "", methods, values, types)
+
+
+def read_archive(data: bytes, file: str) -> Archive:
+    """The program in a file's contents. Raises `RelayError` (R0802) for a damaged file."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except (*_UNREADABLE, ValueError):
+        raise damaged(file, "this is not a zip archive, or it is cut short") from None
+    try:
+        return _Reader(archive, file, len(data)).archive()
+    except (*_UNREADABLE, *_WRONG) as wrong:
+        if isinstance(wrong, RelayError):
+            raise
+        raise damaged(file, "the archive is damaged, or its objects have another structure") from None
+
+
+class _Reader:
+    def __init__(self, archive: zipfile.ZipFile, file: str, size: int) -> None:
+        self.zip = archive
+        self.file = file
+        self.most = max(size * _SWELL, 1 << 20)
+        self.names = set(archive.namelist())
+        self.root = archive.namelist()[0].partition("/")[0]
+        self.read = 0
+
+    def archive(self) -> Archive:
+        order = f"{self.root}/byteorder"
+        if order in self.names and self.member("byteorder").strip() != b"little":
+            raise damaged(self.file, "its numbers are not in the order of little-endian machines")
+        module = self.pickle("data")
+        if not isinstance(module, Record):
+            raise damaged(self.file, "data.pkl holds no module")
+        constants = self.pickle("constants") if f"{self.root}/constants.pkl" in self.names else ()
+        return Archive(module, tuple(constants), Sources(self.texts(), self.file))
+
+    def member(self, name: str) -> bytes:
+        path = f"{self.root}/{name}"
+        if path not in self.names:
+            raise damaged(self.file, f"the archive has no member {name}")
+        info = self.zip.getinfo(path)
+        self.read += info.file_size
+        if info.file_size > max(info.compress_size * _SWELL, 1 << 20) or self.read > self.most:
+            raise damaged(self.file, f"the member {name} would become {info.file_size} bytes")
+        return self.zip.read(path)
+
+    def pickle(self, name: str) -> Any:
+        stores: dict[str, bytes] = {}
+
+        def storage(key: str) -> bytes:
+            if key not in stores:
+                stores[key] = self.member(f"{name}/{key}")
+            return stores[key]
+
+        return Unpickler(self.file, f"{name}.pkl", storage).load(self.member(f"{name}.pkl"))
+
+    def texts(self) -> dict[str, bytes]:
+        """The sources by the names of their files: `__torch__.torch.nn.functional`."""
+        start, found, total = f"{self.root}/code/", {}, 0
+        for path in sorted(self.names):
+            if path.startswith(start) and path.endswith(".py"):
+                text = self.member(path[len(self.root) + 1 :])
+                total += len(text)
+                if total > _SOURCES:
+                    raise damaged(self.file, f"its sources have more than {_SOURCES} bytes")
+                found[path[len(start) : -3].replace("/", ".")] = text
+        return found
+
+
+__all__ = ["Archive", "Class", "Sources", "is_torchscript", "read_archive"]

@@ -1,0 +1,481 @@
+"""The evaluation of a TorchScript program: plain values are computed at once, calls on tensors become Relay calls.
+
+Python never runs the sources: this walks over their syntax trees. Loops of known length are written out.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
+from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch.torchscript.archive import Archive, Class
+from relaylang.frontends.torch.torchscript.branches import Journal, join
+from relaylang.frontends.torch.torchscript.calls import convert
+from relaylang.frontends.torch.torchscript.packed import packed, quantised_call, unpacked
+from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.special import SPECIAL
+from relaylang.frontends.torch.torchscript.values import (
+    MISSING,
+    Packed,
+    Raised,
+    Record,
+    Skipped,
+    Stored,
+    Tensor,
+    Undefined,
+)
+from relaylang.ir import Expr
+
+#: Functions call each other at most this deep, and a program evaluates at most this many calls and statements.
+_DEEPEST = 48
+_STEPS = 1 << 20
+#: A block that ends without `return`.
+_NOTHING = object()
+_PACKED = "__torch__.torch.classes.quantized."
+
+
+@dataclass
+class Frame:
+    """A function that is being evaluated: its names, and the path of the module that it belongs to."""
+
+    names: dict[str, Any]
+    path: str
+
+
+@dataclass(frozen=True)
+class Named:
+    """A function or class of the program, or one of PyTorch's, by its full name."""
+
+    name: str
+
+
+class Machine:
+    """Evaluates one program. What cannot be converted goes to the builder's report, and wrong calls to `errors`."""
+
+    def __init__(self, archive: Archive, builder: Builder, report: Report, rules: Table, file: str) -> None:
+        self.archive = archive
+        self.sources = archive.sources
+        self.b = builder
+        self.report = report
+        self.rules = rules
+        self.file = file
+        self.errors: list[Diagnostic] = []
+        self.journal: Journal | None = None
+        self._restored: set[int] = set()
+        self._depth = 0
+        self._steps = 0
+        self._layer = Layer("")
+
+    # ---- functions
+
+    def method(self, record: Record, name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
+        """The result of a method of a record."""
+        found = self.sources.find(record.kind)
+        function = found.methods.get(name) if isinstance(found, Class) else None
+        if record.kind.startswith(_PACKED) and name == "unpack":
+            return unpacked(packed(record))
+        if function is None:
+            if record.kind.startswith("__torch__.torch.autograd.grad_mode"):
+                return None
+            raise damaged(self.file, f"{record.kind} has no method {name}")
+        return self.call(function, [record, *args], named or {}, record.path)
+
+    def call(self, function: ast.FunctionDef, args: Sequence[Any], named: dict[str, Any], path: str) -> Any:
+        """The result of a function of the program."""
+        params = [*function.args.args, *function.args.kwonlyargs]
+        if len(args) > len(params):
+            raise damaged(self.file, f"{function.name} takes {len(params)} arguments, not {len(args)}")
+        names = dict(zip([p.arg for p in params], args))
+        names.update(named)
+        frame = Frame(names, path)
+        first = len(function.args.args) - len(function.args.defaults)
+        for param, default in zip(function.args.args[first:], function.args.defaults):
+            if param.arg not in names:
+                names[param.arg] = self.expression(default, frame)
+        missing = [p.arg for p in params if p.arg not in names]
+        if missing:
+            raise damaged(self.file, f"{function.name} is called without the argument {missing[0]}")
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise damaged(self.file, f"its functions call each other more than {_DEEPEST} deep")
+        result = self._block(function.body, frame)
+        self._depth -= 1
+        return None if result is _NOTHING else result
+
+    def constant(self, node: ast.expr) -> Any:
+        """The value of an expression without names, such as a default."""
+        return self.expression(node, Frame({}, ""))
+
+    # ---- statements
+
+    def _block(self, body: Sequence[ast.stmt], frame: Frame) -> Any:
+        for statement in body:
+            result = self._statement(statement, frame)
+            if result is not _NOTHING:
+                return result
+        return _NOTHING
+
+    def step(self) -> None:
+        """Count the work. Raises `RelayError` for a program without end."""
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise damaged(self.file, f"its code takes more than {_STEPS} steps")
+
+    def _statement(self, node: ast.stmt, frame: Frame) -> Any:
+        self.step()
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                self._assign(target, self.expression(value, frame, _outputs(target)), frame)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(target, self.expression(value, frame, _outputs(target)), frame)
+            case ast.Expr(value=value):
+                self.expression(value, frame)
+            case ast.Return(value=None):
+                return None
+            case ast.Return(value=ast.expr() as value):
+                return self.expression(value, frame)
+            case ast.Pass() | ast.AnnAssign():
+                pass
+            case ast.If(test=test, body=body, orelse=orelse):
+                return self._if(self.truth(self.expression(test, frame)), body, orelse, frame)
+            case ast.For(target=ast.Name(id=name), iter=source, body=body):
+                for value in self._turns(source, frame):
+                    self.step()
+                    frame.names[name] = value
+                    if self._block(body, frame) is not _NOTHING:
+                        raise Unsupported("it returns from a loop")
+            case ast.While(test=test, body=body):
+                while self._known(self.truth(self.expression(test, frame))):
+                    self.step()
+                    if self._block(body, frame) is not _NOTHING:
+                        raise Unsupported("it returns from a loop")
+            case ast.With(body=body):
+                return self._block(body, frame)
+            case _:
+                raise damaged(self.file, f"its code has a statement that TorchScript does not have: {type(node).__name__}")
+        return _NOTHING
+
+    def _known(self, value: Any) -> bool:
+        if isinstance(value, Expr):
+            raise Unsupported("the length of its loop depends on data")
+        return bool(value)
+
+    def _turns(self, source: ast.expr, frame: Frame) -> Any:
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range":
+            bounds = [self.expression(a, frame) for a in source.args]
+            if not all(isinstance(n, int) for n in bounds):
+                raise Unsupported("the length of its loop depends on data or on an unknown extent")
+            return range(*bounds)
+        values = self.expression(source, frame)
+        if not isinstance(values, (list, tuple)):
+            raise Unsupported("its loop is over a value of unknown length")
+        return list(values)
+
+    def _if(self, cond: Any, body: list[ast.stmt], orelse: list[ast.stmt], frame: Frame) -> Any:
+        if not isinstance(cond, Expr):
+            return self._block(body if cond else orelse, frame)
+        before, outer, depth = frame.names, self.journal, self._depth
+        names, effects, refused = [], [], []
+        for block in (body, orelse):
+            frame.names, self.journal = dict(before), Journal()
+            try:
+                if self._block(block, frame) is not _NOTHING:
+                    raise Unsupported("it returns under a condition that depends on data")
+            except Raised as why:
+                self._depth = depth
+                refused.append((block, why))
+            names.append(frame.names)
+            effects.append(self.journal.undo())
+        frame.names, self.journal = before, outer
+        if len(refused) == 2:
+            raise refused[0][1]
+        if refused:  # a program that raises has no result: the other branch is taken for granted
+            return self._block(orelse if refused[0][0] is body else body, frame)
+        if outer is not None:
+            for effect in effects:
+                for record, name, _ in effect.fields.values():
+                    outer.note_field(record, name)
+                for tensor, _ in effect.tensors.values():
+                    outer.note_tensor(tensor)
+        frame.names = join(self.b, cond, (names[0], names[1]), (effects[0], effects[1]))
+        return _NOTHING
+
+    def _assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        if isinstance(target, ast.Name):
+            frame.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = self._parts(value, len(target.elts))
+            for part, own in zip(target.elts, parts):
+                self._assign(part, own, frame)
+        elif isinstance(target, ast.Attribute):
+            record = self.expression(target.value, frame)
+            if not isinstance(record, Record):
+                raise damaged(self.file, f"its code gives a field {target.attr} to something that has none")
+            self.put(record, target.attr, value)
+        else:
+            raise damaged(self.file, "its code assigns to something that is no name")
+
+    def put(self, record: Record, name: str, value: Any) -> None:
+        """Give a field a value."""
+        if self.journal is not None:
+            self.journal.note_field(record, name)
+        if isinstance(value, Stored) and not value.name:
+            value.name = f"{record.path}.{name}".lstrip(".")
+        if isinstance(value, Packed) and not value.name:
+            value.name = record.path if name == "_packed_params" else f"{record.path}.{name}".lstrip(".")
+        record.fields[name] = value
+
+    def _parts(self, value: Any, count: int) -> list[Any]:
+        if value is MISSING:
+            return [MISSING] * count
+        if isinstance(value, Record):
+            value = list(value.fields.values())
+        if not isinstance(value, (list, tuple)):
+            raise damaged(self.file, "its code takes a value apart that has no parts")
+        parts = list(value)
+        return parts + [Undefined("it uses a result that is not computed")] * (count - len(parts))
+
+    # ---- expressions
+
+    def expression(self, node: ast.expr, frame: Frame, outputs: Sequence[str] = ()) -> Any:
+        """The value of an expression. `outputs` are the names that its value gets."""
+        match node:
+            case ast.Name(id=name):
+                if name in frame.names:
+                    return frame.names[name]
+                if name in ("inf", "nan"):
+                    return float(name)
+                return Named(name)
+            case ast.Constant(value=value):
+                return value
+            case ast.Attribute(value=inner, attr=name):
+                return self._attribute(node, inner, name, frame)
+            case ast.Call():
+                return self._call(node, frame, outputs)
+            case ast.Subscript(value=inner, slice=at):
+                return self._item(self.expression(inner, frame), self.expression(at, frame))
+            case ast.List(elts=parts):
+                values = [self.expression(p, frame) for p in parts]
+                return values if self.journal is None else self.journal.keep(values)
+            case ast.Tuple(elts=parts):
+                return tuple([self.expression(p, frame) for p in parts])
+            case ast.Dict(keys=keys, values=values):
+                pairs = zip([k for k in keys if k is not None], values, strict=True)
+                return {self.expression(k, frame): self.expression(v, frame) for k, v in pairs}
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return compute(self.b, "neg", [self.expression(operand, frame)])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return compute(self.b, "__not__", [self.truth(self.expression(operand, frame))])
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                cond = self.truth(self.expression(test, frame))
+                if isinstance(cond, Expr):
+                    raise Unsupported("it chooses a value by data")
+                return self.expression(body if cond else orelse, frame)
+        raise damaged(self.file, f"its code has an expression that TorchScript does not have: {type(node).__name__}")
+
+    def _item(self, value: Any, at: Any) -> Any:
+        if value is MISSING:
+            return MISSING
+        if isinstance(value, Record):
+            value = list(value.fields.values())
+        if isinstance(at, Expr) or not isinstance(value, (list, tuple, dict, str)):
+            raise Unsupported("it takes an element at a place that depends on data")
+        return value[at]
+
+    def _attribute(self, node: ast.Attribute, inner: ast.expr, name: str, frame: Frame) -> Any:
+        value = self.expression(inner, frame)
+        if isinstance(value, Named):
+            if value.name == "CONSTANTS":
+                return self.archive.constants[int(name.removeprefix("c"))]
+            full = f"{value.name}.{name}"
+            owner = self.sources.find(value.name) if value.name.startswith("__torch__.") else None
+            if isinstance(owner, Class) and owner.base == "Enum" and name in owner.values:
+                return self.expression(owner.values[name], frame)
+            return Named(full)
+        if value is MISSING:
+            return MISSING
+        if not isinstance(value, Record):
+            raise Unsupported(f"it takes the field {name} of a value without fields")
+        return self.attribute(value, name)
+
+    def attribute(self, record: Record, name: str) -> Any:
+        """A field of a record, restored by the record's own method where it has one."""
+        found = self.sources.find(record.kind)
+        if isinstance(found, Class) and "__setstate__" in found.methods and id(record) not in self._restored:
+            self._restored.add(id(record))
+            if record.state is not None:
+                self.method(record, "__setstate__", [record.state])
+        if name in record.fields:
+            value = record.fields[name]
+            if isinstance(value, Record) and value.kind.startswith(_PACKED):
+                value = packed(value)
+                self.put(record, name, value)
+            return value
+        if isinstance(found, Class) and name in found.values:
+            return self.expression(found.values[name], Frame({}, record.path))
+        raise damaged(self.file, f"{record.kind} has no field {name}")
+
+    def _call(self, node: ast.Call, frame: Frame, outputs: Sequence[str]) -> Any:
+        self.step()
+        if isinstance(node.func, ast.Attribute):
+            owner = self.expression(node.func.value, frame)
+            target: Any = Named(f"{owner.name}.{node.func.attr}") if isinstance(owner, Named) else owner
+        else:
+            owner, target = None, self.expression(node.func, frame)
+        if isinstance(target, Named) and target.name in ("annotate", "unchecked_cast", "uninitialized"):
+            if target.name == "uninitialized":
+                return Undefined("it uses a value that the program never sets")
+            return self.expression(node.args[1], frame)
+        args = [self.expression(a, frame) for a in node.args]
+        named = {k.arg: self.expression(k.value, frame) for k in node.keywords if k.arg is not None}
+        if isinstance(target, Named):
+            return self._named(target.name, args, named, node, frame, outputs)
+        if isinstance(owner, Record) and isinstance(node.func, ast.Attribute):
+            return self.method(owner, node.func.attr, args, named)
+        if isinstance(owner, Packed):
+            return unpacked(owner)
+        if owner is MISSING:
+            return MISSING
+        raise damaged(self.file, "its code calls something that is no function")
+
+    def _named(self, name: str, args: list[Any], named: dict[str, Any], node: ast.Call, frame: Frame, outputs: Sequence[str]) -> Any:
+        if name == "getattr":
+            return self.attribute(args[0], args[1])
+        if name.startswith("__torch__."):
+            return self._own(name, args, named, frame.path)
+        space, _, short = name.rpartition(".")
+        if space not in ("torch", "ops.aten", "ops.prim", "ops.quantized", ""):
+            self._label(name, node, frame, outputs)
+            return self._guarded(name, _unknown, args, named)
+        operator = f"quantized.{short}" if space == "ops.quantized" else f"prim.{short}" if space in ("ops.prim", "") else f"aten.{short}"
+        self._label(operator, node, frame, outputs)
+        return self._guarded(operator, self._operator, args, named)
+
+    def _own(self, name: str, args: list[Any], named: dict[str, Any], path: str) -> Any:
+        """A call of the program's own function, or a new record of its class."""
+        if name.endswith(".__new__"):
+            return Record(name.removesuffix(".__new__"))
+        found = self.sources.find(name)
+        if isinstance(found, ast.FunctionDef):
+            return self.call(found, args, named, path)
+        if isinstance(found, Class):
+            return Record(name, {**dict(zip(found.types, args)), **named})
+        raise damaged(self.file, f"the archive has no source of {name}")
+
+    # ---- operators
+
+    def _label(self, operator: str, node: ast.Call, frame: Frame, outputs: Sequence[str]) -> None:
+        names = [a.id for a in node.args if isinstance(a, ast.Name)]
+        self._layer = Layer(operator, frame.path, names, tuple(outputs))
+
+    def _guarded(self, operator: str, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """The result of an operator; `MISSING` where it cannot be converted."""
+        layer = self._layer
+        try:
+            return function(operator, args, named)
+        except Skipped:
+            return MISSING
+        except Unsupported as why:
+            self.report.unsupported(operator, layer.label, self._place(layer), why.reason)
+        except RelayError as wrong:
+            self.errors += wrong.diagnostics
+        except MALFORMED:
+            if os.environ.get("RELAY_TRACEBACK"):
+                raise
+            said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
+            self.errors.append(error("R0805", said, self._place(layer)))
+        return MISSING
+
+    def _place(self, layer: Layer) -> Any:
+        span = self.b.span
+        if span is None or self.b.listing.layer_at(span) is not layer:
+            self.b.span = span = self.b.listing.add(layer)
+        return span
+
+    def _operator(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+        """The result of an operator of PyTorch."""
+        space, _, short = name.partition(".")
+        for value in (*args, *named.values()):
+            self._usable(value)
+        if space == "quantized" and short.endswith(("_prepack", "_unpack")):
+            return quantised_call(self.b, short, args)
+        args, named = [self.tensors(a) for a in args], {k: self.tensors(v) for k, v in named.items()}
+        special = SPECIAL.get(short) if space != "quantized" else None
+        if special is not None:
+            made = special(self, *args, **named)
+            if made is not NotImplemented:
+                return made
+        if space != "quantized" and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
+            return compute(self.b, short, [*args, *named.values()])
+        self._place(self._layer)
+        if space == "quantized":
+            return quantised_call(self.b, short, args, named)
+        if space == "prim":
+            raise Unsupported
+        if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
+            self.journal.note_tensor(args[0])
+        return convert(self.b, self.rules, short, args, named)
+
+    def _usable(self, value: Any) -> None:
+        """Raises `Skipped` or `Unsupported` for a value that must not be used."""
+        if isinstance(value, (list, tuple)):
+            for part in value:
+                if isinstance(part, Undefined):
+                    self._usable(part)
+        elif value is MISSING:
+            raise Skipped
+        elif isinstance(value, Undefined):
+            raise Unsupported(value.reason)
+
+    def tensors(self, value: Any) -> Any:
+        """The value with tensors of the program in the place of those of the file."""
+        if isinstance(value, Stored):
+            return self.tensor(value)
+        if isinstance(value, list) and any(isinstance(v, Stored) for v in value):
+            value[:] = [self.tensors(v) for v in value]
+        if isinstance(value, tuple) and any(isinstance(v, (Stored, list, tuple)) for v in value):
+            return tuple([self.tensors(v) for v in value])
+        return value
+
+    def tensor(self, stored: Stored) -> Tensor:
+        """A tensor of the file, as a constant or a weight."""
+        if stored.made is None:
+            name = stored.name or "constant"
+            value = self.b.const(stored.array) if not stored.name else self.b.weight(name, stored.array)
+            stored.made = Tensor(value, stored.quant)
+        return stored.made
+
+    def truth(self, value: Any) -> Any:
+        """A condition: a truth value, or an expression of one. Raises `Skipped` or `Unsupported` where it cannot be used."""
+        self._usable(value)
+        value = self.tensors(value)
+        if isinstance(value, Tensor):
+            return SPECIAL["bool"](self, value)
+        if isinstance(value, Expr):
+            return self.b.cast(number(self.b, value), "bool")
+        return bool(value)
+
+
+def _unknown(name: str, args: list[Any], named: dict[str, Any]) -> Any:
+    raise Unsupported
+
+
+def _outputs(target: ast.expr) -> list[str]:
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [p.id for p in parts if isinstance(p, ast.Name)]
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, Tensor) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in value)
+    return isinstance(value, Tensor)
+
+
+__all__ = ["Frame", "Machine", "Named"]

@@ -1,0 +1,332 @@
+"""Weights of quantised layers, and the layers: `quantized.conv2d`, `quantized.linear` and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Builder, Unsupported, nn
+from relaylang.frontends.torch.torchscript.quantised import at_scale, operands, real, relu, whole
+from relaylang.frontends.torch.torchscript.values import Packed, Quant, Record, Stored, Tensor
+from relaylang.ir import Expr
+
+# ---- packing
+
+
+def _array(value: Any) -> np.ndarray:
+    found: np.ndarray = value.array
+    return found
+
+
+def packed(record: Record) -> Packed:
+    """The weights that one of PyTorch's own objects holds, from the state that the file has for it."""
+    state = record.state
+    if record.kind.endswith("LinearPackedParamsBase"):
+        return Packed(state[0], state[1])
+    if isinstance(state[0], str):  # a tensor of numbers, the weights; the bias
+        numbers, weight, bias = [int(n) for n in _array(state[1][0])], state[1][1], state[2][0]
+    else:
+        numbers, weight, bias = [int(n) for n in state[1]], state[2][1], state[2][2]
+    count, rest = numbers[0], numbers[1:]
+    stride, padding, dilation, output = (rest[i * count : (i + 1) * count] for i in range(4))
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output}
+    return Packed(weight, bias, {**window, "groups": rest[4 * count], "transposed": bool(rest[4 * count + 1])})
+
+
+def unpacked(value: Packed) -> tuple[Any, Any]:
+    """The weights and the bias."""
+    return value.weight, value.bias
+
+
+def _prepack(name: str, args: Sequence[Any]) -> Packed:
+    weight, bias, *rest = args
+    if name.startswith("linear"):
+        return Packed(weight, bias)
+    names = ["stride", "padding", "dilation", "groups"]
+    if "transpose" in name:
+        names = ["stride", "padding", "output_padding", "dilation", "groups"]
+    window = dict(zip(names, rest))
+    return Packed(weight, bias, {"output_padding": [0] * len(window["stride"]), **window, "transposed": "transpose" in name})
+
+
+# ---- weights
+
+
+def _stored(value: Any) -> Stored:
+    if not isinstance(value, Stored):
+        raise Unsupported("its weights are computed")
+    return value
+
+
+def _quant(x: Any) -> Quant:
+    if not isinstance(x, Tensor) or x.quant is None or x.quant.scale.ndim:
+        raise Unsupported("its operand is not quantised by one scale")
+    return x.quant
+
+
+def _weight(b: Builder, given: Packed, array: np.ndarray, quant: Quant) -> Expr:
+    """Whole numbers. As parameters of the program they are real numbers that it quantises, unless the caller keeps them."""
+    name = f"{given.name}_weight" if given.name else "weight"
+    if b.options.freeze:
+        return b.const(array)
+    if b.options.keep_quantized:
+        return b.weight(name, array)
+    scale, zero = (np.reshape(v, (-1, *[1] * (array.ndim - 1))) if np.ndim(v) else v for v in (quant.scale, quant.zero))
+    reals = ((array.astype(np.int32) - zero) * scale).astype(np.float32)
+    return b.op("qnn.quantize", b.weight(name, reals), *operands(b, quant), out_dtype=array.dtype.name, axis=0)
+
+
+def _with_bias(b: Builder, given: Packed, made: Expr, scale: np.ndarray) -> Expr:
+    """Sums with the bias, which has their scale."""
+    if given.bias is None:
+        return made
+    bias = _stored(given.bias).array.astype(np.float32)
+    if b.options.freeze or b.options.keep_quantized:
+        ints = np.rint(bias.astype(np.float64) / scale).astype(np.int32)
+        return b.op("nn.bias_add", made, b.const(ints), axis=1)
+    quant = Quant(scale, np.int32(0), 0)
+    name = f"{given.name}_bias" if given.name else "bias"
+    axis = 0 if np.ndim(scale) else -1
+    ints = b.op("qnn.quantize", b.weight(name, bias), *operands(b, quant), out_dtype="int32", axis=axis)
+    return b.op("nn.bias_add", made, ints, axis=1)
+
+
+def _requantized(b: Builder, given: Packed, made: Expr, x: Quant, w: Quant, scale: Any, zero: Any, with_relu: bool) -> Tensor:
+    """Sums with the bias, at the scale of the result."""
+    product = np.float32(x.scale * w.scale) if not np.ndim(w.scale) else (x.scale * w.scale).astype(np.float32)
+    out = Quant(np.float32(scale), np.int32(zero))
+    made = _with_bias(b, given, made, product)
+    ends = [b.const(product), b.const(0, "int32"), *operands(b, out)]
+    made = b.op("qnn.requantize", made, *ends, axis=1 if np.ndim(product) else -1, out_dtype="uint8")
+    return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+
+
+# ---- layers
+
+
+def convolution(name: str) -> Callable[..., Any]:
+    """A convolution of one or two axes as `qnn.conv2d`; others compute with real numbers."""
+    with_relu = name.endswith("_relu")
+
+    def convert(b: Builder, x: Any, given: Packed, *rest: Any) -> Any:
+        scale, zero = rest[-2:]
+        weight, quant = _stored(given.weight), _quant(x)
+        own = weight.quant
+        if own is None:
+            raise Unsupported("its weights are not quantised")
+        array, value, single = weight.array, x.read(), False
+        if given.window["transposed"] or array.ndim > 4 or b.rank(value) > 4:
+            return _real_convolution(b, x, given, scale, zero, with_relu)
+        window = {key: list(given.window[key]) for key in ("stride", "padding", "dilation")}
+        if b.rank(value) == 3:
+            single, value = True, b.unsqueeze(value, [2])
+            array = array[:, :, None] if array.ndim == 3 else array
+            for key, fill in (("stride", 1), ("padding", 0), ("dilation", 1)):
+                window[key] = [fill, window[key][-1]]
+        made = b.op(
+            "qnn.conv2d", value, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), strides=window["stride"],
+            padding=window["padding"] * 2, dilation=window["dilation"], groups=int(given.window["groups"]),
+            channels=array.shape[0], kernel_size=array.shape[2:], out_dtype="int32",
+        )  # fmt: skip
+        result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
+        return Tensor(b.squeeze(result.value, [2]), result.quant) if single else result
+
+    return convert
+
+
+def _zeros_and_scales(b: Builder, x: Quant, w: Quant) -> list[Expr]:
+    (x_scale, x_zero), (w_scale, w_zero) = operands(b, x), operands(b, w)
+    return [x_zero, w_zero, x_scale, w_scale]
+
+
+def _real_weight(b: Builder, given: Packed) -> Expr:
+    weight = _stored(given.weight)
+    array, quant = weight.array, weight.quant
+    if quant is None:
+        return b.const(array.astype(np.float32))
+    shape = [1] * array.ndim
+    shape[quant.axis if np.ndim(quant.scale) else 0] = -1
+    return b.const(((array.astype(np.int32) - np.reshape(quant.zero, shape)) * np.reshape(quant.scale, shape)).astype(np.float32))
+
+
+def _real_convolution(b: Builder, x: Tensor, given: Packed, scale: Any, zero: Any, with_relu: bool) -> Any:
+    weight, window = _real_weight(b, given), given.window
+    count = b.rank(weight) - 2
+    kernel = b.static_shape(weight)
+    groups = int(window["groups"])
+    attrs = {
+        "strides": list(window["stride"]), "padding": list(window["padding"]) * 2, "dilation": list(window["dilation"]),
+        "groups": groups, "kernel_size": kernel[2:],
+    }  # fmt: skip
+    if window["transposed"]:
+        attrs |= {"output_padding": list(window["output_padding"]), "channels": kernel[1] * groups}
+    else:
+        attrs["channels"] = kernel[0]
+    made = b.op(f"nn.conv{count}d{'_transpose' if window['transposed'] else ''}", real(b, x), weight, **attrs)
+    if given.bias is not None:
+        made = b.op("nn.bias_add", made, b.const(_stored(given.bias).array), axis=1)
+    return whole(b, b.op("nn.relu", made) if with_relu else made, scale, zero)
+
+
+def linear(name: str) -> Callable[..., Any]:
+    with_relu = "_relu" in name
+
+    def convert(b: Builder, x: Any, given: Packed, scale: Any, zero: Any) -> Any:
+        quant, own = _quant(x), _stored(given.weight).quant
+        if own is None:
+            raise Unsupported("its weights are not quantised")
+        value, array = x.read(), _stored(given.weight).array
+        rank = b.rank(value)
+        flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
+        made = b.op(
+            "qnn.dense", flat, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), units=array.shape[0], out_dtype="int32"
+        )
+        result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
+        return Tensor(nn.unflatten_front(b, result.value, value, rank - 1), result.quant) if rank > 2 else result
+
+    return convert
+
+
+def dynamic_linear(name: str) -> Callable[..., Any]:
+    """Data is quantised by its own range; then both are real numbers again."""
+
+    def convert(b: Builder, x: Tensor, given: Packed, reduce_range: bool = False) -> Any:
+        value, weight = x.read(), _real_weight(b, given)
+        if _stored(given.weight).quant is not None:
+            value = _rounded(b, value, 127.0 if reduce_range else 255.0)
+        rank = b.rank(value)
+        flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
+        made = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
+        made = nn.unflatten_front(b, made, value, rank - 1) if rank > 2 else made
+        made = made if given.bias is None else b.op("add", made, b.const(_stored(given.bias).array))
+        return Tensor(b.op("nn.relu", made) if "_relu" in name else made)
+
+    return convert
+
+
+def _rounded(b: Builder, value: Expr, most: float) -> Expr:
+    """Numbers as a quantisation by their range, which has 0 inside, leaves them."""
+    low, high = b.op("minimum", b.op("min", value), 0.0), b.op("maximum", b.op("max", value), 0.0)
+    scale = b.op("divide", b.op("subtract", high, low), most)
+    scale = b.op("where", b.op("equal", scale, 0.0), b.op("ones_like", scale), scale)
+    zero = b.op("clip", b.op("round", b.op("negative", b.op("divide", low, scale))), a_min=0.0, a_max=most)
+    steps = b.op("clip", b.op("add", b.op("round", b.op("divide", value, scale)), zero), a_min=0.0, a_max=most)
+    made: Expr = b.op("multiply", b.op("subtract", steps, zero), scale)
+    return made
+
+
+def binary(op: str, with_relu: bool = False) -> Callable[..., Any]:
+    """qnn.add and qnn.mul."""
+
+    def convert(b: Builder, x: Any, y: Any, scale: Any, zero: Any) -> Any:
+        out = Quant(np.float32(scale), np.int32(zero))
+        ends = [*operands(b, _quant(x)), *operands(b, _quant(y)), *operands(b, out)]
+        made = b.op(op, x.read(), y.read(), *ends)
+        return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+
+    return convert
+
+
+def scalar_multiply(b: Builder, x: Any, factor: Any) -> Any:
+    """A positive factor changes the scale only."""
+    quant = _quant(x)
+    if isinstance(factor, Expr) or factor <= 0:
+        raise Unsupported("its factor is not a positive number")
+    return Tensor(x.read(), Quant(np.float32(quant.scale * factor), quant.zero))
+
+
+def concatenate(with_relu: bool) -> Callable[..., Any]:
+    def convert(b: Builder, tensors: list[Any], dim: int, scale: Any = None, zero: Any = None) -> Any:
+        out = _quant(tensors[0]) if scale is None else Quant(np.float32(scale), np.int32(zero))
+        parts = []
+        for t in tensors:
+            _quant(t)
+            parts.append(at_scale(b, t, out))
+        made = b.concat(parts, dim % b.rank(parts[0]))
+        return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+
+    return convert
+
+
+def by_reals(function: Callable[..., Expr]) -> Callable[..., Any]:
+    """A function of real numbers; the scale and the zero point of the result are its last arguments."""
+
+    def convert(b: Builder, x: Any, *rest: Any) -> Any:
+        *args, scale, zero = [a.read() if isinstance(a, Tensor) else a for a in rest]
+        return whole(b, function(b, real(b, x), *args), scale, zero, b.dtype(x.value))
+
+    return convert
+
+
+def _leaky(b: Builder, x: Expr, slope: float, inplace: bool) -> Expr:
+    made: Expr = b.op("nn.leaky_relu", x, alpha=float(slope))
+    return made
+
+
+def _softmax(b: Builder, x: Expr, dim: int) -> Expr:
+    made: Expr = b.op("nn.softmax", x, axis=dim)
+    return made
+
+
+def _sigmoid(b: Builder, x: Expr) -> Expr:
+    made: Expr = b.op("sigmoid", x)
+    return made
+
+
+def _layer_norm(b: Builder, x: Expr, shape: list[int], weight: Any, bias: Any, eps: float) -> Expr:
+    return nn.layer_norm(b, x, b.rank(x) - len(shape), float(eps), weight, bias)
+
+
+def batch_norm(with_relu: bool) -> Callable[..., Any]:
+    def apply(b: Builder, x: Expr, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Expr:
+        gamma = weight if weight is not None else b.op("ones_like", mean)
+        beta = bias if bias is not None else b.op("zeros_like", mean)
+        made = b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(eps)).tuple_value, 0)
+        return b.op("nn.relu", made) if with_relu else made
+
+    return by_reals(apply)
+
+
+def elu(b: Builder, x: Any, scale: Any, zero: Any, alpha: Any = 1.0, factor: Any = 1.0, inner: Any = 1.0) -> Any:
+    return whole(b, nn.elu(b, real(b, x), float(alpha), float(factor), float(inner)), scale, zero)
+
+
+def clipped(b: Builder, x: Any, most: float = 6.0) -> Any:
+    """relu6 at the scale of its operand."""
+    quant = _quant(x)
+    ends = [int(quant.zero), int(np.rint(most / quant.scale)) + int(quant.zero)]
+    dtype = b.dtype(x.value)
+    made = b.op("maximum", x.read(), b.const(ends[0], dtype))
+    return Tensor(b.op("minimum", made, b.const(min(ends[1], np.iinfo(dtype).max), dtype)), quant)
+
+
+_LAYERS: dict[str, Callable[..., Any]] = {
+    **{name: convolution(name) for d in (1, 2, 3) for name in (f"conv{d}d", f"conv{d}d_relu", f"conv_transpose{d}d")},
+    **{name: linear(name) for name in ("linear", "linear_relu")},
+    **{name: dynamic_linear(name) for name in ("linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16")},
+    **{name: batch_norm("relu" in name) for name in ("batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm2d_relu")},
+    "add": binary("qnn.add"), "add_relu": binary("qnn.add", True), "mul": binary("qnn.mul"),
+    "mul_relu": binary("qnn.mul", True), "mul_scalar": scalar_multiply, "cat": concatenate(False), "cat_relu": concatenate(True),
+    "hardswish": by_reals(nn.hard_swish), "leaky_relu": by_reals(_leaky), "softmax": by_reals(_softmax),
+    "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,
+    "dropout": lambda b, x, *rest: x,
+}  # fmt: skip
+
+
+def quantised_call(b: Builder, name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
+    """The result of `quantized.name`. Raises `Unsupported`."""
+    if "prepack" in name:
+        return _prepack(name, args)
+    if "unpack" in name:
+        return unpacked(args[0])
+    if name not in _LAYERS:
+        raise Unsupported
+    return _LAYERS[name](b, *args, **(named or {}))
+
+
+#: The names of all layers.
+LAYERS = tuple(sorted(_LAYERS))
+
+__all__ = ["LAYERS", "packed", "quantised_call", "unpacked"]

@@ -1,0 +1,160 @@
+"""Operators of PyTorch on quantised tensors: those that move whole numbers, and those that compute with real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Builder, Unsupported
+from relaylang.frontends.common import quantised as common
+from relaylang.frontends.torch.pt2 import Node as Call
+from relaylang.frontends.torch.torchscript.node import ScriptNode
+from relaylang.frontends.torch.torchscript.schemas import Schema
+from relaylang.frontends.torch.torchscript.values import DTYPES, Quant, Tensor
+from relaylang.ir import Expr
+
+#: Operators that move whole numbers, or choose among them; the scale stays.
+_MOVES = frozenset(
+    "flatten reshape view transpose permute t squeeze unsqueeze max_pool1d max_pool2d slice select contiguous chunk split"
+    " split_with_sizes unbind dropout feature_dropout clone detach alias pixel_shuffle expand repeat flip upsample_nearest2d"
+    " unflatten".split()
+)
+#: Operators that compute with real numbers; the result has the scale of the operand.
+_KEEPS = frozenset(
+    "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d leaky_relu"
+    " upsample_bilinear2d hardswish elu hardtanh clamp relu6 max_pool3d".split()
+)
+#: Operators whose results have a scale of their own, for uint8.
+_OWN = {
+    "sigmoid": Quant(np.float32(1 / 256), np.int32(0)), "hardsigmoid": Quant(np.float32(1 / 256), np.int32(0)),
+    "tanh": Quant(np.float32(2 / 256), np.int32(128)),
+}  # fmt: skip
+
+
+def operands(b: Builder, quant: Quant) -> tuple[Expr, Expr]:
+    """The scale and the zero point as operands of the qnn dialect."""
+    zero = quant.zero if np.any(quant.zero) else np.int32(0)
+    return b.const(np.asarray(quant.scale)), b.const(np.asarray(zero))
+
+
+def real(b: Builder, x: Tensor) -> Expr:
+    """The real numbers of a tensor."""
+    if x.quant is None:
+        return x.read()
+    return b.op("qnn.dequantize", x.read(), *operands(b, x.quant), axis=x.quant.axis, out_dtype="float32")
+
+
+def whole(b: Builder, value: Expr, scale: Any, zero: Any, dtype: str = "uint8") -> Tensor:
+    """Real numbers as a quantised tensor."""
+    quant = Quant(np.float32(scale), np.int32(zero))
+    return Tensor(b.op("qnn.quantize", value, *operands(b, quant), out_dtype=dtype), quant)
+
+
+def at_scale(b: Builder, x: Tensor, quant: Quant) -> Expr:
+    """The numbers of a quantised tensor at another scale."""
+    assert x.quant is not None
+    if (x.quant.scale, x.quant.zero) == (quant.scale, quant.zero):
+        return x.read()
+    given = [*operands(b, x.quant), *operands(b, quant)]
+    return b.op("qnn.requantize", x.read(), *given, out_dtype=b.dtype(x.value))
+
+
+def relu(b: Builder, value: Expr, zero: Any) -> Expr:
+    """Numbers not below that of 0."""
+    least = common.limits(b.dtype(value))[0]
+    made: Expr = value if zero <= least else b.op("maximum", value, b.const(zero, b.dtype(value)))
+    return made
+
+
+def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dict[str, Any]) -> Any:
+    """The result of an operator where an operand is quantised; None where none is. Raises `Unsupported`."""
+    x = next(iter(bound.values()), None)
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    tensors = [v for value in bound.values() for v in (value if isinstance(value, (list, tuple)) else [value])]
+    if not any(isinstance(t, Tensor) and t.quant is not None for t in tensors):
+        return None
+    if not isinstance(first, Tensor) or first.quant is None:
+        raise Unsupported("it takes quantised numbers beside real ones")
+    name, quant, dtype = schema.operator, first.quant, b.dtype(first.value)
+    if name in _MOVES:
+        return _moved(_ruled(rule, b, schema, {n: _whole_part(v) for n, v in bound.items()}), quant)
+    if quant.scale.ndim:
+        raise Unsupported("it computes with numbers that have a scale for each channel")
+    if name == "relu":
+        return Tensor(relu(b, first.read(), int(quant.zero)), quant)
+    if name in ("cat", "stack"):
+        parts = [at_scale(b, t, quant) for t in bound["tensors"]]
+        return _moved(_ruled(rule, b, schema, {**bound, "tensors": parts}), quant)
+    if name in _KEEPS:
+        apart = b.op("subtract", b.cast(first.read(), "int32"), b.const(int(quant.zero), "int32"))
+        numbers = b.cast(apart, "float32")
+        if name in ("leaky_relu", "hardswish", "elu", "hardtanh", "clamp", "relu6"):
+            numbers = b.op("multiply", numbers, float(quant.scale))
+        made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): numbers}))
+        if name in ("leaky_relu", "hardswish", "elu", "hardtanh", "clamp", "relu6"):
+            made = b.op("divide", made, float(quant.scale))
+        return Tensor(common.held(b, b.op("add", common.round_even(b, made), float(quant.zero)), dtype), quant)
+    if name in _OWN:
+        made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): real(b, first)}))
+        return whole(b, made, _OWN[name].scale, _OWN[name].zero, dtype)
+    raise Unsupported("it takes quantised numbers")
+
+
+def _whole_part(value: Any) -> Any:
+    return value.read() if isinstance(value, Tensor) else value
+
+
+def _ruled(rule: Callable[[Any], Any], b: Builder, schema: Schema, args: dict[str, Any]) -> Any:
+    return rule(ScriptNode(b, Call(f"aten.{schema.operator}.{schema.overload}", args, ())))
+
+
+def _first(value: Any) -> Expr:
+    made: Expr = value[0] if isinstance(value, (list, tuple)) else value
+    return made
+
+
+def _moved(value: Any, quant: Quant) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_moved(v, quant) for v in value]
+    return Tensor(value, quant)
+
+
+def _quantize(b: Builder, x: Tensor, scale: Any, zero: Any, dtype: int) -> Tensor:
+    return whole(b, x.read(), _known(b, scale), _known(b, zero), DTYPES[dtype])
+
+
+def _quantize_channels(b: Builder, x: Tensor, scales: Tensor, zeros: Tensor, axis: int, dtype: int) -> Tensor:
+    quant = Quant(b.need(scales.read(), "scales").astype("float32"), b.need(zeros.read(), "zero points").astype("int32"), axis)
+    return Tensor(b.op("qnn.quantize", x.read(), *operands(b, quant), out_dtype=DTYPES[dtype], axis=axis), quant)
+
+
+def _known(b: Builder, value: Any) -> Any:
+    """A scale or zero point that is a number, or a tensor of one that is known."""
+    if isinstance(value, Tensor):
+        return b.need(value.read(), "the scale").reshape(())
+    if isinstance(value, Expr):
+        return b.need(value, "the scale").reshape(())
+    return value
+
+
+def _dequantize(b: Builder, x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [_dequantize(b, v) for v in x]
+    return Tensor(real(b, x)) if x.quant is not None else x
+
+
+#: Operators that make, read or end quantised tensors.
+SCALED: dict[str, Callable[..., Any]] = {
+    "quantize_per_tensor": _quantize, "quantize_per_channel": _quantize_channels, "dequantize": _dequantize,
+    "int_repr": lambda b, x: Tensor(x.read()),
+}  # fmt: skip
+
+
+def scaled(b: Builder, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """The result of one of `SCALED`."""
+    return SCALED[name](b, *args, **named)
+
+
+__all__ = ["SCALED", "at_scale", "operands", "quantised", "real", "relu", "scaled", "whole"]

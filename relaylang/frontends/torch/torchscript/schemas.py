@@ -1,0 +1,119 @@
+"""The arguments of PyTorch's operators by overload, and the overload that a call means. scripts/torch_schemas.py writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from relaylang.frontends.torch.pt2 import DType
+from relaylang.frontends.torch.torchscript.values import DTYPES, Tensor
+from relaylang.ir import Expr
+
+_FILE = Path(__file__).with_name("schemas.txt")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument: its name, a letter for its type, and whether it may be None, be missing, or has its name only."""
+
+    name: str
+    letter: str
+    optional: bool
+    default: bool
+    named: bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An overload. `results` is the number of results; "L" is a list."""
+
+    operator: str
+    overload: str
+    arguments: tuple[Argument, ...]
+    results: str
+
+    def bind(self, args: Sequence[Any], named: dict[str, Any], strict: bool) -> dict[str, Any] | None:
+        """The values by the names of arguments; None where they do not fit. `strict` looks at their types."""
+        places = [a for a in self.arguments if not a.named]
+        if len(args) > len(places):
+            return None
+        given = dict(zip([a.name for a in places], args))
+        if named.keys() & given.keys() or named.keys() - {a.name for a in self.arguments}:
+            return None
+        given.update(named)
+        for a in self.arguments:
+            if a.name not in given:
+                if not a.default:
+                    return None
+            elif strict and not _fits(a, given[a.name]):
+                return None
+        return {a.name: _converted(a, given[a.name]) for a in self.arguments if a.name in given}
+
+
+def _number(value: Any, *kinds: type) -> bool:
+    return isinstance(value, Expr) or (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)))
+
+
+def _fits(a: Argument, value: Any) -> bool:
+    """Whether a value has the type of an argument."""
+    if value is None:
+        return a.optional
+    match a.letter:
+        case "T":
+            return isinstance(value, Tensor)
+        case "L":
+            return isinstance(value, (list, tuple)) and all(v is None or isinstance(v, Tensor) for v in value)
+        case "i" | "D":
+            return _number(value, int)
+        case "f":
+            return _number(value, float, int)
+        case "s":
+            return _number(value, float, int, bool)
+        case "b":
+            return _number(value, bool)
+        case "t":
+            return isinstance(value, str)
+        case "I":
+            return _number(value, int) or (isinstance(value, (list, tuple)) and all(_number(v, int) for v in value))
+        case "F" | "S" | "B":
+            return isinstance(value, (list, tuple)) and all(_number(v, float, int, bool) for v in value)
+    return not isinstance(value, (Tensor, int, float, list))
+
+
+def _converted(a: Argument, value: Any) -> Any:
+    if a.letter == "D" and isinstance(value, int):
+        return DType(DTYPES.get(value, ""))
+    return value
+
+
+@cache
+def _schemas() -> dict[str, tuple[Schema, ...]]:
+    found: dict[str, list[Schema]] = {}
+    for line in _FILE.read_text().splitlines():
+        full, *words, _, results = line.split()
+        operator, _, overload = full.partition(".")
+        arguments, named = [], False
+        for word in words:
+            if word == "*":
+                named = True
+                continue
+            kind, _, name = word.partition(":")
+            arguments.append(Argument(name, kind[0], "?" in kind, "=" in kind, named))
+        found.setdefault(operator, []).append(Schema(operator, overload or "default", tuple(arguments), results))
+    return {name: tuple(schemas) for name, schemas in found.items()}
+
+
+def overload_of(operator: str, args: Sequence[Any], named: dict[str, Any]) -> tuple[Schema, dict[str, Any]] | None:
+    """The overload of an operator that a call means, and its arguments by name; None where none fits."""
+    for strict in (True, False):
+        for schema in _schemas().get(operator, ()):
+            bound = schema.bind(args, named, strict)
+            if bound is not None:
+                return schema, bound
+    return None
+
+
+__all__ = ["Argument", "Schema", "overload_of"]

@@ -1,0 +1,137 @@
+"""The values of a TorchScript program: what its file holds, and what its code computes with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relaylang.frontends.common import Unsupported
+from relaylang.ir import Expr
+
+#: ScalarType of PyTorch to element types. Quantised tensors have those of their whole numbers.
+DTYPES = {
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
+    12: "int8", 13: "uint8", 14: "int32", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 27: "uint16",
+    28: "uint32", 29: "uint64",
+}  # fmt: skip
+#: Element types to ScalarType.
+NUMBERS = {name: number for number, name in reversed(DTYPES.items())}
+
+
+@dataclass(frozen=True, eq=False)
+class Quant:
+    """How whole numbers stand for real ones: `(q - zero) * scale`; scalars, or vectors along `axis`."""
+
+    scale: np.ndarray
+    zero: np.ndarray
+    axis: int = -1
+
+
+@dataclass(eq=False)
+class Stored:
+    """A tensor of the file. `name` is the path of its attribute."""
+
+    array: np.ndarray
+    quant: Quant | None = None
+    name: str = ""
+    #: The tensor that the program computes with, once it is used.
+    made: Tensor | None = None
+
+
+@dataclass(eq=False)
+class Record:
+    """An object of a class of the program, or of one of PyTorch's own. `state` is what the file restores it from."""
+
+    kind: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    state: Any = None
+    path: str = ""
+
+
+@dataclass(eq=False)
+class Packed:
+    """Weights of a quantised layer with the numbers of its window. `name` is the path of the module that has them."""
+
+    weight: Any
+    bias: Any
+    window: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+class Tensor:
+    """A tensor that the code holds. Names of one tensor see what is written into it.
+
+    A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
+    base's value; it is None where that is not possible.
+    """
+
+    __slots__ = ("again", "back", "base", "quant", "seen", "value", "version")
+
+    def __init__(self, value: Expr, quant: Quant | None = None) -> None:
+        self.value = value
+        self.quant = quant
+        self.base: Tensor | None = None
+        self.again: Callable[[Expr], Expr] | None = None
+        self.back: Callable[[Expr, Expr], Expr] | None = None
+        self.version = 0
+        self.seen = 0
+
+    def view_of(self, base: Tensor, again: Callable[[Expr], Expr] | None, back: Callable[[Expr, Expr], Expr] | None) -> None:
+        """Note that this is a view of another tensor."""
+        self.base, self.again, self.back, self.seen = base, again, back, base.version
+
+    def read(self) -> Expr:
+        """The present value. Raises `Unsupported` where the base of a view was written, and the view cannot follow."""
+        chain: list[Tensor] = [self]
+        while chain[-1].base is not None:
+            chain.append(chain[-1].base)
+        for i in range(len(chain) - 2, -1, -1):
+            view, base = chain[i], chain[i + 1]
+            if view.seen != base.version:
+                if view.again is None:
+                    raise Unsupported("it reads a part of a tensor that was written in place")
+                view.value, view.seen = view.again(base.value), base.version
+                view.version += 1
+        return self.value
+
+    def write(self, value: Expr) -> None:
+        """Put a new value here and into the bases of views. Raises `Unsupported` where it cannot reach them."""
+        self.read()
+        self.value = value
+        self.version += 1
+        view = self
+        while view.base is not None:
+            if view.back is None:
+                raise Unsupported("it writes into a part of a tensor in place")
+            base = view.base
+            base.value = view.back(base.value, view.value)
+            base.version += 1
+            view.seen = base.version
+            view = base
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """A value that must not be used, and the reason."""
+
+    reason: str
+
+
+#: The value of a call that was not converted.
+MISSING = Undefined("")
+
+
+class Raised(Exception):
+    """The program refuses its inputs: it raises an error itself."""
+
+
+class Skipped(Exception):
+    """The value is needed now, but its own call was not converted."""
+
+
+__all__ = [
+    "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+]  # fmt: skip
