@@ -12,6 +12,7 @@ from relaylang.frontends.common import Rule
 from relaylang.frontends.onnx.table import table as onnx_table
 from relaylang.frontends.tflite.table import table as tflite_table
 from relaylang.frontends.torch.table import table as torch_table
+from relaylang.frontends.torch.torchscript.packed import LAYERS as QUANTISED
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -72,7 +73,7 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
 
 TORCH = """# PyTorch
 
-Export a module, and import the file. The importer reads `.pt2` files without torch.
+Export a module, and import the file. The importer reads `.pt2` files and TorchScript archives without torch.
 
 ```text
 program = torch.export.export(module.eval(), (example,))
@@ -89,7 +90,28 @@ mod, params = relay.frontend.from_pytorch(program)
 - Extents that `dynamic_shapes` leaves open become `?`.
 - The names of modules become the places of diagnostics: `layer1.0.conv1`.
 - New values of buffers are further results, behind those of the module.
-- No code of a file runs, and no pickle of it is loaded. TorchScript archives are not read.
+- No code of a file runs, and no pickle of it is loaded.
+
+## TorchScript
+
+`torch.jit.save` writes archives, of traced or scripted modules. They state no shapes, so inputs need them:
+
+    relay import net.pt --shape x=1x3x224x224 -o net.relay
+
+```text
+mod, params = relay.frontend.from_pytorch(script_module, [("x", (1, 3, 224, 224))])
+```
+
+- The importer parses the sources in the archive and evaluates them. Loops of known length are written out, and an `if` on
+  data becomes `if`.
+- Its own reader of pickles makes tensors, records, lists, dicts, numbers and texts. Any other name in a pickle is an error.
+- `Options.values` gives inputs that are numbers their values. An input with a default value needs nothing.
+- A tuple `h` of tensors becomes the inputs `h.0`, `h.1`. Results in tuples and dicts are results of their own.
+- New values of tensors in modules are further results, by the order of their names. Such a tensor becomes an input where
+  `--shape` names it.
+- Quantised layers become `qnn` operators as in TVM. Parameters have the names `features.0.0_weight` and
+  `features.0.0_bias`. They are real numbers that the program quantises, unless `keep_quantized_weight` is set.
+- A branch that raises an error is left out where its condition depends on data.
 
 ## Operators
 
@@ -115,10 +137,11 @@ def onnx_rows(rules: Iterable[Rule]) -> list[str]:
 
 def pages() -> dict[str, str]:
     """Each page's name and text."""
+    quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
         "import_tflite.md": (TFLITE, [f"| {name} |" for name in tflite_table().names()]),
-        "import_pytorch.md": (TORCH, [f"| {name} |" for name in torch_table().names()]),
+        "import_pytorch.md": (TORCH, [f"| {name} |" for name in sorted({*torch_table().names(), *quantised})]),
     }
     return {name: text + "\n".join(rows) + "\n" for name, (text, rows) in tables.items()}
 

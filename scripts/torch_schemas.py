@@ -15,10 +15,15 @@ from typing import Any
 
 import torch
 
-from relaylang.frontends.torch.table import table
-
 FILE = Path(__file__).resolve().parent.parent / "relaylang/frontends/torch/torchscript/schemas.txt"
 _UNUSED = ("backward", "cudnn", "miopen", "mkldnn", "mps", "sparse", "fbgemm", "cuda", "coo", "csr", "jagged")
+#: Operators with an underscore in front that programs call.
+_INNER = frozenset(
+    "__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _batch_norm_impl_index _convolution _embedding_bag"
+    " _log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training _native_multi_head_attention"
+    " _scaled_dot_product_flash_attention_for_cpu _shape_as_tensor _softmax _to_copy _transformer_encoder_layer_fwd"
+    " _unsafe_index _unsafe_view _weight_norm _weight_norm_interface".split()
+)
 _LETTERS = {
     "Tensor": "T", "List[Tensor]": "L", "int": "i", "List[int]": "I", "float": "f", "List[float]": "F", "bool": "b",
     "List[bool]": "B", "number": "s", "List[number]": "S", "str": "t",
@@ -69,7 +74,7 @@ def wanted(name: str, all_names: set[str]) -> bool:
     """Whether programs call the operator: no gradients, no other backends, no writing in place of a form that does not."""
     if name.endswith("_") and name[:-1] in all_names:
         return False
-    return not any(word in name for word in _UNUSED) and (not name.startswith("_") or f"aten.{name}" in table().names())
+    return not any(word in name for word in _UNUSED) and (not name.startswith("_") or name in _INNER)
 
 
 def lines() -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ from relaylang.frontends.common import Imported, Options
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.tflite import import_tflite
 from relaylang.frontends.torch import import_pytorch
+from relaylang.frontends.torch.importer import contents
+from relaylang.frontends.torch.torchscript import is_torchscript
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
+from relaylang.runtime.text import read_bytes
 
 #: What TVM's importers return.
 Result = tuple[IRModule, dict[str, np.ndarray]]
@@ -80,21 +85,45 @@ def from_pytorch(
     export_renamed_c_graph_path: str | None = None,
     preserve_pytorch_scopes: bool = False,
 ) -> Result:
-    """An exported program of PyTorch as a module and its parameters.
+    """An exported program or a script module of PyTorch as a module and its parameters.
 
-    `script_module` is an ExportedProgram, the bytes of a .pt2 file, or its path.
-    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype). The shapes replace those of the
-    program, by position; it has its own names. Weights are parameters, as in TVM. The other arguments have no effect.
-    Raises `RelayError`.
+    `script_module` is an ExportedProgram, a ScriptModule, the bytes of a .pt2 file or TorchScript archive, or its path.
+    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype); a tuple has a list of them. A script
+    module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
+    Weights are parameters, as in TVM. Quantised weights are real ones that the program quantises, or whole numbers with
+    `keep_quantized_weight`. The other arguments have no effect. Raises `RelayError`.
     """
-    imported = import_pytorch(script_module, Options(freeze=False))
-    if input_infos:
+    if isinstance(script_module, (str, os.PathLike)):
+        file = os.fspath(script_module)
+        data = read_bytes(file)
+    else:
+        file, data = "", contents(script_module)
+    options = Options(freeze=False, keep_quantized=keep_quantized_weight)
+    infos = [(info[0], *_shape_and_dtype(info[1])) for info in input_infos or ()]
+    if is_torchscript(data):
+        parts = [part for info in infos for part in _parts(*info)]
+        options = replace(options, shapes=_shapes({n: s for n, s, _ in parts}), dtypes={n: d for n, _, d in parts if d is not None})
+        return _result(import_pytorch(data, options, file, [name for name, _, _ in infos]))
+    imported = import_pytorch(data, options, file)
+    if infos:
         names = [p.name_hint for p in imported.module["main"].params if p.name_hint not in imported.params]
-        infos = [(info[1] if isinstance(info[1][0] if info[1] else 0, (list, tuple)) else (info[1], None)) for info in input_infos]
-        shapes = _shapes({name: shape for name, (shape, _) in zip(names, infos)})
-        dtypes = {name: dtype for name, (_, dtype) in zip(names, infos) if dtype is not None}
-        imported = import_pytorch(script_module, Options(shapes, dtypes, freeze=False))
+        found = [(name, shape, dtype) for name, (_, shape, dtype) in zip(names, infos)]
+        options = replace(options, shapes=_shapes({n: s for n, s, _ in found}), dtypes={n: d for n, _, d in found if d is not None})
+        imported = import_pytorch(data, options, file)
     return _result(imported)
+
+
+def _shape_and_dtype(info: Any) -> tuple[Any, str | None]:
+    """A shape, and the element type where it is stated: `(1, 3)`, or `((1, 3), "float16")`."""
+    pair = len(info) == 2 and isinstance(info[1], str)
+    return (info[0], info[1]) if pair else (info, None)
+
+
+def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str | None]]:
+    """The inputs of a tuple, `name.0` and so on; a tensor's input itself."""
+    if not shape or not all(isinstance(s, (list, tuple)) for s in shape):
+        return [(name, shape, dtype)]
+    return [part for i, s in enumerate(shape) for part in _parts(f"{name}.{i}", *_shape_and_dtype(s))]
 
 
 __all__ = ["from_onnx", "from_pytorch", "from_tflite"]

@@ -1,4 +1,4 @@
-"""PyTorch: exported programs (`.pt2`) become Relay programs. Their files are read without torch."""
+"""PyTorch: exported programs (`.pt2`) and TorchScript archives (`.pt`) become Relay programs. Their files are read without torch."""
 
 from __future__ import annotations
 

@@ -220,8 +220,10 @@ def _names(values: Any) -> list[str]:
     return found
 
 
-def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
+def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "", names: Sequence[str] = ()) -> Imported:
     """A program from the bytes of a `.pt2` file or TorchScript archive, its path, or torch's object of either kind.
+
+    `names` replace those of a TorchScript program's inputs, by position.
 
     Raises `RelayError`: the file is damaged (R0802), options do not fit (R0804), calls are wrong (R0805) or cannot be
     converted (R0801).
@@ -229,17 +231,22 @@ def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "") -> I
     if isinstance(model, (str, os.PathLike)):
         file = file or os.fspath(model)
         model = read_bytes(os.fspath(model))
+    data, name = contents(model), file or "the program"
+    with gc_paused():
+        if is_torchscript(data):
+            return import_torchscript(data, name, options, names)
+        return Importer(read_program(data, name), name, options).run()
+
+
+def contents(model: Any) -> bytes:
+    """The bytes of a file: given as they are, or written by torch for an ExportedProgram or a ScriptModule."""
     if not isinstance(model, (bytes, bytearray, memoryview)):
         torch = need_package("torch", "torch", "an object of torch")
         buffer = io.BytesIO()
         save = torch.jit.save if isinstance(model, torch.jit.ScriptModule) else torch.export.save
         save(model, buffer)
         model = buffer.getvalue()
-    data, name = bytes(model), file or "the program"
-    with gc_paused():
-        if is_torchscript(data):
-            return import_torchscript(data, name, options)
-        return Importer(read_program(data, name), name, options).run()
+    return bytes(model)
 
 
-__all__ = ["Importer", "Scope", "import_pytorch"]
+__all__ = ["Importer", "Scope", "contents", "import_pytorch"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from relaylang.diagnostics import RelayError, did_you_mean, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive
 from relaylang.frontends.torch.torchscript.machine import Machine
@@ -31,21 +34,21 @@ from relaylang.ir import Expr, TensorType, Var
 _NUMBERS = {"int": "int64", "float": "float64", "bool": "bool", "number": "float64"}
 
 
-def import_torchscript(data: bytes, file: str, options: Options) -> Imported:
-    """A program from the bytes of a TorchScript archive.
+def import_torchscript(data: bytes, file: str, options: Options, names: Sequence[str] = ()) -> Imported:
+    """A program from the bytes of a TorchScript archive. `names` replace those of forward's arguments, by position.
 
     Raises `RelayError`: the file is damaged (R0802), options do not fit, or an input has no shape (R0804), calls are wrong
     (R0805) or cannot be converted (R0801).
     """
     archive = read_archive(data, file)
     try:
-        return _Importer(archive, file, options).run()
+        return _Importer(archive, file, options, names).run()
     except RecursionError:
         raise damaged(file, "its code is nested too deep") from None
 
 
 class _Importer:
-    def __init__(self, archive: Archive, file: str, options: Options) -> None:
+    def __init__(self, archive: Archive, file: str, options: Options, names: Sequence[str]) -> None:
         self.archive = archive
         self.file = file
         self.options = options
@@ -54,7 +57,7 @@ class _Importer:
         self.builder = Builder(Listing(file), self.report, options)
         self.machine = Machine(archive, self.builder, self.report, rules, file)
         self.inputs: list[Var] = []
-        self.used: set[str] = set()
+        self.given = names
 
     def run(self) -> Imported:
         """The Relay program."""
@@ -80,6 +83,11 @@ class _Importer:
         except Unsupported as why:
             self._stop(why)
             raise
+        except MALFORMED:
+            if os.environ.get("RELAY_TRACEBACK"):
+                raise
+            said = "its code does not fit its values"
+            raise RelayError(error("R0805", f"{self.file}: {said}", self.builder.span)) from None
         self._raise()
         if not outputs:
             raise damaged(self.file, "the program has no results")
@@ -100,9 +108,17 @@ class _Importer:
 
     # ---- inputs
 
+    def _names(self, forward: ast.FunctionDef) -> list[str]:
+        """The names of the inputs."""
+        own = [p.arg for p in forward.args.args[1:]]
+        if len(self.given) > len(own):
+            said = f"{self.file} has {len(own)} inputs, not {len(self.given)}: {', '.join(own)}"
+            raise RelayError(error("R0804", said))
+        return [*self.given, *own[len(self.given) :]]
+
     def _check(self, forward: ast.FunctionDef) -> None:
         """Raise for shapes and element types of inputs that the program lacks."""
-        names = [p.arg for p in forward.args.args[1:]]
+        names = self._names(forward)
         for name in [*self.options.shapes, *self.options.dtypes, *self.options.values]:
             if name in names or name.rpartition(".")[0] in names or self._holder(name) is not None:
                 continue
@@ -116,9 +132,9 @@ class _Importer:
         first = len(params) - len(forward.args.defaults)
         args: list[Any] = []
         missing: list[str] = []
-        for i, param in enumerate(params):
+        for i, (name, param) in enumerate(zip(self._names(forward), params)):
             default = forward.args.defaults[i - first] if i >= first else None
-            args.append(self._argument(param.arg, param.annotation, default, missing))
+            args.append(self._argument(name, param.annotation, default, missing))
         if missing:
             rows = [f"--shape {name}=1x3x224x224" for name in missing]
             said = f"{self.file}: TorchScript states no shapes of inputs: {', '.join(missing)}"
@@ -250,7 +266,7 @@ class _Importer:
                 old = before.get((id(record), name))
                 if isinstance(value, Tensor) and isinstance(old, (Stored, Tensor)) and value is not old:
                     found.append((f"{record.path}.{name}".lstrip("."), value))
-                elif isinstance(value, Stored) and value is old and value.made is not None and value.made.version:
+                elif isinstance(value, Stored) and value.made is not None and value.made.version:
                     found.append((f"{record.path}.{name}".lstrip("."), value.made))
         return [self._result(value) for _, value in sorted(found, key=lambda pair: pair[0])]
 

@@ -6,31 +6,18 @@ Python never runs the sources: this walks over their syntax trees. Loops of know
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.torch.torchscript.archive import Archive, Class
 from relaylang.frontends.torch.torchscript.branches import Journal, join
-from relaylang.frontends.torch.torchscript.calls import convert
-from relaylang.frontends.torch.torchscript.packed import packed, quantised_call, unpacked
-from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
-from relaylang.frontends.torch.torchscript.special import SPECIAL
-from relaylang.frontends.torch.torchscript.values import (
-    MISSING,
-    Packed,
-    Raised,
-    Record,
-    Skipped,
-    Stored,
-    Tensor,
-    Undefined,
-)
+from relaylang.frontends.torch.torchscript.operators import Operators
+from relaylang.frontends.torch.torchscript.packed import packed, unpacked
+from relaylang.frontends.torch.torchscript.plain import compute
+from relaylang.frontends.torch.torchscript.values import MISSING, Packed, Raised, Record, Stored, Undefined
 from relaylang.ir import Expr
 
 #: Functions call each other at most this deep, and a program evaluates at most this many calls and statements.
@@ -56,22 +43,17 @@ class Named:
     name: str
 
 
-class Machine:
-    """Evaluates one program. What cannot be converted goes to the builder's report, and wrong calls to `errors`."""
+class Machine(Operators):
+    """Evaluates one program."""
 
     def __init__(self, archive: Archive, builder: Builder, report: Report, rules: Table, file: str) -> None:
+        super().__init__(builder, report, rules)
         self.archive = archive
         self.sources = archive.sources
-        self.b = builder
-        self.report = report
-        self.rules = rules
         self.file = file
-        self.errors: list[Diagnostic] = []
-        self.journal: Journal | None = None
         self._restored: set[int] = set()
         self._depth = 0
         self._steps = 0
-        self._layer = Layer("")
 
     # ---- functions
 
@@ -350,13 +332,9 @@ class Machine:
             return self.attribute(args[0], args[1])
         if name.startswith("__torch__."):
             return self._own(name, args, named, frame.path)
-        space, _, short = name.rpartition(".")
-        if space not in ("torch", "ops.aten", "ops.prim", "ops.quantized", ""):
-            self._label(name, node, frame, outputs)
-            return self._guarded(name, _unknown, args, named)
-        operator = f"quantized.{short}" if space == "ops.quantized" else f"prim.{short}" if space in ("ops.prim", "") else f"aten.{short}"
-        self._label(operator, node, frame, outputs)
-        return self._guarded(operator, self._operator, args, named)
+        names = [a.id for a in node.args if isinstance(a, ast.Name)]
+        self.layer = Layer(name, frame.path, names, tuple(outputs) or ("_",))
+        return self.operator(name, args, named)
 
     def _own(self, name: str, args: list[Any], named: dict[str, Any], path: str) -> Any:
         """A call of the program's own function, or a new record of its class."""
@@ -369,113 +347,10 @@ class Machine:
             return Record(name, {**dict(zip(found.types, args)), **named})
         raise damaged(self.file, f"the archive has no source of {name}")
 
-    # ---- operators
-
-    def _label(self, operator: str, node: ast.Call, frame: Frame, outputs: Sequence[str]) -> None:
-        names = [a.id for a in node.args if isinstance(a, ast.Name)]
-        self._layer = Layer(operator, frame.path, names, tuple(outputs))
-
-    def _guarded(self, operator: str, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
-        """The result of an operator; `MISSING` where it cannot be converted."""
-        layer = self._layer
-        try:
-            return function(operator, args, named)
-        except Skipped:
-            return MISSING
-        except Unsupported as why:
-            self.report.unsupported(operator, layer.label, self._place(layer), why.reason)
-        except RelayError as wrong:
-            self.errors += wrong.diagnostics
-        except MALFORMED:
-            if os.environ.get("RELAY_TRACEBACK"):
-                raise
-            said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
-            self.errors.append(error("R0805", said, self._place(layer)))
-        return MISSING
-
-    def _place(self, layer: Layer) -> Any:
-        span = self.b.span
-        if span is None or self.b.listing.layer_at(span) is not layer:
-            self.b.span = span = self.b.listing.add(layer)
-        return span
-
-    def _operator(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
-        """The result of an operator of PyTorch."""
-        space, _, short = name.partition(".")
-        for value in (*args, *named.values()):
-            self._usable(value)
-        if space == "quantized" and short.endswith(("_prepack", "_unpack")):
-            return quantised_call(self.b, short, args)
-        args, named = [self.tensors(a) for a in args], {k: self.tensors(v) for k, v in named.items()}
-        special = SPECIAL.get(short) if space != "quantized" else None
-        if special is not None:
-            made = special(self, *args, **named)
-            if made is not NotImplemented:
-                return made
-        if space != "quantized" and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
-            return compute(self.b, short, [*args, *named.values()])
-        self._place(self._layer)
-        if space == "quantized":
-            return quantised_call(self.b, short, args, named)
-        if space == "prim":
-            raise Unsupported
-        if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
-            self.journal.note_tensor(args[0])
-        return convert(self.b, self.rules, short, args, named)
-
-    def _usable(self, value: Any) -> None:
-        """Raises `Skipped` or `Unsupported` for a value that must not be used."""
-        if isinstance(value, (list, tuple)):
-            for part in value:
-                if isinstance(part, Undefined):
-                    self._usable(part)
-        elif value is MISSING:
-            raise Skipped
-        elif isinstance(value, Undefined):
-            raise Unsupported(value.reason)
-
-    def tensors(self, value: Any) -> Any:
-        """The value with tensors of the program in the place of those of the file."""
-        if isinstance(value, Stored):
-            return self.tensor(value)
-        if isinstance(value, list) and any(isinstance(v, Stored) for v in value):
-            value[:] = [self.tensors(v) for v in value]
-        if isinstance(value, tuple) and any(isinstance(v, (Stored, list, tuple)) for v in value):
-            return tuple([self.tensors(v) for v in value])
-        return value
-
-    def tensor(self, stored: Stored) -> Tensor:
-        """A tensor of the file, as a constant or a weight."""
-        if stored.made is None:
-            name = stored.name or "constant"
-            value = self.b.const(stored.array) if not stored.name else self.b.weight(name, stored.array)
-            stored.made = Tensor(value, stored.quant)
-        return stored.made
-
-    def truth(self, value: Any) -> Any:
-        """A condition: a truth value, or an expression of one. Raises `Skipped` or `Unsupported` where it cannot be used."""
-        self._usable(value)
-        value = self.tensors(value)
-        if isinstance(value, Tensor):
-            return SPECIAL["bool"](self, value)
-        if isinstance(value, Expr):
-            return self.b.cast(number(self.b, value), "bool")
-        return bool(value)
-
-
-def _unknown(name: str, args: list[Any], named: dict[str, Any]) -> Any:
-    raise Unsupported
-
 
 def _outputs(target: ast.expr) -> list[str]:
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     return [p.id for p in parts if isinstance(p, ast.Name)]
-
-
-def _has_tensor(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(isinstance(v, Tensor) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in value)
-    return isinstance(value, Tensor)
 
 
 __all__ = ["Frame", "Machine", "Named"]

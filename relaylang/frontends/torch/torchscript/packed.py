@@ -86,7 +86,7 @@ def _with_bias(b: Builder, given: Packed, made: Expr, scale: np.ndarray) -> Expr
     if b.options.freeze or b.options.keep_quantized:
         ints = np.rint(bias.astype(np.float64) / scale).astype(np.int32)
         return b.op("nn.bias_add", made, b.const(ints), axis=1)
-    quant = Quant(scale, np.int32(0), 0)
+    quant = Quant(scale, np.zeros((), np.int32), 0)
     name = f"{given.name}_bias" if given.name else "bias"
     axis = 0 if np.ndim(scale) else -1
     ints = b.op("qnn.quantize", b.weight(name, bias), *operands(b, quant), out_dtype="int32", axis=axis)
@@ -94,13 +94,14 @@ def _with_bias(b: Builder, given: Packed, made: Expr, scale: np.ndarray) -> Expr
 
 
 def _requantized(b: Builder, given: Packed, made: Expr, x: Quant, w: Quant, scale: Any, zero: Any, with_relu: bool) -> Tensor:
-    """Sums with the bias, at the scale of the result."""
-    product = np.float32(x.scale * w.scale) if not np.ndim(w.scale) else (x.scale * w.scale).astype(np.float32)
-    out = Quant(np.float32(scale), np.int32(zero))
+    """Sums with the bias, at the scale of the result, as TVM writes it: in int32, then held in the range of uint8."""
+    product = np.asarray(x.scale * w.scale, np.float32)
+    out = Quant.of(scale, zero)
     made = _with_bias(b, given, made, product)
     ends = [b.const(product), b.const(0, "int32"), *operands(b, out)]
-    made = b.op("qnn.requantize", made, *ends, axis=1 if np.ndim(product) else -1, out_dtype="uint8")
-    return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+    made = b.op("qnn.requantize", made, *ends, axis=1, out_dtype="int32")
+    made = b.op("clip", made, a_min=float(out.zero) if with_relu else 0.0, a_max=255.0)
+    return Tensor(b.cast(made, "uint8"), out)
 
 
 # ---- layers
@@ -125,9 +126,12 @@ def convolution(name: str) -> Callable[..., Any]:
             array = array[:, :, None] if array.ndim == 3 else array
             for key, fill in (("stride", 1), ("padding", 0), ("dilation", 1)):
                 window[key] = [fill, window[key][-1]]
+        if any(window["padding"]):
+            widths = [[0, 0], [0, 0], *[[p, p] for p in window["padding"]]]
+            value = b.op("nn.pad", value, b.const(float(quant.zero), "float32"), pad_width=widths)
         made = b.op(
             "qnn.conv2d", value, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), strides=window["stride"],
-            padding=window["padding"] * 2, dilation=window["dilation"], groups=int(given.window["groups"]),
+            padding=[0, 0], dilation=window["dilation"], groups=int(given.window["groups"]),
             channels=array.shape[0], kernel_size=array.shape[2:], out_dtype="int32",
         )  # fmt: skip
         result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
@@ -181,8 +185,9 @@ def linear(name: str) -> Callable[..., Any]:
         rank = b.rank(value)
         flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
         made = b.op(
-            "qnn.dense", flat, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), units=array.shape[0], out_dtype="int32"
-        )
+            "qnn.dense", flat, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), units=array.shape[0],
+            out_dtype="int32",
+        )  # fmt: skip
         result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
         return Tensor(nn.unflatten_front(b, result.value, value, rank - 1), result.quant) if rank > 2 else result
 
@@ -221,7 +226,7 @@ def binary(op: str, with_relu: bool = False) -> Callable[..., Any]:
     """qnn.add and qnn.mul."""
 
     def convert(b: Builder, x: Any, y: Any, scale: Any, zero: Any) -> Any:
-        out = Quant(np.float32(scale), np.int32(zero))
+        out = Quant.of(scale, zero)
         ends = [*operands(b, _quant(x)), *operands(b, _quant(y)), *operands(b, out)]
         made = b.op(op, x.read(), y.read(), *ends)
         return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
@@ -234,12 +239,12 @@ def scalar_multiply(b: Builder, x: Any, factor: Any) -> Any:
     quant = _quant(x)
     if isinstance(factor, Expr) or factor <= 0:
         raise Unsupported("its factor is not a positive number")
-    return Tensor(x.read(), Quant(np.float32(quant.scale * factor), quant.zero))
+    return Tensor(x.read(), Quant.of(quant.scale * factor, quant.zero))
 
 
 def concatenate(with_relu: bool) -> Callable[..., Any]:
     def convert(b: Builder, tensors: list[Any], dim: int, scale: Any = None, zero: Any = None) -> Any:
-        out = _quant(tensors[0]) if scale is None else Quant(np.float32(scale), np.int32(zero))
+        out = _quant(tensors[0]) if scale is None else Quant.of(scale, zero)
         parts = []
         for t in tensors:
             _quant(t)

@@ -28,14 +28,14 @@ _KEEPS = frozenset(
 )
 #: Operators whose results have a scale of their own, for uint8.
 _OWN = {
-    "sigmoid": Quant(np.float32(1 / 256), np.int32(0)), "hardsigmoid": Quant(np.float32(1 / 256), np.int32(0)),
-    "tanh": Quant(np.float32(2 / 256), np.int32(128)),
+    "sigmoid": Quant.of(1 / 256, 0), "hardsigmoid": Quant.of(1 / 256, 0),
+    "tanh": Quant.of(2 / 256, 128),
 }  # fmt: skip
 
 
 def operands(b: Builder, quant: Quant) -> tuple[Expr, Expr]:
     """The scale and the zero point as operands of the qnn dialect."""
-    zero = quant.zero if np.any(quant.zero) else np.int32(0)
+    zero = quant.zero if quant.zero.any() else np.zeros((), np.int32)
     return b.const(np.asarray(quant.scale)), b.const(np.asarray(zero))
 
 
@@ -43,13 +43,15 @@ def real(b: Builder, x: Tensor) -> Expr:
     """The real numbers of a tensor."""
     if x.quant is None:
         return x.read()
-    return b.op("qnn.dequantize", x.read(), *operands(b, x.quant), axis=x.quant.axis, out_dtype="float32")
+    axis = x.quant.axis if np.ndim(x.quant.scale) else min(b.rank(x.value) - 1, 1)
+    return b.op("qnn.dequantize", x.read(), *operands(b, x.quant), axis=axis, out_dtype="float32")
 
 
 def whole(b: Builder, value: Expr, scale: Any, zero: Any, dtype: str = "uint8") -> Tensor:
     """Real numbers as a quantised tensor."""
-    quant = Quant(np.float32(scale), np.int32(zero))
-    return Tensor(b.op("qnn.quantize", value, *operands(b, quant), out_dtype=dtype), quant)
+    quant = Quant.of(scale, zero)
+    axis = min(b.rank(value) - 1, 1)
+    return Tensor(b.op("qnn.quantize", value, *operands(b, quant), out_dtype=dtype, axis=axis), quant)
 
 
 def at_scale(b: Builder, x: Tensor, quant: Quant) -> Expr:

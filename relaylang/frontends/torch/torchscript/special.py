@@ -13,10 +13,10 @@ from relaylang.frontends.torch.torchscript.values import DTYPES, NUMBERS, Quant,
 from relaylang.ir import Expr
 
 if TYPE_CHECKING:
-    from relaylang.frontends.torch.torchscript.machine import Machine
+    from relaylang.frontends.torch.torchscript.operators import Operators
 
 
-def _size(m: Machine, x: Any, dim: Any = None) -> Any:
+def _size(m: Operators, x: Any, dim: Any = None) -> Any:
     if not isinstance(x, Tensor):
         return NotImplemented
     b, value = m.b, x.read()
@@ -31,34 +31,37 @@ def _size(m: Machine, x: Any, dim: Any = None) -> Any:
     return [extent(i) for i in range(b.rank(value))] if dim is None else extent(dim)
 
 
-def _dim(m: Machine, x: Tensor) -> Any:
+def _dim(m: Operators, x: Tensor) -> Any:
     return m.b.rank(x.value)
 
 
-def _len(m: Machine, x: Any) -> Any:
-    return _size(m, x, 0) if isinstance(x, Tensor) else NotImplemented
+def _len(m: Operators, x: Any) -> Any:
+    return _size(m, x, 0) if isinstance(x, Tensor) else len(x)
 
 
-def _numel(m: Machine, x: Tensor) -> Any:
+def _numel(m: Operators, x: Tensor) -> Any:
     count: Any = 1
     for extent in _size(m, x):
         count = compute(m.b, "mul", [count, extent])
     return count
 
 
-def _stride(m: Machine, x: Tensor, dim: Any = None) -> Any:
+def _stride(m: Operators, x: Tensor, dim: Any = None) -> Any:
     steps: list[Any] = [1]
     for extent in reversed(_size(m, x)[1:]):
         steps.insert(0, compute(m.b, "mul", [steps[0], extent]))
     return steps if dim is None else steps[dim]
 
 
+_PYTHON: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "bool": bool}
+
+
 def _item(dtype: str) -> Callable[..., Any]:
     """A tensor of one element, or a number, as a number of a kind."""
 
-    def convert(m: Machine, x: Any) -> Any:
+    def convert(m: Operators, x: Any) -> Any:
         if isinstance(x, (int, float, str)):
-            return {"int64": int, "float64": float, "bool": bool, "": lambda v: v}[dtype](x)
+            return x if not dtype else _PYTHON[dtype](x)
         if isinstance(x, (list, dict)):
             return NotImplemented
         b, value = m.b, x.read() if isinstance(x, Tensor) else x
@@ -68,7 +71,7 @@ def _item(dtype: str) -> Callable[..., Any]:
     return convert
 
 
-def _to_tensor(m: Machine, data: Any, dtype: Any = None, device: Any = None, requires_grad: Any = None) -> Any:
+def _to_tensor(m: Operators, data: Any, dtype: Any = None, device: Any = None, requires_grad: Any = None) -> Any:
     """A tensor of numbers, or of nested lists of them."""
     if isinstance(data, Tensor):
         return data if dtype is None else _cast(m, data, DTYPES[dtype])
@@ -86,16 +89,16 @@ def _to_tensor(m: Machine, data: Any, dtype: Any = None, device: Any = None, req
     return Tensor(b.const(array, DTYPES[dtype] if dtype is not None else plain))
 
 
-def _number_tensor(m: Machine, value: Any) -> Any:
+def _number_tensor(m: Operators, value: Any) -> Any:
     return Tensor(number(m.b, value))
 
 
-def _cast(m: Machine, x: Tensor, dtype: str) -> Tensor:
+def _cast(m: Operators, x: Tensor, dtype: str) -> Tensor:
     value = x.read()
     return x if m.b.dtype(value) == dtype else Tensor(m.b.cast(value, dtype))
 
 
-def _to(m: Machine, x: Any, *args: Any, **named: Any) -> Any:
+def _to(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
     """Another element type; devices and layouts mean nothing here."""
     if not isinstance(x, Tensor):
         return NotImplemented
@@ -111,15 +114,15 @@ def _to(m: Machine, x: Any, *args: Any, **named: Any) -> Any:
     return Tensor(x.read()) if made is x and (copy or flags[1:2] == [True]) else made
 
 
-def _itself(m: Machine, x: Any, *args: Any, **named: Any) -> Any:
+def _itself(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
     return x
 
 
-def _dtype(m: Machine, x: Tensor) -> Any:
+def _dtype(m: Operators, x: Tensor) -> Any:
     return NUMBERS[m.b.dtype(x.value)]
 
 
-def _is_float(m: Machine, x: Tensor) -> Any:
+def _is_float(m: Operators, x: Tensor) -> Any:
     return "float" in m.b.dtype(x.value)
 
 
@@ -127,26 +130,26 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda m, *args, **named: value
 
 
-def _is(m: Machine, x: Any, y: Any) -> Any:
+def _is(m: Operators, x: Any, y: Any) -> Any:
     return x is y
 
 
-def _is_not(m: Machine, x: Any, y: Any) -> Any:
+def _is_not(m: Operators, x: Any, y: Any) -> Any:
     return x is not y
 
 
-def _not(m: Machine, x: Any) -> Any:
+def _not(m: Operators, x: Any) -> Any:
     return compute(m.b, "__not__", [m.truth(x)])
 
 
-def _raise(m: Machine, message: Any = "", *args: Any) -> Any:
+def _raise(m: Operators, message: Any = "", *args: Any) -> Any:
     raise Raised(str(message)[:200])
 
 
 def _changed(change: Callable[..., Any]) -> Callable[..., Any]:
     """A change of a list or dict in place."""
 
-    def convert(m: Machine, values: Any, *args: Any) -> Any:
+    def convert(m: Operators, values: Any, *args: Any) -> Any:
         if not isinstance(values, (list, dict)):
             return NotImplemented
         if m.journal is not None and id(values) not in m.journal.own:
@@ -172,7 +175,7 @@ def _set(values: Any, at: Any, value: Any) -> Any:
     return values
 
 
-def _pick(m: Machine, values: Any, at: Any) -> Any:
+def _pick(m: Operators, values: Any, at: Any) -> Any:
     if isinstance(values, Tensor):
         return NotImplemented
     if isinstance(at, Expr):
@@ -180,21 +183,21 @@ def _pick(m: Machine, values: Any, at: Any) -> Any:
     return values[at]
 
 
-def _copied(m: Machine, values: Any) -> Any:
+def _copied(m: Operators, values: Any) -> Any:
     return list(values) if isinstance(values, (list, tuple)) else dict(values) if isinstance(values, dict) else NotImplemented
 
 
-def _broadcast(m: Machine, tensors: list[Tensor]) -> Any:
+def _broadcast(m: Operators, tensors: list[Tensor]) -> Any:
     values = [t.read() for t in tensors]
     shape = np.broadcast_shapes(*[m.b.static_shape(v) for v in values])
     return [Tensor(m.b.op("broadcast_to", v, shape=shape)) for v in values]
 
 
-def _scale(m: Machine, x: Tensor) -> Any:
+def _scale(m: Operators, x: Tensor) -> Any:
     return float(_quant(x).scale)
 
 
-def _zero(m: Machine, x: Tensor) -> Any:
+def _zero(m: Operators, x: Tensor) -> Any:
     return int(_quant(x).zero)
 
 
@@ -211,13 +214,15 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "IntImplicit": _item("int64"), "FloatImplicit": _item("float64"), "ScalarImplicit": _item(""), "tensor": _to_tensor,
     "as_tensor": _to_tensor, "NumToTensor": _number_tensor, "to": _to, "_to_copy": _to, "cpu": _itself, "cuda": _itself,
     "requires_grad_": _itself, "data": _itself, "dtype": _dtype, "device": _constant("cpu"), "layout": _constant(0),
-    "is_cuda": _constant(False), "is_mkldnn": _constant(False), "is_sparse": _constant(False), "requires_grad": _constant(False),
-    "is_nested": _constant(False), "is_grad_enabled": _constant(False), "is_autocast_enabled": _constant(False),
+    "type": _constant("cpu"),
+    "is_cuda": _constant(False), "is_mkldnn": _constant(False), "is_sparse": _constant(False), "requires_grad": _constant(True),
+    "is_nested": _constant(False), "is_grad_enabled": _constant(True), "is_autocast_enabled": _constant(False),
     "is_contiguous": _constant(True), "is_complex": _constant(False), "is_scripting": _constant(True),
     "is_floating_point": _is_float, "__is__": _is, "__isnot__": _is_not, "__not__": _not, "RaiseException": _raise,
     "warn": _constant(None), "Print": _constant(None), "_assert": _constant(None), "append": _changed(_append),
-    "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert), "pop": _changed(lambda v, *a: v.pop(*a)),
-    "clear": _changed(lambda v: v.clear()), "reverse": _changed(list.reverse), "__getitem__": _pick, "list": _copied, "copy": _copied,
+    "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert),
+    "pop": _changed(lambda v, *a: v.pop(*a)), "clear": _changed(lambda v: v.clear()), "reverse": _changed(list.reverse),
+    "__getitem__": _pick, "list": _copied, "copy": _copied,
     "unchecked_unwrap_optional": _itself, "_unwrap_optional": _itself, "broadcast_tensors": _broadcast,
     "q_scale": _scale, "q_zero_point": _zero, "is_quantized": lambda m, x: x.quant is not None,
     "set_grad_enabled": _constant(None), "_set_grad_enabled": _constant(None), "manual_seed": _constant(None),

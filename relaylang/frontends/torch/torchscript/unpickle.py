@@ -120,9 +120,9 @@ class Unpickler:
             raise self.wrong("calls something that is no function")
         module, short = function.text.split(" ")
         if short == "_rebuild_tensor_v2":
-            self.stack.append(self.tensor(args[0], *args[1:4]))
+            self.stack.append(self.tensor(args[0], args[1], args[2], args[3]))
         elif short == "_rebuild_qtensor":
-            self.stack.append(self.tensor(args[0], *args[1:4], scheme=args[4]))
+            self.stack.append(self.tensor(args[0], args[1], args[2], args[3], args[4]))
         elif short in ("_rebuild_parameter", "restore_type_tag", "device", "Size") or short in _LISTS:
             self.stack.append(args[0])
         elif short == "OrderedDict":
@@ -165,7 +165,7 @@ class Unpickler:
         """Scales and zero points of a quantised tensor."""
         name, scale, zero, *axis = scheme
         if isinstance(name, _Name) and name.text == "torch per_tensor_affine":
-            return Quant(np.float32(scale), np.int32(zero))
+            return Quant.of(scale, zero)
         if not isinstance(scale, Stored) or not isinstance(zero, Stored):
             raise self.wrong("has a quantised tensor of another kind")
         return Quant(scale.array.astype(np.float32), zero.array.astype(np.int32), int(axis[0]))

@@ -29,6 +29,11 @@ class Quant:
     zero: np.ndarray
     axis: int = -1
 
+    @staticmethod
+    def of(scale: Any, zero: Any) -> Quant:
+        """One scale and zero point."""
+        return Quant(np.asarray(scale, np.float32), np.asarray(zero, np.int32))
+
 
 @dataclass(eq=False)
 class Stored:

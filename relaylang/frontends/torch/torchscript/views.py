@@ -73,7 +73,7 @@ def _part(b: Builder, operator: str, base: Tensor, made: Tensor, bound: dict[str
     start, end = 0 if start is None else start, _LAST if end is None else end
     if operator == "select":
         start = index
-        end = None if isinstance(index, Expr) else index + 1 if index != -1 else _LAST
+        end = index + 1 if isinstance(index, int) and index != -1 else _LAST
     known = isinstance(extent, int) and isinstance(start, int) and isinstance(end, int) and bound.get("step", 1) == 1
     if not known:
         made.view_of(base, None, None)

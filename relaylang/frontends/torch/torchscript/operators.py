@@ -1,0 +1,134 @@
+"""Calls of PyTorch's operators by their names in the code. Those that are missing or wrong are noted, and the rest goes on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
+from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch.torchscript.branches import Journal
+from relaylang.frontends.torch.torchscript.calls import convert
+from relaylang.frontends.torch.torchscript.packed import quantised_call
+from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.special import SPECIAL
+from relaylang.frontends.torch.torchscript.values import MISSING, Skipped, Stored, Tensor, Undefined
+from relaylang.ir import Expr
+
+#: The namespaces of operators in the code, and their names in tables and messages.
+_SPACES = {"torch": "aten", "ops.aten": "aten", "ops.prim": "prim", "": "prim", "ops.quantized": "quantized"}
+
+
+class Operators:
+    """What cannot be converted goes to the report, and wrong calls to `errors`. `layer` describes the call."""
+
+    def __init__(self, builder: Builder, report: Report, rules: Table) -> None:
+        self.b = builder
+        self.report = report
+        self.rules = rules
+        self.errors: list[Diagnostic] = []
+        #: What a branch changes; None outside of branches that both become part of the program.
+        self.journal: Journal | None = None
+        self.layer = Layer("")
+
+    def operator(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+        """The result of `torch.add`, `ops.prim.dtype` or another; `MISSING` where it cannot be converted."""
+        layer = self.layer
+        space, _, short = name.rpartition(".")
+        name = f"{_SPACES[space]}.{short}" if space in _SPACES else name
+        self.layer = layer = Layer(name, layer.name, layer.inputs, layer.outputs)
+        try:
+            return self._result(name, args, named)
+        except Skipped:
+            return MISSING
+        except Unsupported as why:
+            self.report.unsupported(name, layer.label, self._place(layer), why.reason)
+        except RelayError as wrong:
+            self.errors += wrong.diagnostics
+        except MALFORMED:
+            if os.environ.get("RELAY_TRACEBACK"):
+                raise
+            said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
+            self.errors.append(error("R0805", said, self._place(layer)))
+        return MISSING
+
+    def _place(self, layer: Layer) -> Any:
+        span = self.b.span
+        if span is None or self.b.listing.layer_at(span) is not layer:
+            self.b.span = span = self.b.listing.add(layer)
+        return span
+
+    def _result(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+        """The result of an operator of PyTorch."""
+        space, _, short = name.partition(".")
+        if space not in _SPACES.values():
+            raise Unsupported
+        for value in (*args, *named.values()):
+            self.usable(value)
+        if space == "quantized" and short.endswith(("_prepack", "_unpack")):
+            return quantised_call(self.b, short, args)
+        args, named = [self.tensors(a) for a in args], {k: self.tensors(v) for k, v in named.items()}
+        special = SPECIAL.get(short) if space != "quantized" else None
+        if special is not None:
+            made = special(self, *args, **named)
+            if made is not NotImplemented:
+                return made
+        if space != "quantized" and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
+            return compute(self.b, short, [*args, *named.values()])
+        self._place(self.layer)
+        if space == "quantized":
+            return quantised_call(self.b, short, args, named)
+        if space == "prim":
+            raise Unsupported
+        if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
+            self.journal.note_tensor(args[0])
+        return convert(self.b, self.rules, short, args, named)
+
+    def usable(self, value: Any) -> None:
+        """Raises `Skipped` or `Unsupported` for a value that must not be used."""
+        if isinstance(value, (list, tuple)):
+            for part in value:
+                if isinstance(part, Undefined):
+                    self.usable(part)
+        elif value is MISSING:
+            raise Skipped
+        elif isinstance(value, Undefined):
+            raise Unsupported(value.reason)
+
+    def tensors(self, value: Any) -> Any:
+        """The value with tensors of the program in the place of those of the file."""
+        if isinstance(value, Stored):
+            return self.tensor(value)
+        if isinstance(value, list) and any(isinstance(v, Stored) for v in value):
+            value[:] = [self.tensors(v) for v in value]
+        if isinstance(value, tuple) and any(isinstance(v, (Stored, list, tuple)) for v in value):
+            return tuple([self.tensors(v) for v in value])
+        return value
+
+    def tensor(self, stored: Stored) -> Tensor:
+        """A tensor of the file, as a constant or a weight."""
+        if stored.made is None:
+            name = stored.name or "constant"
+            value = self.b.const(stored.array) if not stored.name else self.b.weight(name, stored.array)
+            stored.made = Tensor(value, stored.quant)
+        return stored.made
+
+    def truth(self, value: Any) -> Any:
+        """A condition: a truth value, or an expression of one. Raises `Skipped` or `Unsupported` where it cannot be used."""
+        self.usable(value)
+        value = self.tensors(value)
+        if isinstance(value, Tensor):
+            return SPECIAL["bool"](self, value)
+        if isinstance(value, Expr):
+            return self.b.cast(number(self.b, value), "bool")
+        return bool(value)
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, Tensor) or (isinstance(v, (list, tuple)) and _has_tensor(v)) for v in value)
+    return isinstance(value, Tensor)
+
+
+__all__ = ["Operators"]

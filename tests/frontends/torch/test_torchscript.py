@@ -1,0 +1,328 @@
+"""TorchScript archives: traced, scripted and quantised networks compute what torch computes."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.frontends.common import Imported, Options
+from relaylang.frontends.formats import format_of
+from relaylang.frontends.torch import import_pytorch
+from relaylang.interpreter.evaluate import Evaluator
+from relaylang.ir.structural import structural_equal
+from tests.frontends import networks as real_networks
+
+torch = pytest.importorskip("torch")
+networks = pytest.importorskip("tests.frontends.torch.networks")
+nn, F = torch.nn, torch.nn.functional
+
+from tests.frontends.torch.test_networks import same, values  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+#: Networks whose Python code torch.jit.script takes.
+SCRIPTED = ["resnet18", "mobilenet", "vision", "gpt", "tagger"]
+
+
+def saved(module: Any) -> bytes:
+    """The bytes of an archive."""
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    return buffer.getvalue()
+
+
+def traced(model: Any, inputs: tuple[Any, ...]) -> Any:
+    """A traced module."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.trace(model, inputs, check_trace=False)
+
+
+def imported(module: Any, inputs: tuple[Any, ...], **more: Any) -> Imported:
+    """The program of a script module, for the shapes of these inputs."""
+    names = [f"in{i}" for i in range(len(inputs))]
+    shapes = {n: tuple(i.shape) for n, i in zip(names, inputs)}
+    dtypes = {n: str(i.dtype).removeprefix("torch.") for n, i in zip(names, inputs)}
+    made = import_pytorch(saved(module), Options(shapes, dtypes, **more), "net.pt", names)
+    assert relay.infer(made.module, fresh=True) == []
+    return made
+
+
+def check(module: Any, *inputs: Any) -> None:
+    """The imported module computes what torch computes."""
+    with torch.no_grad():
+        wanted = module(*inputs)
+    same(values(imported(module, inputs).module, inputs), wanted)
+
+
+def script(function: Any) -> Any:
+    """A module whose forward is a function of one or two tensors."""
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+
+    Plain.forward = function
+    return torch.jit.script(Plain())
+
+
+@pytest.mark.parametrize("name", networks.NETWORKS)
+def test_a_traced_network_computes_what_torch_computes(name: str) -> None:
+    torch.manual_seed(1)
+    make, feed, _ = networks.NETWORKS[name]
+    model, inputs = make().eval(), feed()
+    made = imported(traced(model, inputs), inputs)
+    assert structural_equal(relay.parse(made.module.astext()), made.module)
+    same(values(made.module, inputs), model(*inputs))
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_a_scripted_network_computes_what_torch_computes(name: str) -> None:
+    torch.manual_seed(1)
+    make, feed, _ = networks.NETWORKS[name]
+    model, inputs = make().eval(), feed()
+    check(torch.jit.script(model), *inputs)
+
+
+def test_an_archive_is_recognised_and_keeps_the_names_of_weights() -> None:
+    make, feed, _ = networks.NETWORKS["resnet18"]
+    model, inputs = make().eval(), feed()
+    module = traced(model, inputs)
+    found = format_of(saved(module))
+    assert found is not None and found.name == "pytorch"
+    mod, params = relay.frontend.from_pytorch(module, [("image", tuple(inputs[0].shape))])
+    assert mod["main"].params[0].name_hint == "image"
+    assert set(params) == {n for n, v in model.state_dict().items() if v.numel() > 1}
+    assert np.array_equal(params["0.weight"], model[0].weight.detach().numpy())
+    half, _ = relay.frontend.from_pytorch(saved(module), [("image", ((1, 3, 32, 32), "float32"))])
+    assert str(half["main"].params[0].checked_type) == "Tensor[(1, 3, 32, 32), float32]"
+
+
+def test_shapes_are_needed() -> None:
+    module = script(_two)
+    for options, said in (
+        (Options(), "no shapes of inputs: x, y"),
+        (Options({"x": (1,)}), "no shapes of inputs: y"),
+        (Options({"z": (1,)}), "has no input z"),
+    ):
+        with pytest.raises(RelayError) as raised:
+            import_pytorch(saved(module), options, "net.pt")
+        assert raised.value.diagnostics[0].code == "R0804" and said in str(raised.value)
+
+
+def _two(self: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+def _under_a_condition(self: Any, x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    if bool(x.sum() > 0):
+        y = y + 1
+        z = torch.relu(x)
+    else:
+        z = -x
+    return y * z
+
+
+def _early(self: Any, x: torch.Tensor) -> torch.Tensor:
+    if bool(x.sum() > 0):
+        return x + 1
+    for i in range(3):
+        x = x * 2 + i
+    return x
+
+
+def _lists(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    parts: list[torch.Tensor] = []
+    for row in x.unbind(0):
+        if row.dim() == 1:
+            parts.append(row * len(parts))
+    while len(parts) > 2:
+        parts.pop()
+    return torch.stack(parts), torch.cat(parts)
+
+
+def _in_place(self: Any, x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.add_(1)
+    y[0] = 3.0
+    y[:, 1] *= 2
+    y.view(-1)[2:4].mul_(5)
+    z = y.t()
+    y.relu_()
+    return z + 1
+
+
+def _refused(self: Any, x: torch.Tensor) -> torch.Tensor:
+    if bool(x.sum() > 1e9):
+        raise ValueError("too large")
+    assert x.dim() == 2
+    return x + 1
+
+
+def _sizes(self: Any, x: torch.Tensor) -> torch.Tensor:
+    n = x.size(0) * x.shape[1]
+    y = x.view(n // 2, -1)
+    ramp = torch.arange(y.size(1), dtype=torch.float32)
+    return y * ramp + torch.zeros(y.shape[0], 1) + torch.full([1], 0.5) + float(n) / 3
+
+
+@pytest.mark.parametrize("function", [_under_a_condition, _early, _lists, _in_place, _refused, _sizes])
+def test_code_is_evaluated(function: Any) -> None:
+    module = script(function)
+    for sign in (1, -1):
+        check(module, sign * torch.arange(12.0).reshape(3, 4) / 7)
+
+
+def test_a_program_that_refuses_its_inputs_says_so() -> None:
+    with pytest.raises(RelayError) as raised:
+        imported(script(_refused), (torch.ones(3),))
+    assert raised.value.diagnostics[0].code == "R0804" and "refuses its inputs" in str(raised.value)
+
+
+class Cells(nn.Module):
+    """Cells that are called step by step, and a state that stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru, self.rnn = nn.LSTMCell(4, 5), nn.GRUCell(5, 5), nn.RNNCell(5, 3)
+        self.register_buffer("steps", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.zeros(x.shape[1], 5)
+        c = torch.zeros(x.shape[1], 5)
+        for i in range(x.shape[0]):
+            h, c = self.lstm(x[i], (h, c))
+            h = self.gru(h, c)
+        self.steps += 1.5
+        return self.rnn(h)
+
+
+def test_cells_and_new_values_of_buffers() -> None:
+    torch.manual_seed(2)
+    module, x = torch.jit.script(Cells().eval()), torch.randn(3, 2, 4)
+    found = values(imported(module, (x,)).module, (x,))
+    with torch.no_grad():
+        same(found, (module(x), module.steps))
+
+
+def test_several_tensors_in_tuples_and_defaults() -> None:
+    class Pairs(nn.Module):
+        def forward(self, x: torch.Tensor, hx: tuple[torch.Tensor, torch.Tensor], scale: float = 2.0, y: torch.Tensor | None = None):
+            return {"a": x + hx[0], "b": hx[1] * scale if y is None else y}
+
+    module = torch.jit.script(Pairs())
+    mod, _ = relay.frontend.from_pytorch(module, [("x", (3,)), ("hx", [(3,), (2,)])])
+    found = Evaluator(mod).call("main", (np.ones(3, "f4"), np.ones(3, "f4"), np.ones(2, "f4")))
+    assert [np.asarray(f).tolist() for f in found] == [[2, 2, 2], [2, 2]]
+    assert [p.name_hint for p in mod["main"].params] == ["x", "hx.0", "hx.1"]
+
+
+# ---- quantised networks
+
+
+class Quantised(nn.Module):
+    """Convolutions, sums, pools and a linear layer between stubs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant, self.dequant = torch.ao.quantization.QuantStub(), torch.ao.quantization.DeQuantStub()
+        first = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU())
+        depth = nn.Sequential(nn.Conv2d(8, 8, 3, 1, 1, groups=8), nn.BatchNorm2d(8), nn.ReLU())
+        self.features = nn.Sequential(first, depth, nn.Conv2d(8, 8, 1))
+        self.sum, self.both = nn.quantized.FloatFunctional(), nn.quantized.FloatFunctional()
+        self.pool = nn.MaxPool2d(2)
+        self.classifier = nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.features[0](self.quant(x))
+        z = self.sum.add(self.features[2](self.features[1](y)), y)
+        z = self.pool(self.both.cat([z, y], 1))
+        return self.dequant(self.classifier(F.adaptive_avg_pool2d(z, (1, 1)).flatten(1)))
+
+
+def quantised(engine: str) -> Any:
+    """The network, quantised by an engine."""
+    if engine not in torch.backends.quantized.supported_engines:
+        pytest.skip(f"torch has no engine {engine} here")
+    torch.manual_seed(4)
+    torch.backends.quantized.engine = engine
+    tools = torch.ao.quantization
+    model = Quantised().eval()
+    tools.fuse_modules(model, [[f"features.{i}.{j}" for j in range(3)] for i in range(2)], inplace=True)
+    model.qconfig = tools.get_default_qconfig(engine)
+    tools.prepare(model, inplace=True)
+    for _ in range(4):
+        model(torch.randn(2, 3, 16, 16))
+    return tools.convert(model)
+
+
+def within_steps(found: np.ndarray, wanted: Any, scale: float, steps: int = 3) -> None:
+    """Equal but for few steps of the scale."""
+    assert np.abs(found - wanted.numpy()).max() <= steps * scale * 1.001
+
+
+@pytest.mark.parametrize("way", ["traced", "scripted"])
+@pytest.mark.parametrize("engine", ["fbgemm", "x86", "qnnpack"])
+def test_a_quantised_network_computes_what_torch_computes(engine: str, way: str) -> None:
+    model, x = quantised(engine), torch.randn(2, 3, 16, 16)
+    module = traced(model, (x,)) if way == "traced" else torch.jit.script(model)
+    made = imported(module, (x,))
+    within_steps(values(made.module, (x,))[0], module(x), model.classifier.scale)
+    text = made.module.astext()
+    assert all(f"qnn.{op}(" in text for op in ("quantize", "conv2d", "requantize", "dense", "add", "dequantize"))
+
+
+def test_quantised_weights_have_the_names_of_tvm() -> None:
+    model, x = quantised("fbgemm"), torch.randn(2, 3, 16, 16)
+    module = traced(model, (x,))
+    mod, params = relay.frontend.from_pytorch(module, [("input", tuple(x.shape))])
+    text = mod.astext()
+    assert "qnn.quantize(%features.0.0_weight," in text and "qnn.quantize(%features.0.0_bias," in text
+    assert params["features.0.0_weight"].dtype == np.float32
+    run = {p.name_hint: params.get(p.name_hint, x.numpy()) for p in mod["main"].params}
+    within_steps(np.asarray(Evaluator(mod).call("main", tuple(run.values()))), module(x), model.classifier.scale)
+    _, whole = relay.frontend.from_pytorch(module, [("input", tuple(x.shape))], keep_quantized_weight=True)
+    assert whole["features.0.0_weight"].dtype == np.int8
+
+
+def test_dynamic_quantisation() -> None:
+    torch.manual_seed(5)
+    torch.backends.quantized.engine = "fbgemm"
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+    module = torch.jit.script(torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, torch.qint8))
+    x = torch.randn(3, 8)
+    found, wanted = values(imported(module, (x,)).module, (x,))[0], module(x)
+    assert np.abs(found - wanted.detach().numpy()).max() < 0.01 * float(wanted.abs().max())
+
+
+# ---- a real network
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_silero_computes_what_torch_computes(batch: int) -> None:
+    data = real_networks.data("silero_vad.jit")
+    module = torch.jit.load(io.BytesIO(data))
+    module.reset_states()
+    first, second = 0.1 * torch.randn(2, batch, 512, generator=torch.Generator().manual_seed(6))
+    mod = import_pytorch(data, Options({"x": (batch, 512)}, values={"sr": 16000}), "silero.jit").module
+    found = values(mod, (first,))
+    with torch.no_grad():
+        same(found, (module(first, 16000), module._context, module._state))
+    shapes = {"x": (batch, 512), "_context": (batch, 64), "_state": (2, batch, 128)}
+    known = {"sr": 16000, "_last_sr": 16000, "_last_batch_size": batch}
+    mod = import_pytorch(data, Options(shapes, values=known), "silero.jit").module
+    again = Evaluator(mod).call("main", (second.numpy(), *found[1:]))
+    with torch.no_grad():
+        same([np.asarray(a) for a in again], (module(second, 16000), module._context, module._state))
+
+
+def test_the_table_of_arguments_agrees_with_torch() -> None:
+    from scripts import torch_schemas
+
+    assert torch_schemas.FILE.read_text().splitlines() == torch_schemas.lines()
