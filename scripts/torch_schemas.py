@@ -2,10 +2,14 @@
 
     scripts/torch_schemas.py    needs torch
 
-A line is `sum.dim_IntList T:self I?:dim b=:keepdim * D?=:dtype > 1`: the operator with its overload, each argument with a
-letter for its type, `?` where it may be None, `=` where it may be missing, `*` before arguments that have names only, and
-the number of results. The letters are T (tensor), L (list of tensors), i, I, f, F, b, B (numbers and lists of them),
-s (number), S (list of numbers), D (element type), t (text) and o (anything else).
+A line is `sum.dim_IntList T:self I?:dim b=:keepdim * D?=:dtype > 1`. It has the operator and its overload, the arguments,
+and the number of results. Each argument has a letter for its type. `?` means that it may be None, and `=` that it may be
+missing. Arguments behind `*` have names only.
+
+    T, L       a tensor, a list of tensors
+    i, f, b    a number; I, F and B are lists of them
+    s, S       a number of any kind, a list of them
+    D, t, o    an element type, a text, anything else
 """
 
 from __future__ import annotations

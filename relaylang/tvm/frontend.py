@@ -88,8 +88,8 @@ def from_pytorch(
     """An exported program or a script module of PyTorch as a module and its parameters.
 
     `script_module` is an ExportedProgram, a ScriptModule, the bytes of a .pt2 file or TorchScript archive, or its path.
-    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype); a tuple has a list of them. A script
-    module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
+    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype). A tuple has a list of
+    them. A script module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
     Weights are parameters, as in TVM. Quantised weights are real ones that the program quantises, or whole numbers with
     `keep_quantized_weight`. The other arguments have no effect. Raises `RelayError`.
     """

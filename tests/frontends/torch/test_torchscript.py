@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import warnings
 from typing import Any
@@ -17,6 +18,7 @@ from relaylang.frontends.torch import import_pytorch
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal
 from tests.frontends import networks as real_networks
+from tests.shared import ROOT
 
 torch = pytest.importorskip("torch")
 networks = pytest.importorskip("tests.frontends.torch.networks")
@@ -323,6 +325,10 @@ def test_silero_computes_what_torch_computes(batch: int) -> None:
 
 
 def test_the_table_of_arguments_agrees_with_torch() -> None:
-    from scripts import torch_schemas
-
-    assert torch_schemas.FILE.read_text().splitlines() == torch_schemas.lines()
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("the table is that of torch 2.13")
+    spec = importlib.util.spec_from_file_location("torch_schemas", ROOT / "scripts" / "torch_schemas.py")
+    assert spec is not None and spec.loader is not None
+    written = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(written)
+    assert written.FILE.read_text().splitlines() == written.lines(), "run scripts/torch_schemas.py"
