@@ -91,25 +91,27 @@ def from_pytorch(
     `input_infos` has a pair of name and shape for each input, or name, (shape, dtype). A tuple has a list of
     them. A script module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
     Weights are parameters, as in TVM. Quantised weights are real ones that the program quantises, or whole numbers with
-    `keep_quantized_weight`. The other arguments have no effect. Raises `RelayError`.
+    `keep_quantized_weight`. `custom_convert_map` has conversions by the operator's name, such as "mylib::blur" or
+    "aten::gelu". Each is called with the operator's arguments and their types, and gives an expression, or a list of them.
+    The other arguments have no effect. Raises `RelayError`.
     """
     if isinstance(script_module, (str, os.PathLike)):
         file = os.fspath(script_module)
         data = read_bytes(file)
     else:
         file, data = "", contents(script_module)
-    options = Options(freeze=False, keep_quantized=keep_quantized_weight)
+    options, own = Options(freeze=False, keep_quantized=keep_quantized_weight), dict(custom_convert_map or {})
     infos = [(info[0], *_shape_and_dtype(info[1])) for info in input_infos or ()]
     if is_torchscript(data):
         parts = [part for info in infos for part in _parts(*info)]
         options = replace(options, shapes=_shapes({n: s for n, s, _ in parts}), dtypes={n: d for n, _, d in parts if d is not None})
-        return _result(import_pytorch(data, options, file, [name for name, _, _ in infos]))
-    imported = import_pytorch(data, options, file)
+        return _result(import_pytorch(data, options, file, [name for name, _, _ in infos], own))
+    imported = import_pytorch(data, options, file, converters=own)
     if infos:
         names = [p.name_hint for p in imported.module["main"].params if p.name_hint not in imported.params]
         found = [(name, shape, dtype) for name, (_, shape, dtype) in zip(names, infos)]
         options = replace(options, shapes=_shapes({n: s for n, s, _ in found}), dtypes={n: d for n, _, d in found if d is not None})
-        imported = import_pytorch(data, options, file)
+        imported = import_pytorch(data, options, file, converters=own)
     return _result(imported)
 
 

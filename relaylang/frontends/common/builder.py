@@ -85,6 +85,10 @@ class Builder:
         self._known.follow(made, op)
         return made
 
+    def type_call(self, call: Call) -> None:
+        """Give a call of an operator that was built elsewhere its type. Raises `RelayError` where its operands do not fit."""
+        self._typer.give(call)
+
     def operands(self, values: Sequence[Operand]) -> list[Expr]:
         """Expressions for operands. Numbers become constants of the first tensor's element type."""
         types = [v.checked_type for v in values if isinstance(v, Expr)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
@@ -15,6 +15,8 @@ from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch import custom
+from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.memory import Memory, View, operator, values_only, written
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
@@ -58,12 +60,13 @@ class Scope:
 
 
 class Importer:
-    """Converts one program. `file` is its name in diagnostics."""
+    """Converts one program. `file` is its name in diagnostics; `converters` go before the importer's own."""
 
-    def __init__(self, program: Program, file: str, options: Options) -> None:
+    def __init__(self, program: Program, file: str, options: Options, converters: Mapping[str, Custom] | None = None) -> None:
         self.program = program
         self.file = file
         self.options = options
+        self.converters = converters or {}
         self.rules = table()
         self.report = Report(file, self.rules.names())
         self.builder = Builder(Listing(file), self.report, options)
@@ -166,8 +169,10 @@ class Importer:
 
     def result_of(self, scope: Scope, call: Call) -> Any:
         """A call's result, without a name. Raises `Unsupported` where no conversion fits."""
-        name = operator(call.target)
-        rule = self.rules.find(name)
+        own = custom.find(self.converters, call.target)
+        if own is not None:
+            return custom.convert(self.builder, own, [scope.resolve(a) for a in call.args.values()])
+        rule = self.rules.find(operator(call.target))
         if rule is None:
             raise Unsupported
         return rule.convert(Node(self, scope, call))
@@ -181,11 +186,16 @@ class Importer:
     def _write(self, scope: Scope, call: Call, target: Any) -> Any:
         """A call that writes into an argument; its result is a view of that argument."""
         b = self.builder
-        rule = self.rules.find(values_only(call.target))
-        if rule is None or not isinstance(target, Ref):
+        if not isinstance(target, Ref):
             raise Unsupported
         have = scope.value(target.name)
-        made = rule.convert(Node(self, scope, call))
+        own, rule = custom.find(self.converters, call.target), self.rules.find(values_only(call.target))
+        if own is not None:
+            made = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
+        elif rule is not None:
+            made = rule.convert(Node(self, scope, call))
+        else:
+            raise Unsupported
         made = made[0] if isinstance(made, (list, tuple)) else made
         made = b.cast(made, b.dtype(have))
         if b.rank(made) != b.rank(have):
@@ -220,10 +230,13 @@ def _names(values: Any) -> list[str]:
     return found
 
 
-def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "", names: Sequence[str] = ()) -> Imported:
+def import_pytorch(
+    model: Any, options: Options = DEFAULTS, file: str = "", names: Sequence[str] = (), converters: Mapping[str, Custom] | None = None
+) -> Imported:
     """A program from the bytes of a `.pt2` file or TorchScript archive, its path, or torch's object of either kind.
 
     `names` replace those of a TorchScript program's inputs, by position.
+    `converters` has conversions of operators by name, such as "mylib::blur": `convert(inputs, input_types)`.
 
     Raises `RelayError`: the file is damaged (R0802), options do not fit (R0804), calls are wrong (R0805) or cannot be
     converted (R0801).
@@ -234,8 +247,8 @@ def import_pytorch(model: Any, options: Options = DEFAULTS, file: str = "", name
     data, name = contents(model), file or "the program"
     with gc_paused():
         if is_torchscript(data):
-            return import_torchscript(data, name, options, names)
-        return Importer(read_program(data, name), name, options).run()
+            return import_torchscript(data, name, options, names, converters)
+        return Importer(read_program(data, name), name, options, converters).run()
 
 
 def contents(model: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from relaylang.frontends.common import Builder, Imported, Layer, Listing, Option
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive
 from relaylang.frontends.torch.torchscript.machine import Machine
@@ -34,21 +35,27 @@ from relaylang.ir import Expr, TensorType, Var
 _NUMBERS = {"int": "int64", "float": "float64", "bool": "bool", "number": "float64"}
 
 
-def import_torchscript(data: bytes, file: str, options: Options, names: Sequence[str] = ()) -> Imported:
+def import_torchscript(
+    data: bytes, file: str, options: Options, names: Sequence[str] = (), converters: Mapping[str, Custom] | None = None
+) -> Imported:
     """A program from the bytes of a TorchScript archive. `names` replace those of forward's arguments, by position.
+
+    `converters` has conversions that the caller brings, by the operator's name.
 
     Raises `RelayError`: the file is damaged (R0802), options do not fit, or an input has no shape (R0804), calls are wrong
     (R0805) or cannot be converted (R0801).
     """
     archive = read_archive(data, file)
     try:
-        return _Importer(archive, file, options, names).run()
+        return _Importer(archive, file, options, names, converters or {}).run()
     except RecursionError:
         raise damaged(file, "its code is nested too deep") from None
 
 
 class _Importer:
-    def __init__(self, archive: Archive, file: str, options: Options, names: Sequence[str]) -> None:
+    def __init__(
+        self, archive: Archive, file: str, options: Options, names: Sequence[str], converters: Mapping[str, Custom]
+    ) -> None:
         self.archive = archive
         self.file = file
         self.options = options
@@ -56,6 +63,7 @@ class _Importer:
         self.report = Report(file, rules.names())
         self.builder = Builder(Listing(file), self.report, options)
         self.machine = Machine(archive, self.builder, self.report, rules, file)
+        self.machine.converters = converters
         self.inputs: list[Var] = []
         self.given = names
 

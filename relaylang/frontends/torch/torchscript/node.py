@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from relaylang.frontends.common import Builder
+from relaylang.frontends.common import Builder, Unsupported
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.ir import Expr
@@ -26,6 +26,14 @@ class ScriptNode(Node):
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.call.args.get(name, default)
+
+    def used(self, index: int) -> bool:
+        return True
+
+    def write(self, name: str, value: Expr) -> None:
+        """Raises `Unsupported` where an argument other than the first would change."""
+        if isinstance(self.get(name), Expr):
+            raise Unsupported(f"it changes {name}, as in training")
 
     def meta(self, index: int = 0) -> Any:
         return None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.torch import custom
+from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.torchscript.branches import Journal
-from relaylang.frontends.torch.torchscript.calls import convert
+from relaylang.frontends.torch.torchscript.calls import convert, plain, wrapped
 from relaylang.frontends.torch.torchscript.packed import quantised_call
 from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.schemas import overload_of
 from relaylang.frontends.torch.torchscript.special import SPECIAL
 from relaylang.frontends.torch.torchscript.values import MISSING, Skipped, Stored, Tensor, Undefined
 from relaylang.ir import Expr
@@ -31,6 +35,8 @@ class Operators:
         #: What a branch changes; None outside of branches that both become part of the program.
         self.journal: Journal | None = None
         self.layer = Layer("")
+        #: Conversions that the caller brings, by name.
+        self.converters: Mapping[str, Custom] = {}
 
     def operator(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
         """The result of `torch.add`, `ops.prim.dtype` or another; `MISSING` where it cannot be converted."""
@@ -61,6 +67,9 @@ class Operators:
 
     def _result(self, name: str, args: list[Any], named: dict[str, Any]) -> Any:
         """The result of an operator of PyTorch."""
+        own = custom.find(self.converters, name.removeprefix("ops."))
+        if own is not None:
+            return self._custom(own, name, args, named)
         space, _, short = name.partition(".")
         if space not in _SPACES.values():
             raise Unsupported
@@ -84,6 +93,24 @@ class Operators:
         if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
             self.journal.note_tensor(args[0])
         return convert(self.b, self.rules, short, args, named)
+
+    def _custom(self, own: Custom, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+        """The result of a conversion that the caller brings."""
+        for value in (*args, *named.values()):
+            self.usable(value)
+        given = [self.tensors(a) for a in (*args, *named.values())]
+        short = name.rsplit(".", 1)[-1]
+        found = overload_of(short, given[: len(args)], dict(zip(named, given[len(args) :]))) if name.startswith("aten.") else None
+        values = list(found[1].values()) if found is not None else given
+        self._place(self.layer)
+        made = wrapped(custom.convert(self.b, own, [plain(v) for v in values]))
+        target = given[0] if given else None
+        if short.endswith("_") and isinstance(target, Tensor) and isinstance(made, Tensor):
+            if self.journal is not None:
+                self.journal.note_tensor(target)
+            target.write(self.b.cast(made.value, self.b.dtype(target.value)))
+            return target
+        return made
 
     def usable(self, value: Any) -> None:
         """Raises `Skipped` or `Unsupported` for a value that must not be used."""
