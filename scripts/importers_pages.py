@@ -55,7 +55,7 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
 
 - Programs keep the layout NHWC. `--layout NCHW` converts convolutions and pools.
 - Quantised convolutions and dense layers become `qnn` operators, with a scale for each channel where the file has them.
-  So do sums, products, means, pools and activations, to the same integers or the next ones. Other quantised layers compute
+  So do sums, products, means and activations, to the same integers or the next ones. Other quantised layers compute
   with real numbers between `qnn.dequantize` and `qnn.quantize`.
 - Weights of float16 become float32; sparse weights become dense.
 - Layers with real operands and int8 weights round the operands as TFLite does, each element of the batch by itself.

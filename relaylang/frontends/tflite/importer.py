@@ -16,7 +16,7 @@ from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
-from relaylang.frontends.tflite.node import Node
+from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
 from relaylang.frontends.tflite.states import Variable, assigned
 from relaylang.frontends.tflite.table import REFUSED, table
@@ -28,6 +28,10 @@ from relaylang.runtime.text import read_bytes
 #: Graphs call graphs this deep, and so many layers of called graphs are converted.
 _DEEPEST = 64
 _MOST_LAYERS = 1 << 17
+#: Operators that move the elements of complex tensors, too.
+_MOVING = (
+    "CONCATENATION", "EXPAND_DIMS", "GATHER", "PACK", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE", "UNPACK",
+)  # fmt: skip
 #: The function beside `@main` that gives the first values of variables.
 INITIAL = "initial_state"
 #: The value of a tensor whose layer was not converted.
@@ -51,6 +55,9 @@ class Graph:
         if found is None:
             if tensor.data is None and tensor.is_variable:
                 return self.importer.read(self.variable(tensor))
+            if tensor.data is None and 0 in tensor.shape and min(tensor.shape) == 0 and tensor.dtype not in OTHER.values():
+                # The buffer of a constant without elements is empty, as those of computed tensors are.
+                return self.importer.builder.const(np.zeros(tensor.shape, np.dtype(tensor.dtype)))
             if tensor.data is None:
                 raise self.importer.undefined(tensor)
             found = self.values[tensor.index] = self.importer.weight(tensor)
@@ -257,8 +264,10 @@ class Importer:
             raise Unsupported(REFUSED.get(operator.name, ""))
         if any(graph.values.get(i) is MISSING for i in operator.inputs):
             raise _Skipped
-        made = rule.convert(Node(self, graph, operator))
-        return [made] if isinstance(made, Expr) else list(made)
+        if operator.name in _MOVING and any(isinstance(graph.values.get(i), Complex) for i in operator.inputs):
+            parts = [_listed(rule.convert(Node(self, graph, operator, part))) for part in ("real", "imaginary")]
+            return [Complex(x, y) for x, y in zip(*parts)]
+        return _listed(rule.convert(Node(self, graph, operator)))
 
     def _external(self, graph: Graph, operator: Operator) -> Sequence[Any]:
         outputs = [graph.tensors[i] for i in operator.outputs]
@@ -267,6 +276,10 @@ class Importer:
         types = [TensorType([ANY if d < 0 else d for d in t.shape], t.dtype) for t in outputs]
         inputs = [v for v in (graph.value(graph.tensors[i]) for i in operator.inputs if i >= 0) if isinstance(v, Expr)]
         return external(self.builder, operator.name, inputs, types)
+
+
+def _listed(made: Any) -> list[Any]:
+    return [made] if isinstance(made, Expr) else list(made)
 
 
 class _Skipped(Exception):

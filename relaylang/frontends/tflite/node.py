@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +20,23 @@ if TYPE_CHECKING:
 _BOUNDS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
 
+@dataclass(frozen=True)
+class Complex:
+    """A tensor of complex numbers while it is converted: the real and the imaginary parts."""
+
+    real: Expr
+    imaginary: Expr
+
+
 class Node:
     """A layer: operands as they are stored (`x`) or as real numbers (`real`), options, and the builder `b`.
 
     A quantised tensor is stored as integers. A conversion either computes with real numbers, which `result` quantises
-    again, or with the integers, by the scales of `q` and `q_out`.
+    again, or with the integers, by the scales of `q` and `q_out`. With `part`, complex operands are one of their parts.
     """
 
-    def __init__(self, importer: Importer, graph: Graph, operator: Operator) -> None:
+    def __init__(self, importer: Importer, graph: Graph, operator: Operator, part: str = "") -> None:
+        self.part = part
         self.importer = importer
         self.graph = graph
         self.operator = operator
@@ -47,7 +57,8 @@ class Node:
         tensor = self.ins[index]
         if tensor is None:
             raise Unsupported(f"the operand {index} is missing")
-        return self.graph.value(tensor)
+        value = self.graph.value(tensor)
+        return getattr(value, self.part) if self.part and isinstance(value, Complex) else value
 
     def assign(self, index: int, value: Expr) -> None:
         """Give a variable tensor, an operand, its value for the next call."""
@@ -77,6 +88,13 @@ class Node:
     def out_shape(self, index: int = 0) -> list[int]:
         """A result's extents as the file states them; -1 for unknown ones."""
         return list(self.outs[index].shape)
+
+    def refined(self, made: Expr, index: int = 0) -> Expr:
+        """A result with the extents that the file states, where others are not known. Other inputs may change them."""
+        shape = self.out_shape(index)
+        if self.b.options.shapes or len(shape) != self.b.rank(made):
+            return made
+        return self.b.refine(made, [d if d > 0 else None for d in shape])
 
     def dequantized(self, x: Expr, q: Quantization) -> Any:
         """Real numbers of stored ones. A constant is computed now."""
@@ -163,4 +181,4 @@ def _alike(left: Quantization | None, right: Quantization | None) -> bool:
     return np.array_equal(left.scales, right.scales) and np.array_equal(left.zero_points, right.zero_points)
 
 
-__all__ = ["Node"]
+__all__ = ["Complex", "Node"]

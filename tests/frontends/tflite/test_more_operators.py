@@ -93,6 +93,14 @@ CASES = {
         )
         for p, s in ((0, (3, 6, 4)), (1, (4, 7, 6)))
     },
+    "slice_computed": layer("SLICE", "SliceOptions", [real(4, 5), i32([1, 2])], [i32([2, -1])], [T((2, 3))]),
+    "slice_computed_size": layer("SLICE", "SliceOptions", [real(4, 5), i32([-1, 2])], [i32([1, 0])], [T((3, 2))], "xcx"),
+    "strided_slice_computed": layer(
+        "STRIDED_SLICE", "StridedSliceOptions", [real(4, 5, 3), i32([-1, 3, 0]), i32([0, 0, 2])], [i32([1, -2, 1])], [T((2, 2))],
+        EndMask=2, BeginMask=0, EllipsisMask=0, NewAxisMask=0, ShrinkAxisMask=1,
+    ),
+    "tile_computed": layer("TILE", "TileOptions", [real(2, 3), i32([2, 3])], [], [T((4, 9))]),
+    "to_a_scalar": layer("RESHAPE", "ReshapeOptions", [real(1)], [np.zeros(0, i32)], [T(())]),
     "right_shift": layer("RIGHT_SHIFT", "RightShiftOptions", [i32([-9, 8, 100])], [i32([1, 2, 3])], [T((3,), "int32")]),
     "relu_0_to_1": layer("RELU_0_TO_1", "", [real(9)], [], [T((9,))]),
     "matrix_diag": layer("MATRIX_DIAG", "MatrixDiagOptions", [real(2, 3)], [], [T((2, 3, 3))]),
@@ -140,6 +148,17 @@ def test_fourier_transforms(part: str, size: tuple[int, int]) -> None:
     tensors = {"x": T((2, 6, 9)), "n": const(i32(size)), "z": T(bins, "complex64"), "y": T(bins)}
     kind = {"REAL": "", "IMAG": "", "COMPLEX_ABS": ""}[part]
     ops = [Op("RFFT2D", ["x", "n"], ["z"], "Rfft2dOptions"), Op(part, ["z"], ["y"], kind)]
+    compare(file(tensors, ops, ["x"], ["y"]), [real(2, 6, 9)], close=3e-5)
+
+
+def test_complex_numbers_are_moved() -> None:
+    tensors = {"x": T((2, 6, 9)), "n": const(i32([8, 8])), "z": T((2, 8, 5), "complex64")}
+    tensors |= {"s": const(i32([16, 5])), "w": T((16, 5), "complex64"), "y": T((16, 5))}
+    ops = [
+        Op("RFFT2D", ["x", "n"], ["z"], "Rfft2dOptions"),
+        Op("RESHAPE", ["z", "s"], ["w"], "ReshapeOptions"),
+        Op("COMPLEX_ABS", ["w"], ["y"]),
+    ]
     compare(file(tensors, ops, ["x"], ["y"]), [real(2, 6, 9)], close=3e-5)
 
 

@@ -41,8 +41,8 @@ def _chosen(n: Node, cond: Expr, then: list[Any], other: list[Any]) -> list[Any]
     b = n.b
     at = [i for i, x in enumerate(then) if isinstance(x, Expr)]
     for x, y in zip(then, other, strict=True):
-        if isinstance(x, Expr) != isinstance(y, Expr) or (isinstance(x, Variable) and x != y):
-            raise Unsupported("its branches give different variables")
+        if not (isinstance(x, Expr) and isinstance(y, Expr)) and not (isinstance(x, Variable) and x == y):
+            raise Unsupported("its branches give different variables, or complex numbers")
     results = list(then)
     if len(at) == 1:
         results[at[0]] = b.if_(cond, then[at[0]], other[at[0]])
@@ -63,6 +63,8 @@ def while_(n: Node) -> Any:
     changed = list(importer.assigned_by(body, given))
     before = [importer.read(v) for v in changed]
     at = [i for i, x in enumerate(given) if isinstance(x, Expr)]
+    if not all(isinstance(x, (Expr, Variable)) for x in given):
+        raise Unsupported("its variables are complex numbers")
 
     def filled(values: Sequence[Expr]) -> list[Any]:
         importer.assign(changed, values[len(at) :])
@@ -78,7 +80,7 @@ def while_(n: Node) -> Any:
         results = importer.convert_subgraph(n, body, filled(values))
         if any(results[i] != x for i, x in enumerate(given) if i not in at):
             raise Unsupported("its body gives other variables")
-        return [*[results[i] for i in at], *[importer.read(v) for v in changed]]
+        return [*[n.refined(results[i], i) for i in at], *[importer.read(v) for v in changed]]
 
     names = [importer.tensor_name(body, i) for i in at] + [v.name for v in changed]
     found = while_loop(b, test, turn, [*[given[i] for i in at], *before], names)

@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.tflite.hybrid import Matrix, is_hybrid, matrix, product, rounded, scaled
-from relaylang.frontends.tflite.integers import added, is_whole, requantized, scales
+from relaylang.frontends.tflite.integers import added, is_whole, requantized
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.windows import window
 from relaylang.ir import Expr
@@ -227,13 +227,11 @@ def max_pool(n: Node) -> Any:
 
 
 def average_pool(n: Node) -> Any:
-    """A window over the whole picture is a sum; other quantised pools round towards 0, TFLite's to the nearest."""
+    """A window over the whole picture is a sum. (qnn.avg_pool2d rounds towards 0, which would make each mean smaller.)"""
     b, attrs = n.b, _pool_attrs(n)
-    if not is_whole(n, 0):
-        return n.result(b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **attrs))
-    if attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
+    if is_whole(n, 0) and attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
         return n.held(added(n, (1, 2), True, mean=True))
-    return n.held(b.op("qnn.avg_pool2d", n.x(0), *scales(n, 0), count_include_pad=False, **attrs))
+    return n.result(b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **attrs))
 
 
 def l2_pool(n: Node) -> Any:

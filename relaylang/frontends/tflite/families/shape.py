@@ -12,11 +12,8 @@ from relaylang.frontends.tflite.integers import is_whole
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
-#: A position beyond the end of every axis.
-_FAR = (1 << 31) - 1
 
-
-def _moved(n: Node, made: Expr) -> Any:
+def moved(n: Node, made: Expr) -> Any:
     """A result of stored elements. Where the result has other scales, it is quantised anew."""
     q = n.q(0)
     if n.same_scales() or q is None:
@@ -28,22 +25,22 @@ def reshape(n: Node) -> Any:
     """The new shape is the second operand, or an option."""
     b = n.b
     if len(n) > 1 and n.has(1) and b.rank(n.x(1)) == 1:
-        return _moved(n, b.reshape_to(n.x(0), n.x(1)))
-    return _moved(n, b.reshape(n.x(0), n.options.get("new_shape") or n.out_shape()))
+        return moved(n, n.refined(b.reshape_to(n.x(0), n.x(1))))
+    return moved(n, b.reshape(n.x(0), n.options.get("new_shape") or n.out_shape()))
 
 
 def squeeze(n: Node) -> Any:
     b, x = n.b, n.x(0)
     axes = n.options.get("squeeze_dims") or [i for i, d in enumerate(b.shape(x)) if d == 1]
-    return _moved(n, b.squeeze(x, [a % b.rank(x) for a in axes]))
+    return moved(n, b.squeeze(x, [a % b.rank(x) for a in axes]))
 
 
 def expand_dims(n: Node) -> Any:
-    return _moved(n, n.b.unsqueeze(n.x(0), n.ints(1, "the axis")))
+    return moved(n, n.b.unsqueeze(n.x(0), n.ints(1, "the axis")))
 
 
 def transpose(n: Node) -> Any:
-    return _moved(n, n.b.transpose(n.x(0), n.ints(1, "the order of axes")))
+    return moved(n, n.b.transpose(n.x(0), n.ints(1, "the order of axes")))
 
 
 def concatenation(n: Node) -> Any:
@@ -51,7 +48,7 @@ def concatenation(n: Node) -> Any:
     b, count = n.b, len(n)
     axis = n.options["axis"]
     if all(n.same_scales(i) for i in range(count)):
-        made = b.concat([n.x(i) for i in range(count)], axis)
+        made = n.refined(b.concat([n.x(i) for i in range(count)], axis))
         return n.activated(made) if n.q_out() is None else made
     if is_whole(n, *range(count)):
         found, out = [n.pair(q) for i in range(count) if (q := n.q(i)) is not None], n.q_out()
@@ -92,45 +89,6 @@ def split_v(n: Node) -> Any:
     return [b.slice(x, [e - s], [e], [axis]) for e, s in zip(ends, sizes)]
 
 
-def slice_(n: Node) -> Any:
-    """A size of -1 goes to the end."""
-    b, x = n.b, n.x(0)
-    begin, size = n.ints(1, "the begin"), n.ints(2, "the size")
-    end = [b.extent(x, i) if s < 0 else o + s for i, (o, s) in enumerate(zip(begin, size))]
-    return _moved(n, b.slice(x, begin, end, list(range(len(begin)))))
-
-
-def strided_slice(n: Node) -> Any:
-    """numpy's indexing: bits of the masks stand for open ends, single elements, new axes and an ellipsis."""
-    b, x, o = n.b, n.x(0), n.options
-    begin, end, steps = (n.ints(i, "the slice") for i in (1, 2, 3))
-    bit = {name: o.get(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-    fixed = [i for i in range(len(begin)) if not bit["new_axis"] >> i & 1 and not bit["ellipsis"] >> i & 1]
-    axis, cuts, removed, added, place = 0, [], [], [], 0
-    for i, (first, last, step) in enumerate(zip(begin, end, steps)):
-        if bit["ellipsis"] >> i & 1:
-            skipped = b.rank(x) - len(fixed)
-            axis, place = axis + skipped, place + skipped
-            continue
-        if bit["new_axis"] >> i & 1:
-            added.append(place)
-            place += 1
-            continue
-        if bit["shrink_axis"] >> i & 1:
-            at = first if first >= 0 else first + b.extent(x, axis)
-            cuts.append((axis, at, at + 1, 1))
-            removed.append(axis)
-        else:
-            low = (0 if step > 0 else _FAR) if bit["begin"] >> i & 1 else first
-            high = (_FAR if step > 0 else -_FAR) if bit["end"] >> i & 1 else last
-            cuts.append((axis, low, high, step))
-            place += 1
-        axis += 1
-    axes, low_, high_, step_ = (list(c) for c in zip(*cuts)) if cuts else ([], [], [], [])
-    made = b.slice(x, low_, high_, axes, step_) if cuts else x
-    return _moved(n, b.unsqueeze(b.squeeze(made, removed), added))
-
-
 def pad(n: Node) -> Any:
     """PAD and PADV2: the value of the padding is real 0, or the third operand."""
     b = n.b
@@ -141,7 +99,7 @@ def pad(n: Node) -> Any:
     else:
         zero = int(q.zero_points[0]) if q is not None else 0
         value = b.const(zero, b.dtype(n.x(0)))
-    return _moved(n, b.op("nn.pad", n.x(0), b.scalar(value), pad_width=widths))
+    return moved(n, b.op("nn.pad", n.x(0), b.scalar(value), pad_width=widths))
 
 
 def _pairs(n: Node) -> list[list[int]]:
@@ -151,20 +109,20 @@ def _pairs(n: Node) -> list[list[int]]:
 
 def mirror_pad(n: Node) -> Any:
     mode = "SYMMETRIC" if n.options.get("mode") else "REFLECT"
-    return _moved(n, n.b.op("nn.mirror_pad", n.x(0), pad_width=_pairs(n), mode=mode))
+    return moved(n, n.b.op("nn.mirror_pad", n.x(0), pad_width=_pairs(n), mode=mode))
 
 
 def gather(n: Node) -> Any:
     b, o = n.b, n.options
     axis = o.get("axis", 0) % b.rank(n.x(0))
-    return _moved(n, b.op("take", n.x(0), n.x(1), axis=axis, batch_dims=o.get("batch_dims", 0)))
+    return moved(n, b.op("take", n.x(0), n.x(1), axis=axis, batch_dims=o.get("batch_dims", 0)))
 
 
 def gather_nd(n: Node) -> Any:
     """Relay wants the axis of positions first."""
     b, indices = n.b, n.x(1)
     rank = b.rank(indices)
-    return _moved(n, b.op("gather_nd", n.x(0), b.transpose(indices, [rank - 1, *range(rank - 1)])))
+    return moved(n, b.op("gather_nd", n.x(0), b.transpose(indices, [rank - 1, *range(rank - 1)])))
 
 
 def scatter_nd(n: Node) -> Any:
@@ -176,7 +134,11 @@ def scatter_nd(n: Node) -> Any:
 
 
 def tile(n: Node) -> Any:
-    return _moved(n, n.b.op("tile", n.x(0), reps=n.ints(1, "the repeats")))
+    b, repeats = n.b, n.x(1)
+    known = b.known(repeats)
+    if known is not None and None not in known:
+        return moved(n, b.op("tile", n.x(0), reps=[int(r) for r in known if r is not None]))
+    return moved(n, n.refined(b.op("dyn.tile", n.x(0), repeats, reps=None)))
 
 
 def fill(n: Node) -> Any:
@@ -206,7 +168,7 @@ def zeros_like(n: Node) -> Any:
 
 
 def broadcast(n: Node) -> Any:
-    return _moved(n, broadcast_to(n.b, n.x(0), n.x(1)))
+    return moved(n, broadcast_to(n.b, n.x(0), n.x(1)))
 
 
 def broadcast_args(n: Node) -> Any:
@@ -223,17 +185,17 @@ def _padded_shape(n: Node, shape: Expr, rank: int) -> Expr:
 
 
 def space_to_depth(n: Node) -> Any:
-    return _moved(n, n.b.op("nn.space_to_depth", n.x(0), block_size=n.options["block_size"], layout="NHWC"))
+    return moved(n, n.b.op("nn.space_to_depth", n.x(0), block_size=n.options["block_size"], layout="NHWC"))
 
 
 def depth_to_space(n: Node) -> Any:
-    return _moved(n, n.b.op("nn.depth_to_space", n.x(0), block_size=n.options["block_size"], layout="NHWC", mode="DCR"))
+    return moved(n, n.b.op("nn.depth_to_space", n.x(0), block_size=n.options["block_size"], layout="NHWC", mode="DCR"))
 
 
 def space_to_batch(n: Node) -> Any:
     q = n.q(0)
     given = n.ints(2, "the paddings")
-    return _moved(n, n.b.op(
+    return moved(n, n.b.op(
         "nn.space_to_batch_nd", n.x(0), block_shape=n.ints(1, "the block"),
         paddings=[given[i : i + 2] for i in range(0, len(given), 2)], pad_value=float(q.zero_points[0]) if q else 0.0,
     ))  # fmt: skip
@@ -242,14 +204,14 @@ def space_to_batch(n: Node) -> Any:
 def batch_to_space(n: Node) -> Any:
     given = n.ints(2, "the crops")
     crops = [given[i : i + 2] for i in range(0, len(given), 2)]
-    return _moved(n, n.b.op("nn.batch_to_space_nd", n.x(0), block_shape=n.ints(1, "the block"), crops=crops))
+    return moved(n, n.b.op("nn.batch_to_space_nd", n.x(0), block_shape=n.ints(1, "the block"), crops=crops))
 
 
 def reverse(n: Node) -> Any:
     x = n.x(0)
     for axis in n.ints(1, "the axes"):
         x = n.b.op("reverse", x, axis=axis)
-    return _moved(n, x)
+    return moved(n, x)
 
 
 def reverse_sequence(n: Node) -> Any:
@@ -326,13 +288,11 @@ RULES = (
     Rule("REVERSE_V2", reverse),
     Rule("SCATTER_ND", scatter_nd),
     Rule("SHAPE", shape),
-    Rule("SLICE", slice_),
     Rule("SPACE_TO_BATCH_ND", space_to_batch),
     Rule("SPACE_TO_DEPTH", space_to_depth),
     Rule("SPLIT", split),
     Rule("SPLIT_V", split_v),
     Rule("SQUEEZE", squeeze),
-    Rule("STRIDED_SLICE", strided_slice),
     Rule("TILE", tile),
     Rule("TRANSPOSE", transpose),
     Rule("UNPACK", unpack),

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
-from relaylang.frontends.tflite.node import Node
+from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.ir import Expr
 
-
-@dataclass(frozen=True)
-class Complex:
-    """The real and the imaginary parts."""
-
-    real: Expr
-    imaginary: Expr
+#: The matrix of a transform has the square of its places.
+_LONGEST = 1 << 13
 
 
 def _turns(size: int, used: int, bins: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,6 +27,8 @@ def rfft2d(n: Node) -> Any:
     b, x = n.b, n.x(0)
     rank = b.rank(x)
     height, width = n.ints(1, "the size of the transform")
+    if max(height, width) > _LONGEST:
+        raise Unsupported(f"its transform has {max(height, width)} places, more than {_LONGEST}")
     rows, columns = min(b.extent(x, -2), height), min(b.extent(x, -1), width)
     x = b.slice(x, [0, 0], [rows, columns], [rank - 2, rank - 1])
     cosines, sines = _turns(width, columns, width // 2 + 1)

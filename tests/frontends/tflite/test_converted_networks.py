@@ -1,4 +1,4 @@
-"""Networks that TensorFlow's converter made whole numbers of: layer for layer as the runtime computes them."""
+"""Networks from TensorFlow's converter compute what the runtime computes; whole numbers are at most 1 apart."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def test_a_network_gives_the_runtimes_integers(name: str) -> None:
         text.count("qnn.dequantize(") == 1
         and text.count("qnn.conv2d(") == {"mobilenet_int8": 21, "keywords_int8": 9}[name]
     )
+
+
+@pytest.mark.parametrize("name, shape", [("loops", (1, 5, 4)), ("rounded", (1, 16, 16, 3)), ("variables", (3,))])
+def test_a_network_of_real_numbers(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    compare((DATA / f"{name}.tflite").read_bytes(), *[[rng.normal(size=shape).astype("float32")] for _ in range(3)])
