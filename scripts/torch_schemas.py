@@ -20,14 +20,11 @@ from typing import Any
 import torch
 
 FILE = Path(__file__).resolve().parent.parent / "relaylang/frontends/torch/torchscript/schemas.txt"
-_UNUSED = ("backward", "cudnn", "miopen", "mkldnn", "mps", "sparse", "fbgemm", "cuda", "coo", "csr", "jagged")
-#: Operators with an underscore in front that programs call.
-_INNER = frozenset(
-    "__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _batch_norm_impl_index _convolution _embedding_bag"
-    " _log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training _native_multi_head_attention"
-    " _scaled_dot_product_flash_attention_for_cpu _shape_as_tensor _softmax _to_copy _transformer_encoder_layer_fwd"
-    " _unsafe_index _unsafe_view _weight_norm _weight_norm_interface".split()
-)
+_UNUSED = (
+    "backward cudnn miopen mkldnn mps sparse fbgemm cuda coo csr jagged foreach _fused _amp _nested _test _cslt _fft thnn"
+    " _assert _dyn_quant _scaled_grouped _ctc _pdist _segment _standard_gamma _compute _coalesce _neg_view"
+    " _fw_primal _make_dual _reshape_alias _transform _validate _weight_int _addmm _lstm_mps _dirichlet"
+).split()
 _LETTERS = {
     "Tensor": "T", "List[Tensor]": "L", "int": "i", "List[int]": "I", "float": "f", "List[float]": "F", "bool": "b",
     "List[bool]": "B", "number": "s", "List[number]": "S", "str": "t",
@@ -78,7 +75,7 @@ def wanted(name: str, all_names: set[str]) -> bool:
     """Whether programs call the operator: no gradients, no other backends, no writing in place of a form that does not."""
     if name.endswith("_") and name[:-1] in all_names:
         return False
-    return not any(word in name for word in _UNUSED) and (not name.startswith("_") or name in _INNER)
+    return not any(word in name for word in _UNUSED)
 
 
 def lines() -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from relaylang.cli.usage import UsageError
 from relaylang.ir import ANY
@@ -33,6 +36,13 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", action="append", default=[], metavar="NAME=DTYPE", help="the element type of a network's input"
     )
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="the value of a network's input, a number or lists of them: it becomes a constant",
+    )
 
 
 def import_options(args: argparse.Namespace) -> Options:
@@ -42,6 +52,7 @@ def import_options(args: argparse.Namespace) -> Options:
     return Options(
         shapes={name: _shape(text) for name, text in _pairs("--shape", args.shape)},
         dtypes=dict(_pairs("--dtype", args.dtype)),
+        values={name: _value(text) for name, text in _pairs("--value", args.value)},
         freeze=getattr(args, "freeze", True),
         layout=getattr(args, "layout", None) or "",
         partial=getattr(args, "partial", False),
@@ -65,6 +76,17 @@ def _shape(text: str) -> tuple[Dim, ...]:
     if plain == "scalar":
         return ()
     return tuple([ANY if n == "?" else int(n) for n in re.split("[x,]", plain)])
+
+
+def _value(text: str) -> Any:
+    """An array of a number, or of lists of them: real numbers are float32, as in networks."""
+    try:
+        array = np.array(json.loads(text))
+        if array.dtype.kind in "bif":
+            return array.astype("float32") if array.dtype.kind == "f" else array
+    except ValueError:
+        pass
+    raise UsageError(f"--value wants a number, true, false or lists of numbers, not {text}", "relay import --help")
 
 
 def is_binary(data: bytes) -> bool:

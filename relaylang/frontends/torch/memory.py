@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from relaylang.frontends.torch.importer import Scope
 
 #: Views that keep the order of elements.
-_KEPT = frozenset(
+KEPT = frozenset(
     "alias detach detach_ dropout feature_dropout alpha_dropout unsqueeze squeeze view view_as unflatten lift_fresh"
     " resolve_conj resolve_neg atleast_1d atleast_2d atleast_3d positive".split()
 )
 #: Views where the memory's layout allows it, copies otherwise.
-_PERHAPS = frozenset("reshape reshape_as flatten ravel contiguous".split())
+PERHAPS = frozenset("reshape reshape_as flatten ravel contiguous".split())
 #: Views only where the element type stays.
 _SAME_DTYPE = frozenset("to type_as float double half bfloat16 int long bool".split())
 #: Two of them undo each other.
-_SWAPS = frozenset("transpose t swapaxes swapdims numpy_T mT adjoint".split())
-_OTHERS = frozenset(
+SWAPS = frozenset("transpose t swapaxes swapdims numpy_T mT mH adjoint".split())
+OTHERS = frozenset(
     "permute select slice split split_with_sizes chunk tensor_split unbind expand expand_as broadcast_to diagonal narrow"
     " movedim moveaxis as_strided unfold hsplit vsplit dsplit".split()
 )
@@ -91,8 +91,8 @@ class Memory:
         name = operator(call.target).rsplit(".", 1)[-1]
         if not isinstance(base, Ref) or not call.target.startswith("aten."):
             return
-        sure: bool | None = name in _KEPT or name in _SWAPS or name in _OTHERS
-        if name in _PERHAPS:
+        sure: bool | None = name in KEPT or name in SWAPS or name in OTHERS
+        if name in PERHAPS:
             sure = self._shares(base.name, names[0].name)
         elif name in _SAME_DTYPE:
             metas = [self.scope.graph.tensors.get(n) for n in (base.name, names[0].name)]
@@ -169,9 +169,9 @@ class Memory:
     def _below(self, view: View, base: Expr, value: Expr) -> Expr:
         """The tensor below a view, once the view has a new value."""
         b, name = self.scope.importer.builder, operator(view.call.target).rsplit(".", 1)[-1]
-        if name in _SWAPS:
+        if name in SWAPS:
             return self._shown(view, value)
-        if name in _KEPT or name in _PERHAPS or name in _SAME_DTYPE:
+        if name in KEPT or name in PERHAPS or name in _SAME_DTYPE:
             if b.shape(base) == b.shape(value):
                 return value
             return b.reshape_to(value, b.shape_of(base))
@@ -218,4 +218,4 @@ def in_order(meta: Meta) -> bool:
     return meta.strides is not None
 
 
-__all__ = ["Memory", "View", "in_order", "operator", "values_only", "written"]
+__all__ = ["KEPT", "OTHERS", "PERHAPS", "SWAPS", "Memory", "View", "in_order", "operator", "values_only", "written"]

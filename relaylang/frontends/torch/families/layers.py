@@ -155,7 +155,7 @@ def glu(n: Node) -> Any:
     return b.op("multiply", b.slice(x, [0], [half], [axis]), b.op("sigmoid", b.slice(x, [half], [2 * half], [axis])))
 
 
-_CONVS = ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")
+_CONVS = ("conv1d", "conv2d", "conv3d", "convolution", "_convolution", "_convolution_mode")
 RULES = (
     *(Rule(f"aten.{name}", convolution) for name in _CONVS),
     *(Rule(f"aten.conv_transpose{d}", conv_transpose) for d in ("1d", "2d", "3d")),

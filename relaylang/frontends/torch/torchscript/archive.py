@@ -17,7 +17,7 @@ from typing import Any
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.torch.torchscript.unpickle import Unpickler
-from relaylang.frontends.torch.torchscript.values import Record
+from relaylang.frontends.torch.torchscript.values import Record, Stored
 
 #: A member may be unpacked to this many times its size in the file.
 _SWELL = 200
@@ -157,6 +157,9 @@ class _Reader:
         if not isinstance(module, Record):
             raise damaged(self.file, "data.pkl holds no module")
         constants = self.pickle("constants") if f"{self.root}/constants.pkl" in self.names else ()
+        for value in constants:
+            if isinstance(value, Stored) and not value.array.ndim and value.array.dtype.name in ("float64", "int64", "bool"):
+                value.number = True
         return Archive(module, tuple(constants), Sources(self.texts(), self.file))
 
     def member(self, name: str) -> bytes:

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.frontends.common import Builder, Table, Unsupported
+from relaylang.frontends.torch.memory import KEPT, OTHERS, PERHAPS, SWAPS
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.torchscript.node import ScriptNode
 from relaylang.frontends.torch.torchscript.quantised import SCALED, quantised, scaled
 from relaylang.frontends.torch.torchscript.schemas import Schema, overload_of
 from relaylang.frontends.torch.torchscript.values import Tensor
-from relaylang.frontends.torch.torchscript.views import note_view
+from relaylang.frontends.torch.torchscript.views import note_views
 from relaylang.ir import Expr
 
 #: Operators that give their operand itself where there is nothing to do.
-_SAME = frozenset(
-    "contiguous to dropout feature_dropout detach alias reshape type_as expand_as flatten squeeze view data".split()
-)
+_SAME = frozenset("contiguous to dropout feature_dropout detach alias reshape type_as expand_as flatten squeeze view".split())
+#: Operators whose result may be a view.
+VIEWS = KEPT | PERHAPS | SWAPS | OTHERS
 
 
 def plain(value: Any) -> Any:
@@ -50,7 +51,8 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
         inplace = True
     if rule is None:
         raise Unsupported
-    found = overload_of(name, args, named) or overload_of(name.removesuffix("_"), args, named)
+    other = name.rstrip("_") if name.endswith("_") else f"{name}_"
+    found = overload_of(name, args, named) or overload_of(other, args, named)
     if found is None:
         raise Unsupported("its arguments fit none of the overloads that are known")
     schema, bound = found
@@ -69,17 +71,29 @@ def _like(b: Builder, value: Expr, target: Tensor) -> Expr:
 
 
 def _apply(b: Builder, rule: Callable[[Node], Any], schema: Schema, bound: dict[str, Any]) -> Any:
-    call = Call(f"aten.{schema.operator}.{schema.overload}", {n: plain(v) for n, v in bound.items()}, ())
-    result = rule(ScriptNode(b, call))
-    if schema.results == "1" and isinstance(result, (list, tuple)):
-        result = result[0]
-    made = wrapped(result)
-    first = next(iter(bound.values()), None)
-    if isinstance(first, Tensor):
-        if schema.operator in _SAME and isinstance(made, Tensor) and made.value is first.value:
-            return first
-        note_view(b, schema.operator, first, made, bound)
+    args = {n: plain(v) for n, v in bound.items()}
+    if any(isinstance(v, Tensor) and not v.number for v in bound.values()):
+        args |= {n: b.need(v.read(), "a number").item() for n, v in bound.items() if isinstance(v, Tensor) and v.number}
+    made = wrapped(_results(b, rule, schema, args))
+    key = next(iter(bound), "")
+    first = bound.get(key)
+    if not isinstance(first, Tensor):
+        return made
+    if schema.operator in _SAME and isinstance(made, Tensor) and made.value is first.value:
+        return first
+    others = [v for v in bound.values() if isinstance(v, Tensor)]
+    for tensor in made if isinstance(made, list) else [made]:
+        if isinstance(tensor, Tensor):
+            tensor.ordered = True if all(t.ordered for t in others) else None
+    if schema.operator in VIEWS:
+        note_views(b, schema.operator, first, made, args, lambda x: _results(b, rule, schema, {**args, key: x}))
     return made
+
+
+def _results(b: Builder, rule: Callable[[Node], Any], schema: Schema, args: dict[str, Any]) -> Any:
+    """The results of a conversion: one, or a list."""
+    result = rule(ScriptNode(b, Call(f"aten.{schema.operator}.{schema.overload}", args, ())))
+    return result[0] if schema.results == "1" and isinstance(result, (list, tuple)) else result
 
 
 __all__ = ["convert", "plain", "wrapped"]

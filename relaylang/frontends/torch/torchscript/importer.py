@@ -157,6 +157,7 @@ class _Importer:
             if given is None or isinstance(given, (str, bool, int, float)):
                 return given
             array = np.asarray(given)
+            array = array.astype(self.options.dtypes[name]) if name in self.options.dtypes else array
             return Tensor(self.builder.const(array)) if "Tensor" in text else array.reshape(()).item()
         inner = text.removeprefix("Optional[").removesuffix("]") if text.startswith("Optional[") else text
         if inner in _NUMBERS:

@@ -38,6 +38,9 @@ class ScriptNode(Node):
     def meta(self, index: int = 0) -> Any:
         return None
 
+    def used(self, index: int) -> bool:
+        return True
+
     def result_dtype(self, index: int = 0) -> str:
         """The element type that PyTorch gives the result."""
         stated = self.dtype()

@@ -139,6 +139,7 @@ class Operators:
             name = stored.name or "constant"
             value = self.b.const(stored.array) if not stored.name else self.b.weight(name, stored.array)
             stored.made = Tensor(value, stored.quant)
+            stored.made.number = stored.number
         return stored.made
 
     def truth(self, value: Any) -> Any:

@@ -42,6 +42,8 @@ class Stored:
     array: np.ndarray
     quant: Quant | None = None
     name: str = ""
+    #: Whether it stands for a number in the code.
+    number: bool = False
     #: The tensor that the program computes with, once it is used.
     made: Tensor | None = None
 
@@ -70,10 +72,11 @@ class Tensor:
     """A tensor that the code holds. Names of one tensor see what is written into it.
 
     A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
-    base's value; it is None where that is not possible.
+    base's value; it is None where that is not possible. `ordered` says whether the elements lie behind each other
+    in memory, None where that is not known. `number` is true for one that stands for a number: it has its kind only.
     """
 
-    __slots__ = ("again", "back", "base", "quant", "seen", "value", "version")
+    __slots__ = ("again", "back", "base", "number", "ordered", "quant", "seen", "value", "version")
 
     def __init__(self, value: Expr, quant: Quant | None = None) -> None:
         self.value = value
@@ -81,6 +84,8 @@ class Tensor:
         self.base: Tensor | None = None
         self.again: Callable[[Expr], Expr] | None = None
         self.back: Callable[[Expr, Expr], Expr] | None = None
+        self.ordered: bool | None = True
+        self.number = False
         self.version = 0
         self.seen = 0
 
@@ -97,7 +102,7 @@ class Tensor:
             view, base = chain[i], chain[i + 1]
             if view.seen != base.version:
                 if view.again is None:
-                    raise Unsupported("it reads a part of a tensor that was written in place")
+                    raise Unsupported("it reads a tensor that may be a copy or a view of another, which was written")
                 view.value, view.seen = view.again(base.value), base.version
                 view.version += 1
         return self.value
@@ -110,7 +115,7 @@ class Tensor:
         view = self
         while view.base is not None:
             if view.back is None:
-                raise Unsupported("it writes into a part of a tensor in place")
+                raise Unsupported("it writes into a tensor that may be a copy or a view")
             base = view.base
             base.value = view.back(base.value, view.value)
             base.version += 1

@@ -2,104 +2,82 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from relaylang.frontends.common import Builder
+import numpy as np
+
+from relaylang.frontends.common import Builder, Unsupported
+from relaylang.frontends.torch.memory import KEPT, OTHERS, PERHAPS, SWAPS
 from relaylang.frontends.torch.torchscript.values import Tensor
+from relaylang.frontends.torch.updates import replace_row, replace_slice
 from relaylang.ir import Expr
 
-#: Operators whose result has the same elements in the same order.
-_RESHAPES = frozenset("view reshape flatten unflatten unsqueeze squeeze _unsafe_view view_as reshape_as".split())
-_SAME = frozenset("detach alias data contiguous".split())
-_PARTS = frozenset("expand expand_as split split_with_sizes chunk unbind narrow index_select_view diagonal".split())
-_LAST = (1 << 31) - 1
+#: Operators that take a stretch of an axis.
+_STRETCHES = frozenset("select slice narrow split split_with_sizes chunk tensor_split unbind".split())
 
 
-def note_view(b: Builder, operator: str, base: Tensor, made: Any, bound: dict[str, Any]) -> None:
-    """Note that the result of an operator is a view of its operand, where it is one."""
-    if operator in _PARTS:
-        for part in made if isinstance(made, list) else [made]:
-            if isinstance(part, Tensor):
-                part.view_of(base, None, None)
-        return
-    if not isinstance(made, Tensor) or made.base is not None:
-        return
-    if operator in _SAME:
-        made.view_of(base, _itself, _replaced)
-    elif operator in _RESHAPES:
-        made.view_of(base, _reshaped(b, made.value), _reshaped(b, base.value, back=True))
-    elif operator in ("permute", "transpose", "t"):
-        rank = b.rank(base.value)
-        order = [d % rank for d in bound["dims"]] if operator == "permute" else _swapped(rank, bound)
-        inverse = sorted(range(rank), key=order.__getitem__)
-        made.view_of(base, lambda x: b.transpose(x, order), lambda old, new: b.transpose(new, inverse))
-    elif operator in ("select", "slice"):
-        _part(b, operator, base, made, bound)
+def note_views(b: Builder, operator: str, base: Tensor, results: Any, args: dict[str, Any], make: Callable[[Expr], Any]) -> None:
+    """Note which results of an operator are views of its first operand. `make` computes the results for another operand."""
+    made = [r for r in (results if isinstance(results, list) else [results]) if isinstance(r, Tensor)]
+    order = _order(b, operator, base, args)
+    for index, tensor in enumerate(made):
+        if tensor.base is not None or tensor is base:
+            continue
+        tensor.ordered = order
+        if operator in PERHAPS and not base.ordered:
+            if operator == "contiguous" and base.ordered is False:
+                tensor.ordered = True
+            else:
+                tensor.view_of(base, None, None)
+        elif operator in KEPT or operator in SWAPS or operator in OTHERS or operator in PERHAPS:
+            again = partial(_result, make, index)
+            tensor.view_of(base, again, partial(_back, b, operator, args, again))
 
 
-def _itself(x: Expr) -> Expr:
-    return x
+def _result(make: Callable[[Expr], Any], index: int, x: Expr) -> Expr:
+    found = make(x)
+    made: Expr = found[index] if isinstance(found, (list, tuple)) else found
+    return made
 
 
-def _replaced(old: Expr, new: Expr) -> Expr:
-    return new
+def _order(b: Builder, operator: str, base: Tensor, args: dict[str, Any]) -> bool | None:
+    """Whether the elements of a result lie behind each other in memory; None where that is not known."""
+    if operator in KEPT or operator in PERHAPS:
+        return base.ordered
+    if operator in _STRETCHES and args.get("dim", 0) == 0 and args.get("step", 1) == 1:
+        return base.ordered
+    return False if base.ordered else None
 
 
-def _swapped(rank: int, bound: dict[str, Any]) -> list[int]:
-    order = list(range(rank))
-    if rank > 1:
-        i, j = bound.get("dim0", 0) % rank, bound.get("dim1", 1) % rank
-        order[i], order[j] = order[j], order[i]
-    return order
-
-
-def _reshaped(b: Builder, like: Expr, back: bool = False) -> Any:
-    """The elements in the shape of a tensor; None where the shape is not known."""
-    shape = b.shape(like)
-    if not all(isinstance(d, int) for d in shape):
-        return None
-    known = [int(d) for d in shape if isinstance(d, int)]
-    if back:
-        return lambda old, new: b.reshape_exactly(new, known)
-    return lambda x: b.reshape_exactly(x, known)
-
-
-def _part(b: Builder, operator: str, base: Tensor, made: Tensor, bound: dict[str, Any]) -> None:
-    """A slice of step 1, or one position, along an axis. Positions that are not known cannot be written."""
-    axis = bound.get("dim", 0) % b.rank(base.value)
-    extent = b.shape(base.value)[axis]
-    index, start, end = (bound.get(name) for name in ("index", "start", "end"))
-    start, end = 0 if start is None else start, _LAST if end is None else end
+def _back(b: Builder, operator: str, args: dict[str, Any], again: Callable[[Expr], Expr], base: Expr, value: Expr) -> Expr:
+    """The tensor below a view, once the view has a new value."""
+    if operator in SWAPS:
+        return again(value)
+    if operator in KEPT or operator in PERHAPS:
+        return value if b.shape(base) == b.shape(value) else b.reshape_to(value, b.shape_of(base))
+    if operator == "permute":
+        rank = b.rank(base)
+        return b.transpose(value, np.argsort([int(d) % rank for d in args["dims"]]).tolist())
+    if operator == "slice":
+        return replace_slice(b, base, value, args.get("dim", 0), args.get("start"), args.get("end"), args.get("step", 1))
     if operator == "select":
-        start = index
-        end = index + 1 if isinstance(index, int) and index != -1 else _LAST
-    known = isinstance(extent, int) and isinstance(start, int) and isinstance(end, int) and bound.get("step", 1) == 1
-    if not known:
-        made.view_of(base, None, None)
-        return
-    assert isinstance(extent, int)
-    first, last, _ = slice(start, end).indices(extent)
-    again, back = _window(b, axis, first, max(first, last), extent, operator == "select")
-    made.view_of(base, again, back)
+        return replace_row(b, base, value, args["dim"], args["index"])
+    return _by_position(b, again, base, value)
 
 
-def _window(
-    b: Builder, axis: int, first: int, last: int, extent: int, single: bool
-) -> tuple[Callable[[Expr], Expr], Callable[[Expr, Expr], Expr]]:
-    def again(x: Expr) -> Expr:
-        part = b.slice(x, [first], [last], [axis])
-        return b.squeeze(part, [axis]) if single else part
-
-    def back(old: Expr, new: Expr) -> Expr:
-        new = b.unsqueeze(new, [axis]) if single else new
-        parts = [b.slice(old, [0], [first], [axis])] if first else []
-        parts.append(new)
-        if last < extent:
-            parts.append(b.slice(old, [last], [extent], [axis]))
-        return b.concat(parts, axis)
-
-    return again, back
+def _by_position(b: Builder, again: Callable[[Expr], Expr], base: Expr, value: Expr) -> Expr:
+    """The elements of a view put to their positions, which the view itself shows."""
+    shape = b.static_shape(base, "the tensor below a view that is written")
+    numbers = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    positions = b.value(again(b.const(numbers)))
+    if positions is None or np.unique(positions).size != positions.size:
+        raise Unsupported("it writes into a view whose elements lie at computed places, or share a place")
+    flat = b.reshape_exactly(base, [numbers.size])
+    made = b.op("scatter_elements", flat, b.const(positions.reshape(-1)), b.reshape_exactly(value, [positions.size]), axis=0)
+    return b.reshape_exactly(made, list(shape))
 
 
-__all__ = ["note_view"]
+__all__ = ["note_views"]
