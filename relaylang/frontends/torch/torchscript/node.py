@@ -27,9 +27,6 @@ class ScriptNode(Node):
     def get(self, name: str, default: Any = None) -> Any:
         return self.call.args.get(name, default)
 
-    def used(self, index: int) -> bool:
-        return True
-
     def write(self, name: str, value: Expr) -> None:
         """Raises `Unsupported` where an argument other than the first would change."""
         if isinstance(self.get(name), Expr):
