@@ -1,6 +1,6 @@
-"""Writes the pages of the importers: docs/import_onnx.md, import_tflite.md and import_pytorch.md.
+"""Writes the pages of importers and exporters: docs/import_onnx.md, import_tflite.md, import_pytorch.md and exporting.md.
 
-    scripts/importers_pages.py    writes them; the tables of operators come from the importers' own tables
+    scripts/importers_pages.py    writes them; the tables of operators come from their own tables
 """
 
 from __future__ import annotations
@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from relaylang.export.onnx.table import RULES as ONNX_RULES
+from relaylang.export.relax.table import RULES as RELAX_RULES
+from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.common import Rule
 from relaylang.frontends.onnx.table import table as onnx_table
 from relaylang.frontends.tflite.table import table as tflite_table
 from relaylang.frontends.torch.table import table as torch_table
 from relaylang.frontends.torch.torchscript.packed import LAYERS as QUANTISED
+from relaylang.ops import OPS
+from relaylang.rules.qnn_lowering import RULES as LOWERED
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -119,6 +124,60 @@ mod, params = relay.frontend.from_pytorch(script_module, [("x", (1, 3, 224, 224)
 |---|
 """
 
+EXPORT = """# Exporting programs
+
+`relay export` writes a program for another tool:
+
+    relay export net.relay -o net.onnx
+    relay export net.relay -o net.mlir
+    relay export net.relay -o net.py --constants net_constants.npz
+
+| format | ending | read by |
+|---|---|---|
+| ONNX, opset 21 | `.onnx` | onnxruntime, `relay import` and others; `pip install 'relaylang[onnx]'` writes it |
+| StableHLO, MLIR text | `.mlir` | IREE, XLA |
+| Relax, TVMScript | `.py` | TVM 0.20 and later: `tvm.script.from_source` |
+
+`--format onnx`, `stablehlo` or `relax` chooses where the ending does not. `--params FILE` makes constants of parameters.
+The input can be a network, too:
+
+    relay export net.tflite -o net.onnx
+
+In Python, `relaylang.export.export(mod, "onnx")` gives the bytes. `export_onnx`, `export_stablehlo` and `export_relax` give
+a model or text.
+
+## What to know
+
+- Layers have the names of the imported network, or of the program's variables.
+- A `requantize` behind `qnn.conv2d` or `qnn.dense` gives `QLinearConv` or `QLinearMatMul`. Other operators of the qnn dialect
+  stand between `DequantizeLinear` and `QuantizeLinear`. ONNX rounds halves to even, Relay upwards, so results can be 1 apart.
+- In StableHLO and Relax text, quantised operators are integer arithmetic, equal to the last bit.
+- ONNX models keep open extents. The other formats need known shapes; `--shape` gives them to a network.
+- `if` becomes the format's own. A function that calls itself last becomes a loop in ONNX and StableHLO. Other recursion,
+  references and algebraic data types have no form there.
+- Functions that are called are written in place.
+- Relax text holds scalars only. Its other constants are parameters behind the inputs, and `--constants` takes their values.
+  `relax.transform.BindParams` puts them back.
+
+What a format lacks is listed whole (R0806), and nothing is written.
+
+## Operators
+
+| operator | ONNX | StableHLO | Relax |
+|---|---|---|---|
+"""
+
+
+def export_rows() -> list[str]:
+    """A row per operator that a format has. The qnn dialect is lowered for StableHLO and Relax."""
+    formats = (ONNX_RULES, STABLEHLO_RULES, RELAX_RULES)
+    rows = []
+    for name in OPS:
+        marks = ["yes" if name in rules else "lowered" if name in LOWERED and rules is not ONNX_RULES else "" for rules in formats]
+        if any(marks):
+            rows.append(f"| {name} | {' | '.join(marks)} |")
+    return rows
+
 
 def versions(rule: Rule) -> str:
     """`7 to 12`, or `13 and later`."""
@@ -143,6 +202,7 @@ def pages() -> dict[str, str]:
         "import_tflite.md": (TFLITE, [f"| {name} |" for name in tflite_table().names()]),
         "import_pytorch.md": (TORCH, [f"| {name} |" for name in sorted({*torch_table().names(), *quantised})]),
     }
+    tables["exporting.md"] = (EXPORT, export_rows())
     return {name: text + "\n".join(rows) + "\n" for name, (text, rows) in tables.items()}
 
 

@@ -41,6 +41,7 @@ FLOORS = [
     {"runtime"},
     {"frontends"},
     {"backends"},
+    {"export"},
     {"plugins.files", "testing", "viz"},
     {"repl"},
     {"lsp"},

@@ -22,12 +22,13 @@ COLORS = ("auto", "always", "never")
 def add_common_options(parser: argparse.ArgumentParser) -> None:
     """The options of every verb."""
     group = parser.add_argument_group("diagnostics")
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        default="text",
-        help="how errors and notes are written to stderr: text (default), json (an object a line), sarif (one log)",
-    )
+    if "--format" not in parser._option_string_actions:  # `relay export` has formats of its own beside these
+        group.add_argument(
+            "--format",
+            choices=FORMATS,
+            default="text",
+            help="how errors and notes are written to stderr: text (default), json (an object a line), sarif (one log)",
+        )
     group.add_argument(
         "--color",
         choices=COLORS,

@@ -78,7 +78,7 @@ def examples(text: str) -> list[str]:
 def test_examples_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, verb: str
 ) -> None:
-    if verb == "import":
+    if verb in ("import", "export"):
         pytest.importorskip("onnx")
     if verb == "test":
         pytest.importorskip("filecheck")

@@ -1,4 +1,4 @@
-"""Pages on the import of networks: R08xx."""
+"""Pages on the import and export of networks: R08xx."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ PAGES = (
         shows the layer. The model is wrong, or a shape given with `--shape` does not suit it.""",
         "$ relay import network.onnx --shape input=1x3x7x7",
         "$ relay import network.onnx --shape input=1x3x224x224",
+        "text",
+    ),
+    Page(
+        "R0806",
+        "operators that cannot be exported",
+        """A program has operators, types or control flow that the format of the export does not have. The notes list each
+        of them: how often it occurs, the first place that has it, and why. StableHLO and Relax text need known shapes. Another
+        format may have the operator.""",
+        "$ relay export network_with_sampling.relay -o network.mlir",
+        "$ relay export network_with_sampling.relay -o network.onnx",
         "text",
     ),
 )

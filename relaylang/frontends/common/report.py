@@ -33,10 +33,16 @@ class Entry:
 
 @dataclass
 class Report:
-    """The operators of a model that were not converted. `known` are the names of those that the importer has."""
+    """The operators of a model that were not converted. `known` are the names of those that the importer has.
+
+    An exporter gives its own `code`, the reason of operators that its table lacks, and its `advice`.
+    """
 
     file: str
     known: Iterable[str] = ()
+    code: str = "R0801"
+    absent: str = "the importer does not have it"
+    advice: str = "--partial puts external functions there, so that the rest can be read and partitioned"
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
@@ -63,7 +69,7 @@ class Report:
             reason = e.reason
             if not reason:
                 near = did_you_mean(e.operator, known)
-                reason = f"the importer does not have it; did you mean {near}?" if near else "the importer does not have it"
+                reason = f"{self.absent}; did you mean {near}?" if near else self.absent
             rows.append(f"{e.count:>{digits}} x {e.operator:<{wide}}  first in {e.layer}: {reason}")
         return rows
 
@@ -76,9 +82,9 @@ class Report:
         title = f"{count} layer{'s' * (count != 1)} of {kinds} operator{'s' * (kinds != 1)} cannot be converted"
         first = next(iter(self.entries.values()))
         notes = self.rows()
-        if severity == "error":
-            notes = [*notes, "--partial puts external functions there, so that the rest can be read and partitioned"]
-        return error("R0801", title, first.span, notes=notes, severity=severity)
+        if severity == "error" and self.advice:
+            notes = [*notes, self.advice]
+        return error(self.code, title, first.span, notes=notes, severity=severity)
 
     def raise_if_any(self) -> None:
         """Raise `RelayError` with the table, where a layer was not converted."""

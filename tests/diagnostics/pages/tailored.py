@@ -17,6 +17,7 @@ import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+from relaylang.export import export
 from relaylang.frontends.common import Options
 from relaylang.frontends.onnx import import_onnx
 from relaylang.interpreter import evaluate
@@ -307,6 +308,12 @@ def operands_missing(place: Path, patch: Patch) -> Any:
     return imported(onnx_model([onnx_node("Reshape", ["x"])], {"x": (2, 3)}))
 
 
+def unexported(place: Path, patch: Patch) -> Any:
+    pytest.importorskip("onnx")
+    text = "def @main(%k: Tensor[(10), uint64]) { random.threefry_split(%k) }"
+    return export(relay.transform.InferType()(relay.parse(text)), "onnx")
+
+
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
     "R0408": endless, "R0409": external, "R0411": unwritten, "R0504": wrong_pass, "R0506": changing_pass,
@@ -318,5 +325,6 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
     "R0762": wrong_directive, "R0763": no_filecheck,
     "R0770": no_graphviz, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
+    "R0806": unexported,
     "R0900": ours, "R0901": full,
 }  # fmt: skip

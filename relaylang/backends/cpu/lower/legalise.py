@@ -6,7 +6,7 @@ values of bound weights alone are computed once. Integers come out the same to t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -361,13 +361,16 @@ REWRITES: dict[str, Rewrite] = {
 }
 
 
-def legalise(expr: Expr) -> Expr:
-    """A typed expression without the operators of `REWRITES`, where their shapes and layouts allow it."""
+def legalise(expr: Expr, keep: Container[str] = ()) -> Expr:
+    """A typed expression without the operators of `REWRITES`, where their shapes and layouts allow it.
+
+    The operators that `keep` names stay as they are.
+    """
     done: dict[int, Expr] = {}
     for old in post_order(expr):
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
         if isinstance(new, Call) and isinstance(new.op, Op):
-            rewrite = REWRITES.get(new.op.name)
+            rewrite = None if new.op.name in keep else REWRITES.get(new.op.name)
             if (nothing := _nothing(new)) is not None:
                 new = nothing
             elif rewrite is not None and all(_static(a.checked_type) for a in (*new.args, new)):

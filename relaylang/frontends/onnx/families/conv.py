@@ -74,9 +74,9 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
     strides, dilations = ones(n, "strides", 2), ones(n, "dilations", 2)
     pads = padding(n, (high, wide), kernel, strides, dilations)
     if mask is None and pads[0][0] == pads[0][1] and pads[1][0] == pads[1][1] and _plain(b, x):
-        made = b.op("nn.deformable_conv2d", x, offset, w, strides=strides, padding=[pads[0][0], pads[1][0]],
-                    dilation=dilations, deformable_groups=groups, groups=n.int("group", 1), channels=b.extent(w, 0),
-                    kernel_size=kernel)  # fmt: skip
+        made = _deformed(n, x, offset, w, {"strides": strides, "padding": [pads[0][0], pads[1][0]], "dilation": dilations,
+                         "deformable_groups": groups, "groups": n.int("group", 1), "channels": b.extent(w, 0),
+                         "kernel_size": kernel})  # fmt: skip
         return with_bias(b, made, bias)
     out_high, out_wide = b.static_shape(offset, "the offset")[2:]
     count = kernel[0] * kernel[1]
@@ -104,6 +104,25 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
     flat = b.reshape_exactly(w, [b.extent(w, 0), b.extent(w, 1) * count, 1, 1])
     made = windows.conv(b, data, flat, [1, 1], [(0, 0), (0, 0)], [1, 1], n.int("group", 1))
     return with_bias(b, made, bias)
+
+
+def _deformed(n: Node, x: Expr, offset: Expr, w: Expr, attrs: dict[str, Any]) -> Expr:
+    """Relay takes nothing beyond the data's edge, ONNX a part of the pixels there: a border of zeros makes them equal.
+
+    The border moves all places by one, and makes the result larger; what is too much is cut off.
+    """
+    b = n.b
+    shape = b.static_shape(offset, "the offset")
+    wide = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])
+    more = []
+    for extent, out, k, s, p, d in zip(b.static_shape(x)[2:], shape[2:], *[attrs[name] for name in _WINDOW]):
+        more.append((extent + 2 + 2 * p - ((k - 1) * d + 1)) // s + 1 - out)
+    moved = b.op("add", offset, b.const(1, b.dtype(offset)))
+    moved = b.op("nn.pad", moved, b.const(0, b.dtype(offset)), pad_width=[[0, 0], [0, 0], [0, more[0]], [0, more[1]]])
+    return b.slice(b.op("nn.deformable_conv2d", wide, moved, w, **attrs), [0, 0], list(shape[2:]), [2, 3])
+
+
+_WINDOW = ("kernel_size", "strides", "padding", "dilation")
 
 
 def _plain(b: Builder, x: Expr) -> bool:

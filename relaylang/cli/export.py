@@ -1,0 +1,96 @@
+"""Export a program: an ONNX model of opset 21, StableHLO as MLIR text, or Relax as TVMScript.
+
+The file's ending says which: .onnx, .mlir or .py; --format says it otherwise. Parameters with values (--params) become
+constants. What the format does not have is listed whole, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.inputs import entry_function
+from relaylang.cli.models import FILE_HELP, add_import_options, import_options
+from relaylang.cli.program import check, load
+from relaylang.cli.progress import Stages
+from relaylang.cli.reporting import FORMATS as REPORTS
+from relaylang.cli.usage import UsageError
+from relaylang.export import FORMATS, export
+from relaylang.ir import MetaRef, post_order
+from relaylang.ir.binding import bind_params
+from relaylang.passes.infer_type import InferType
+from relaylang.repl.session import Session
+from relaylang.runtime.params import save_params
+
+EPILOG = """\
+examples:
+  relay export net.onnx --shape image=1x3x224x224 --format stablehlo -o net.txt
+  relay export net.relay -o net.onnx
+  relay export net.relay --params net.npz -o net.mlir
+  relay export net.relay -o net.py --constants net_constants.npz
+
+Relax text holds scalars only; --constants takes the other constants, which are its parameters behind the inputs.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
+    parser.add_argument("--format", action="append", default=[], choices=[*FORMATS, *REPORTS],
+                        help="what to write (default: by the ending of -o); text, json and sarif are about errors")  # fmt: skip
+    parser.add_argument("--constants", metavar="FILE", help="the constants of Relax text: .npz, .params, .safetensors")
+    parser.add_argument("--entry", default="main", metavar="NAME", help="the function to export (default: main)")
+    add_value_options(parser)
+    add_import_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    form = _form(args)
+    check_writable(args.output)
+    check_writable(args.constants)
+    with Stages() as stages:
+        with stages.stage("read"):
+            program = load(args.file, options=import_options(args))
+        with stages.stage("check"):
+            check(program)
+        report(program.notes)
+        mod, entry = program.module, args.entry.removeprefix("@")
+        function = entry_function(mod, entry)
+        needed = needed_by(function.params, list(post_order(function.body)))
+        wanted = [n for n in needed if isinstance(n, MetaRef) or args.params or args.random_params is not None]
+        if args.random_params is not None and not args.params:
+            wanted = [n for n in wanted if isinstance(n, MetaRef) or n is not function.params[0]]
+        values, notes = values_for(wanted, args, {}, Session(mod), open_ended=True)
+        report(notes)
+        constants = {n.name_hint: values.pop(n.name_hint) for n in needed if isinstance(n, MetaRef)}
+        mod = InferType()(bind_params(filled(mod, constants), values, entry))
+        with stages.stage("export"):
+            made = export(mod, form, entry, args.file)
+        if made.constants and args.constants is None:
+            count = len(made.constants)
+            raise UsageError(f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them",
+                             "relay export --help")  # fmt: skip
+        with stages.stage("write"):
+            if args.constants is not None:
+                save_params(args.constants, dict(made.constants))
+            write_bytes(args.output, made.data)
+    return 0
+
+
+def _form(args: argparse.Namespace) -> str:
+    """The format that the options or the file's ending name."""
+    named = [f for f in args.format if f in FORMATS]
+    if named:
+        return str(named[-1])
+    ending = os.path.splitext(args.output)[1].lower()
+    for name, endings in FORMATS.items():
+        if ending in endings:
+            return name
+    raise UsageError(f"relay export: {args.output} does not end as a format does; --format onnx, stablehlo or relax",
+                     "relay export --help")  # fmt: skip
+
+
+__all__ = ["add_arguments", "run"]

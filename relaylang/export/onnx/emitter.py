@@ -1,0 +1,222 @@
+"""Relay to ONNX: a graph of opset 21. The operators' rules are in the tables of `families/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from relaylang.export.walk import Loop, Value, Walk, leaves, shaped, tensor_types
+from relaylang.frontends.common.files import need_package
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import IRModule, TensorType, Type
+
+#: The opset that is written.
+OPSET = 21
+#: Element types that ONNX names otherwise.
+_DTYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float4_e2m1fn": "FLOAT4E2M1"}
+
+
+class Emitter(Walk):
+    """The graph as it grows. `blocks` are the lists of layers of the graph and of the branches around the place."""
+
+    format = "ONNX"
+
+    def __init__(self, mod: IRModule, file: str, rules: Any) -> None:
+        self.rules = rules
+        self.onnx = need_package("onnx", "onnx", "the export to ONNX")
+        super().__init__(mod, file)
+        self.blocks: list[list[Any]] = [[]]
+        self.weights: list[Any] = []
+        self.numbers: dict[tuple[Any, ...], Value] = {}
+        self.fresh: dict[str, Any] = {}
+
+    # ---- for rules
+
+    def op(self, kind: str, *inputs: Value | None, ty: TensorType | None = None, outputs: int = 1, **attrs: Any) -> Any:
+        """A layer; gives its result, or a list of them."""
+        dtype = self._dtype(kind, inputs)
+        names = [self.unique(f"{self.wish}.{kind}") for _ in range(outputs)]
+        kept = {name: value for name, value in attrs.items() if value is not None}
+        given = ["" if v is None else v.name for v in inputs]
+        while given and not given[-1]:
+            given.pop()
+        layer = self.onnx.helper.make_node(kind, given, names, name=names[0], **kept)
+        self.blocks[-1].append(layer)
+        for name in given:
+            self.fresh.pop(name, None)
+        unknown = ty or TensorType((), dtype)
+        made = [Value(n, unknown) for n in names]
+        if outputs == 1:
+            self.fresh[names[0]] = layer
+        return made if outputs > 1 else made[0]
+
+    def _dtype(self, kind: str, inputs: Sequence[Value | None]) -> str:
+        """The element type of a layer's first result. Raises `Unsupported` for operands that the operator does not take."""
+        types, result, allowed = _signature(self.onnx, kind)
+        bound: dict[str, str] = {}
+        for number, value in enumerate(inputs):
+            letter = types[min(number, len(types) - 1)]
+            if value is None or letter not in allowed:
+                continue
+            bound.setdefault(letter, value.dtype)
+            if value.dtype not in allowed[letter]:
+                raise Unsupported(f"ONNX's {kind} does not take {value.dtype}")
+        only = allowed.get(result, set())
+        return bound.get(result) or (next(iter(only)) if len(only) == 1 else "") or result.removeprefix("tensor(").rstrip(")")
+
+    def named(self, made: Any) -> Any:
+        """The last layer of a rule takes the name of the call."""
+        layer = self.fresh.get(made.name) if isinstance(made, Value) else None
+        if layer is not None:
+            self.taken.discard(made.name)
+            layer.output[0] = layer.name = made.name = self.unique(self.wish)
+        self.fresh = {}
+        return made
+
+    def ints(self, values: Sequence[int], name: str = "shape") -> Value:
+        """A constant vector of int64."""
+        return self.array(np.asarray(list(values), np.int64), name)
+
+    def scalar(self, value: Any, dtype: str, name: str = "number") -> Value:
+        """A constant scalar."""
+        return self.array(np.asarray(value).astype(np.dtype(dtype)), name, dtype)
+
+    def array(self, data: np.ndarray, name: str, dtype: str = "") -> Value:
+        """A constant; equal small ones are one."""
+        ty = TensorType(data.shape, dtype or data.dtype.name)
+        key = (data.shape, ty.dtype, data.tobytes()) if data.size <= 64 else (id(data), data.shape, ty.dtype)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = Value(self.unique(name), ty, data)
+            tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(data).reshape(data.shape), found.name)
+            self.weights.append(tensor)
+        return found
+
+    def transpose(self, x: Value, axes: Sequence[int]) -> Value:
+        """A transposition, of a constant at once."""
+        axes = list(axes)
+        if axes == sorted(axes):
+            return x
+        if x.data is not None:
+            return self.array(np.ascontiguousarray(x.data.transpose(axes)), x.name, x.dtype)
+        known = len(axes) == x.rank
+        ty = TensorType(tuple([x.shape[a] for a in axes]), x.dtype) if known else None
+        return self.op("Transpose", x, perm=axes, ty=ty)
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """A reshape to known extents, with one -1 at most."""
+        if x.data is not None:
+            return self.array(x.data.reshape(tuple(shape)), x.name, x.dtype)
+        return self.op("Reshape", x, self.ints(shape), ty=TensorType(tuple(shape), x.dtype))
+
+    def unsqueeze(self, x: Value, axes: Sequence[int]) -> Value:
+        return self.op("Unsqueeze", x, self.ints(axes, "axes")) if axes else x
+
+    def cast(self, x: Value, dtype: str, source: str = "") -> Value:
+        if (source or x.dtype) == dtype:
+            return x
+        if x.data is not None:
+            return self.array(x.data.astype(np.dtype(dtype)), x.name, dtype)
+        return self.op("Cast", x, to=self.kind(dtype), ty=TensorType(x.type.shape, dtype))
+
+    def kind(self, dtype: str) -> int:
+        """ONNX's number of an element type."""
+        name = _DTYPES.get(dtype, dtype.upper().replace("_", "") if dtype.startswith("float8") else dtype.upper())
+        kinds = self.onnx.TensorProto.DataType
+        if name not in kinds.keys():
+            raise Unsupported(f"ONNX has no element type {dtype}")
+        return int(kinds.Value(name))
+
+    # ---- what the walk asks for
+
+    def legal(self, name: str) -> str:
+        return re.sub(r"[^\w.:/\-]", "_", name)
+
+    def constant(self, data: np.ndarray, ty: TensorType, name: str) -> Value:
+        return self.array(data, name, ty.dtype)
+
+    @contextmanager
+    def block_of(self) -> Any:
+        """A list of layers for a graph inside a layer."""
+        self.blocks.append([])
+        try:
+            yield self.blocks[-1]
+        finally:
+            self.blocks.pop()
+
+    def graph(self, name: str, inputs: Sequence[Any], layers: list[Any], outputs: Sequence[Value], types: Sequence[TensorType]) -> Any:
+        """A graph inside a layer. Its results must be made inside it, under names of their own."""
+        infos = []
+        for value, ty in zip(outputs, types):
+            own = self.unique(f"{value.name}_out")
+            layers.append(self.onnx.helper.make_node("Identity", [value.name], [own], name=own))
+            infos.append(self.info(own, ty))
+        return self.onnx.helper.make_graph(layers, name, list(inputs), infos)
+
+    def info(self, name: str, ty: TensorType) -> Any:
+        shape = [n if isinstance(n, int) else None for n in ty.shape]
+        return self.onnx.helper.make_tensor_value_info(name, self.kind(ty.dtype), shape)
+
+    def if_(self, condition: Value, branches: Sequence[Callable[[], list[Value]]], types: list[TensorType]) -> list[Value]:
+        graphs = []
+        for branch, name in zip(branches, ("then", "else")):
+            with self.block_of() as layers:
+                outputs = branch()
+                graphs.append(self.graph(name, [], layers, outputs, types))
+        made = self.op("If", condition, outputs=len(types), then_branch=graphs[0], else_branch=graphs[1])
+        return self._typed(made, types)
+
+    def _typed(self, made: Any, types: Sequence[TensorType]) -> list[Value]:
+        values = made if isinstance(made, list) else [made]
+        for value, ty in zip(values, types):
+            value.type = ty
+        return values
+
+    def not_(self, condition: Value) -> Value:
+        return self.op("Not", condition, ty=TensorType((), "bool"))
+
+    def loop(self, loop: Loop) -> Any:
+        types = [t for ty in loop.types for t in tensor_types(ty)]
+
+        def nested(flat: Sequence[Value], of: Sequence[Type]) -> list[Any]:
+            rest, made = list(flat), []
+            for ty in of:
+                count = len(tensor_types(ty))
+                made.append(shaped(ty, rest[:count]))
+                rest = rest[count:]
+            return made
+
+        begin = [v for x in loop.initial for v in leaves(x)]
+        first = loop.test(loop.initial)
+        turn, going = self.unique("turn"), self.unique("going")
+        state = [Value(self.unique(v.name), t) for v, t in zip(begin, types)]
+        with self.block_of() as layers:
+            after = [v for x in loop.body(nested(state, loop.types)) for v in leaves(x)]
+            again = loop.test(nested(after, loop.types))
+            inputs = [self.info(turn, TensorType((), "int64")), self.info(going, TensorType((), "bool"))]
+            inputs += [self.info(v.name, t) for v, t in zip(state, types)]
+            body = self.graph("body", inputs, layers, [again, *after], [TensorType((), "bool"), *types])
+        made = self.op("Loop", None, first, *begin, outputs=len(types), body=body)
+        return loop.rest(nested(self._typed(made, types), loop.types))
+
+
+@cache
+def _signature(onnx: Any, kind: str) -> tuple[list[str], str, dict[str, set[str]]]:
+    """The types of an operator's inputs and of its first output, and the element types that each letter stands for."""
+    schema = onnx.defs.get_schema(kind, OPSET)
+    allowed = {c.type_param_str: {_relay_name(t) for t in c.allowed_type_strs} for c in schema.type_constraints}
+    return [i.type_str for i in schema.inputs] or ["T"], schema.outputs[0].type_str, allowed
+
+
+def _relay_name(text: str) -> str:
+    """`tensor(float)` as Relay names it: float32."""
+    name = text.removeprefix("tensor(").rstrip(")")
+    return {"float": "float32", "double": "float64"}.get(name, name.replace("float8", "float8_"))
+
+
+__all__ = ["OPSET", "Emitter"]

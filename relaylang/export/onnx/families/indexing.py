@@ -1,0 +1,203 @@
+"""Operators that look elements up, put them in places, sort, reduce and sum along axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.export.attributes import axes_of, result
+from relaylang.export.onnx.emitter import Emitter
+from relaylang.export.walk import Value
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import Call
+
+
+def _index(e: Emitter, x: Value) -> Value:
+    return x if x.dtype in ("int32", "int64") else e.cast(x, "int64")
+
+
+def take(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
+    attrs: Any = call.attrs
+    if attrs.batch_dims:
+        raise Unsupported("it has batch_dims")
+    if attrs.axis is None:
+        x, axis = e.reshape(x, [-1]), 0
+        extent: Any = int(np.prod(x.shape)) if x.data is not None else None
+    else:
+        axis = attrs.axis % x.rank
+        extent = x.shape[axis]
+    found = _index(e, indices)
+    inside = found.data is not None and isinstance(extent, int) and np.all((found.data >= 0) & (found.data < extent))
+    if not inside and attrs.mode in ("clip", "wrap"):
+        last = _extent(e, x, axis, found.dtype)
+        if attrs.mode == "wrap":
+            found = e.op("Mod", found, last)
+        else:
+            found = e.op("Max", e.op("Min", found, e.op("Sub", last, e.scalar(1, found.dtype))), e.scalar(0, found.dtype))
+    return e.op("Gather", x, found, axis=axis)
+
+
+def _extent(e: Emitter, x: Value, axis: int, dtype: str) -> Value:
+    if isinstance(x.shape[axis], int) and x.shape[axis] >= 0:
+        return e.scalar(x.shape[axis], dtype)
+    return e.cast(e.op("Squeeze", e.op("Shape", x, start=axis, end=axis + 1)), dtype, "int64")
+
+
+def gather(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
+    attrs: Any = call.attrs
+    axis = attrs.axis % x.rank
+    same = all(n == m for i, (n, m) in enumerate(zip(x.shape, indices.shape)) if i != axis)
+    if not same:  # ONNX takes the extents of the indices, as Relay does, but wants none beyond the data's
+        raise Unsupported("the indices have other extents than the data")
+    return e.op("GatherElements", x, _index(e, indices), axis=axis)
+
+
+def gather_nd(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
+    attrs: Any = call.attrs
+    last = e.transpose(indices, [*range(1, indices.rank), 0])
+    return e.op("GatherND", x, e.cast(last, "int64", indices.dtype), batch_dims=int(attrs.batch_dims or 0))
+
+
+def scatter_elements(e: Emitter, call: Call, x: Value, indices: Value, updates: Value) -> Value:
+    attrs: Any = call.attrs
+    reduction = {"update": "none"}.get(attrs.reduction, attrs.reduction)
+    if reduction == "mean":
+        raise Unsupported("ONNX has no mean of updates")
+    return e.op("ScatterElements", x, _index(e, indices), updates, axis=attrs.axis, reduction=reduction)
+
+
+def scatter_nd(e: Emitter, call: Call, x: Value, indices: Value, updates: Value) -> Value:
+    attrs: Any = call.attrs
+    last = e.transpose(indices, [*range(1, indices.rank), 0])
+    mode = {"update": "none"}.get(attrs.mode, attrs.mode)
+    return e.op("ScatterND", x, e.cast(last, "int64", indices.dtype), updates, reduction=mode)
+
+
+def argwhere(e: Emitter, call: Call, x: Value) -> Value:
+    return e.cast(e.op("Transpose", e.op("NonZero", x), perm=[1, 0]), result(call).dtype, "int64")
+
+
+def topk(e: Emitter, call: Call, x: Value, *k: Value) -> Any:
+    attrs: Any = call.attrs
+    axis = attrs.axis % x.rank
+    if k:
+        count = e.reshape(e.cast(k[0], "int64"), [1])
+    else:
+        count = e.ints([attrs.k if attrs.k and attrs.k > 0 else x.extent(axis)], "k")
+    values, indices = e.op("TopK", x, count, outputs=2, axis=axis, largest=int(not attrs.is_ascend))
+    indices = e.cast(indices, attrs.dtype, "int64")
+    return {"both": [values, indices], "values": values, "indices": indices}[attrs.ret_type]
+
+
+def _sorted(which: int) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        attrs: Any = call.attrs
+        axis = attrs.axis % x.rank
+        made = e.op("TopK", x, e.ints([x.extent(axis)], "k"), outputs=2, axis=axis, largest=int(not attrs.is_ascend))
+        return e.cast(made[1], result(call).dtype, "int64") if which else made[0]
+
+    return rule
+
+
+def cumsum(e: Emitter, call: Call, x: Value) -> Value:
+    attrs: Any = call.attrs
+    dtype = result(call).dtype
+    if attrs.axis is None:
+        x = e.reshape(x, [-1])
+    axis = 0 if attrs.axis is None else attrs.axis
+    place, exclusive = e.scalar(axis, "int64", "axis"), int(bool(attrs.exclusive))
+    return narrow(e, e.cast(x, dtype), lambda wide: e.op("CumSum", wide, place, exclusive=exclusive))
+
+
+def trilu(e: Emitter, call: Call, x: Value, k: Value) -> Value:
+    attrs: Any = call.attrs
+    return e.op("Trilu", x, e.cast(k, "int64"), upper=int(attrs.upper))
+
+
+def einsum(e: Emitter, call: Call, parts: list[Value]) -> Value:
+    attrs: Any = call.attrs
+    return e.op("Einsum", *parts, equation=attrs.equation)
+
+
+# ---- reductions
+
+
+def _reduce(kind: str) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        attrs: Any = call.attrs
+        axes = axes_of(call, x.rank)
+        if not axes:
+            return e.op("Identity", x)
+        keep = int(bool(attrs.keepdims))
+        if x.dtype == "bool":
+            kinds = {"ReduceSum": "ReduceMax", "ReduceProd": "ReduceMin"}
+            made = e.op(kinds.get(kind, kind), e.cast(x, "int32"), e.ints(axes, "axes"), keepdims=keep)
+            return e.op("Cast", made, to=e.kind("bool"))
+        return narrow(e, x, lambda wide: e.op(kind, wide, e.ints(axes, "axes"), keepdims=keep), kind != "ReduceMean")
+
+    return rule
+
+
+def narrow(e: Emitter, x: Value, compute: Any, exact: bool = True) -> Value:
+    """A function of integers of 8 and 16 bits, which ONNX has for 32 bits; what is beyond their range wraps in both."""
+    if exact and x.dtype in ("int8", "int16", "uint8", "uint16"):
+        return e.op("Cast", compute(e.cast(x, "int32")), to=e.kind(x.dtype))
+    if exact and x.dtype in ("uint32", "uint64"):
+        return e.op("Cast", compute(e.cast(x, "int64")), to=e.kind(x.dtype))
+    return compute(x)
+
+
+def _arg(kind: str) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        attrs: Any = call.attrs
+        axes = axes_of(call, x.rank)
+        if len(axes) != 1:
+            if len(axes) != x.rank or attrs.keepdims:
+                raise Unsupported("it reduces several axes")
+            x, axes = e.reshape(x, [-1]), [0]
+        made = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=int(bool(attrs.select_last_index)))
+        return e.cast(made, result(call).dtype, "int64")
+
+    return rule
+
+
+def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
+    attrs: Any = call.attrs
+    axes = axes_of(call, x.rank)
+    apart = e.op("Sub", x, mean)
+    keep = int(bool(attrs.keepdims))
+    made = e.op("ReduceMean", e.op("Mul", apart, apart), e.ints(axes, "axes"), keepdims=keep)
+    if not attrs.unbiased:
+        return made
+    count = int(np.prod([x.static()[a] for a in axes]))
+    return e.op("Mul", made, e.scalar(count / max(count - 1, 1), x.dtype))
+
+
+RULES = {
+    "take": take,
+    "gather": gather,
+    "gather_nd": gather_nd,
+    "scatter_elements": scatter_elements,
+    "scatter_nd": scatter_nd,
+    "argwhere": argwhere,
+    "topk": topk,
+    "dyn.topk": topk,
+    "sort": _sorted(0),
+    "argsort": _sorted(1),
+    "cumsum": cumsum,
+    "trilu": trilu,
+    "einsum": einsum,
+    "sum": _reduce("ReduceSum"),
+    "mean": _reduce("ReduceMean"),
+    "max": _reduce("ReduceMax"),
+    "min": _reduce("ReduceMin"),
+    "prod": _reduce("ReduceProd"),
+    "all": _reduce("ReduceMin"),
+    "any": _reduce("ReduceMax"),
+    "argmax": _arg("ArgMax"),
+    "argmin": _arg("ArgMin"),
+    "variance": variance,
+}
+
+__all__ = ["RULES"]

@@ -1,0 +1,326 @@
+"""Layers: convolutions, pools, products, normalisation, activations, resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.export.attributes import depthwise, many, pads, result, windows
+from relaylang.export.onnx.emitter import Emitter
+from relaylang.export.onnx.families.shape import channels_first
+from relaylang.export.walk import Value
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import Call
+
+
+def geometry(attrs: Any, count: int) -> dict[str, Any]:
+    """The attributes that windows have in common."""
+    return {
+        "strides": many(attrs.strides, count), "pads": pads(attrs.padding, count), "dilations": many(attrs.dilation, count)
+    }  # fmt: skip
+
+
+def kernel_first(e: Emitter, w: Value, layout: str, order: str) -> Value:
+    """A kernel in another order of axes."""
+    plain = order + "".join(c for c in layout if c in "DHW")
+    if sorted(layout) != sorted(plain):
+        raise Unsupported(f"the kernel's layout {layout} has blocks")
+    return e.transpose(w, [layout.index(c) for c in plain])
+
+
+def _small(*operands: Value) -> bool:
+    """Whether all are integers of 8 bits, which ONNX multiplies to 32 bits."""
+    return all(v.dtype in ("int8", "uint8") for v in operands)
+
+
+def _conv(count: int) -> Any:
+    def rule(e: Emitter, call: Call, x: Value, w: Value) -> Value:
+        a: Any = call.attrs
+        data, back = channels_first(e, x, a.data_layout, a.out_layout)
+        kind = "ConvInteger" if _small(x, w) and result(call).dtype == "int32" else "Conv"
+        kernel = kernel_first(e, w, a.kernel_layout, "OI")
+        if a.groups > 1 and kernel.rank == w.rank and (shape := depthwise(kernel, call)) is not None:
+            kernel = e.reshape(kernel, shape)
+        made = e.op(kind, data, kernel, group=a.groups, **geometry(a, count))
+        return e.cast(back(made), result(call).dtype, made.dtype)
+
+    return rule
+
+
+def _conv_transpose(count: int) -> Any:
+    def rule(e: Emitter, call: Call, x: Value, w: Value) -> Value:
+        a: Any = call.attrs
+        data, back = channels_first(e, x, a.data_layout, a.out_layout)
+        extra = [int(n) for n in a.output_padding]
+        made = e.op("ConvTranspose", data, kernel_first(e, w, a.kernel_layout, "IO"), group=a.groups,
+                    output_padding=(extra * count if len(extra) == 1 else extra)[:count], **geometry(a, count))  # fmt: skip
+        return back(made)
+
+    return rule
+
+
+def _pool(kind: str, count: int) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        a: Any = call.attrs
+        data, back = channels_first(e, x, a.layout, a.out_layout)
+        w = windows(call, x)
+        attrs: dict[str, Any] = {"kernel_shape": w["size"], "strides": w["strides"], "pads": w["padding"], "dilations": w["dilation"]}
+        if kind == "AveragePool":
+            attrs["count_include_pad"] = int(bool(a.count_include_pad))
+        return back(e.op(kind, data, **attrs))
+
+    return rule
+
+
+def _global(kind: str) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        a: Any = call.attrs
+        data, back = channels_first(e, x, a.layout, a.out_layout)
+        return back(e.op(kind, data))
+
+    return rule
+
+
+def _adaptive(kind: str, count: int) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        a: Any = call.attrs
+        data, back = channels_first(e, x, a.layout, a.out_layout)
+        given = a.output_size
+        out = many(given, count) if given is not None and given != () else None
+        if out is not None and all(n == 1 for n in out):
+            return back(e.op(f"Global{kind}", data))
+        space = [x.extent(a.layout.index(c)) for c in a.layout if c in "DHW"]
+        out = out or space
+        if any(n % m for n, m in zip(space, out)):
+            raise Unsupported("its windows have several sizes")
+        size = [n // m for n, m in zip(space, out)]
+        return back(e.op(kind, data, kernel_shape=size, strides=size))
+
+    return rule
+
+
+def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
+    return _product(e, call, x, e.transpose(w, [1, 0]))
+
+
+def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:
+    dtype = result(call).dtype
+    if _small(x, y) and dtype == "int32":
+        return e.op("MatMulInteger", x, y)
+    return e.cast(e.op("MatMul", e.cast(x, dtype), e.cast(y, dtype)), dtype)
+
+
+def matmul(e: Emitter, call: Call, x: Value, y: Value) -> Value:
+    a: Any = call.attrs
+    left = e.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if a.transpose_a else x
+    right = e.transpose(y, [*range(y.rank - 2), y.rank - 1, y.rank - 2]) if a.transpose_b else y
+    return _product(e, call, left, right)
+
+
+def along(e: Emitter, v: Value, axis: int, rank: int) -> Value:
+    """A vector that lies along an axis of a tensor of so many axes."""
+    behind = rank - 1 - axis % rank
+    return e.reshape(v, [-1, *[1] * behind]) if behind and v.rank == 1 else v
+
+
+def bias_add(e: Emitter, call: Call, x: Value, bias: Value) -> Value:
+    a: Any = call.attrs
+    return e.op("Add", x, along(e, bias, a.axis, x.rank))
+
+
+def leaky_relu(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    return e.op("LeakyRelu", x, alpha=float(a.alpha))
+
+
+def prelu(e: Emitter, call: Call, x: Value, slope: Value) -> Value:
+    a: Any = call.attrs
+    return e.op("PRelu", x, along(e, slope, a.axis, x.rank))
+
+
+def _softmax(kind: str) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        a: Any = call.attrs
+        return e.op(kind, x, axis=a.axis)
+
+    return rule
+
+
+def dropout(e: Emitter, call: Call, x: Value) -> list[Value]:
+    return [e.op("Identity", x), e.op("Expand", e.scalar(1, x.dtype), e.op("Shape", x))]
+
+
+def _parameter(e: Emitter, v: Value, used: bool, value: float) -> Value:
+    return v if used else e.array(np.full(v.static(), value, np.dtype(v.dtype)), v.name, v.dtype)
+
+
+def batch_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value, mean: Value, var: Value) -> list[Value]:
+    a: Any = call.attrs
+    axis = a.axis % x.rank
+    order = [i for i in range(x.rank) if i != axis]
+    order.insert(min(1, x.rank - 1), axis)
+    data = e.transpose(x, order)
+    scale, shift = _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0)
+    made = e.op("BatchNormalization", data, scale, shift, mean, var, epsilon=float(a.epsilon))
+    return [e.transpose(Value(made.name, data.type), [order.index(i) for i in range(x.rank)]), mean, var]
+
+
+def instance_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
+    a: Any = call.attrs
+    axis = a.axis % x.rank
+    order = [i for i in range(x.rank) if i != axis]
+    order.insert(1, axis)
+    data = e.transpose(x, order)
+    made = e.op("InstanceNormalization", data, _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0),
+                epsilon=float(a.epsilon))  # fmt: skip
+    return e.transpose(Value(made.name, data.type), [order.index(i) for i in range(x.rank)])
+
+
+def layer_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
+    a: Any = call.attrs
+    axis = a.axis % x.rank
+    scale, shift = _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0)
+    if axis == x.rank - 1:
+        return e.op("LayerNormalization", x, scale, shift, axis=-1, epsilon=float(a.epsilon))
+    ones = e.ints([axis], "axes")
+    apart = e.op("Sub", x, e.op("ReduceMean", x, ones, keepdims=1))
+    spread = e.op("ReduceMean", e.op("Mul", apart, apart), ones, keepdims=1)
+    made = e.op("Div", apart, e.op("Sqrt", e.op("Add", spread, e.scalar(a.epsilon, x.dtype))))
+    return e.op("Add", e.op("Mul", made, along(e, scale, axis, x.rank)), along(e, shift, axis, x.rank))
+
+
+def group_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
+    a: Any = call.attrs
+    if a.axis % x.rank != 1:
+        raise Unsupported("its axis is not 1")
+    scale, shift = _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0)
+    return e.op("GroupNormalization", x, scale, shift, num_groups=a.num_groups, epsilon=float(a.epsilon))
+
+
+def lrn(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    if a.axis % x.rank != 1:
+        raise Unsupported("its axis is not 1")
+    return e.op("LRN", x, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
+
+
+def l2_normalize(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    axes = [int(n) % x.rank for n in a.axis] if a.axis else list(range(x.rank))
+    total = e.op("ReduceSumSquare", x, e.ints(axes, "axes"), keepdims=1)
+    return e.op("Div", x, e.op("Sqrt", e.op("Max", total, e.scalar(a.eps, x.dtype))))
+
+
+# ---- resizing
+
+_NEAREST = {"round": "round_prefer_ceil", "floor": "floor", "ceil": "ceil", "round_prefer_floor": "round_prefer_floor",
+            "round_prefer_ceil": "round_prefer_ceil", "": "floor"}  # fmt: skip
+_METHODS = {"nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
+            "cubic": "cubic", "bicubic": "cubic"}  # fmt: skip
+
+
+def resize(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
+    a: Any = call.attrs
+    method = _METHODS[a.method]
+    mode = getattr(a, "coordinate_transformation_mode", "align_corners" if getattr(a, "align_corners", False) else "asymmetric")
+    shape = [n if isinstance(n, int) else -1 for n in result(call).shape]
+    if -1 in shape:
+        raise Unsupported("an extent of the result is open")
+    data, back = channels_first(e, x, a.layout)
+    order = "NC" + "".join(c for c in a.layout if c not in "NC")
+    sizes = [shape[a.layout.index(c)] for c in order]
+    roi = None
+    attrs: dict[str, Any] = {"mode": method, "coordinate_transformation_mode": mode}
+    rounding = getattr(a, "rounding_method", "")
+    if method == "nearest":
+        attrs["nearest_mode"] = _nearest(rounding, mode)
+    if method == "cubic":
+        attrs["cubic_coeff_a"] = float(getattr(a, "cubic_alpha", -0.5))
+        attrs["exclude_outside"] = int(getattr(a, "cubic_exclude", 0) or 0)
+    if "int" in x.dtype and method != "nearest":
+        raise Unsupported("runtimes round integers differently")
+    if mode == "tf_crop_and_resize" and not hasattr(a, "roi"):
+        raise Unsupported("it has no region to crop")
+    if mode == "tf_crop_and_resize":
+        count = len(order) - 2
+        given = [float(v) for v in a.roi]
+        roi = e.array(np.asarray([0, 0, *given[:count], 1, 1, *given[count:]], np.float32), "roi")
+        attrs["extrapolation_value"] = float(a.extrapolation_value)
+    made = e.op("Resize", data, roi, None, e.ints(sizes, "sizes"), **attrs)
+    return e.cast(back(made), result(call).dtype, x.dtype)
+
+
+def dyn_resize(e: Emitter, call: Call, x: Value, size: Value, roi: Value) -> Value:
+    a: Any = call.attrs
+    if a.layout != "NCHW" or a.coordinate_transformation_mode == "tf_crop_and_resize":
+        raise Unsupported("its sizes are computed, and it crops or its layout is not NCHW")
+    sizes = e.op("Concat", e.op("Shape", x, end=2), e.cast(size, "int64"), axis=0)
+    attrs: dict[str, Any] = {"mode": _METHODS[a.method], "coordinate_transformation_mode": a.coordinate_transformation_mode}
+    if attrs["mode"] == "nearest":
+        attrs["nearest_mode"] = _nearest(a.rounding_method, a.coordinate_transformation_mode)
+    if attrs["mode"] == "cubic":
+        attrs |= {"cubic_coeff_a": float(a.cubic_alpha), "exclude_outside": int(a.cubic_exclude or 0)}
+    return e.cast(e.op("Resize", x, None, None, sizes, **attrs), result(call).dtype, x.dtype)
+
+
+def _nearest(rounding: str, mode: str) -> str:
+    return _NEAREST[rounding or ("round" if mode == "align_corners" else "floor")]
+
+
+def grid_sample(e: Emitter, call: Call, x: Value, grid: Value) -> Value:
+    a: Any = call.attrs
+    if a.layout not in ("NCHW", "NCDHW"):
+        raise Unsupported(f"the layout is {a.layout}")
+    mode = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}[a.method]
+    moved = e.op("Transpose", grid, perm=[0, *range(2, grid.rank), 1])
+    return e.op("GridSample", x, moved, mode=mode, padding_mode=a.padding_mode, align_corners=int(bool(a.align_corners)))
+
+
+def roi_align(e: Emitter, call: Call, x: Value, rois: Value) -> Value:
+    a: Any = call.attrs
+    if a.layout != "NCHW" or a.mode not in (b"avg", "avg", 0):
+        raise Unsupported("ONNX has the mean over windows in the layout NCHW only")
+    which, boxes = e.op("Split", rois, e.ints([1, 4], "sizes"), axis=1, outputs=2)
+    size = many(a.pooled_size, 2)
+    return e.op("RoiAlign", x, boxes, e.cast(e.op("Squeeze", which, e.ints([1])), "int64", rois.dtype), mode="avg",
+                coordinate_transformation_mode="output_half_pixel", output_height=size[0], output_width=size[1],
+                sampling_ratio=max(int(a.sample_ratio), 0), spatial_scale=float(a.spatial_scale))  # fmt: skip
+
+
+RULES = {
+    **{f"nn.conv{n}d": _conv(n) for n in (1, 2, 3)},
+    **{f"nn.conv{n}d_transpose": _conv_transpose(n) for n in (1, 2, 3)},
+    **{f"nn.max_pool{n}d": _pool("MaxPool", n) for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": _pool("AveragePool", n) for n in (1, 2, 3)},
+    **{f"nn.adaptive_max_pool{n}d": _adaptive("MaxPool", n) for n in (1, 2, 3)},
+    **{f"nn.adaptive_avg_pool{n}d": _adaptive("AveragePool", n) for n in (1, 2, 3)},
+    "nn.global_max_pool2d": _global("GlobalMaxPool"),
+    "nn.global_avg_pool2d": _global("GlobalAveragePool"),
+    "nn.dense": dense,
+    "nn.matmul": matmul,
+    "nn.batch_matmul": matmul,
+    "nn.bias_add": bias_add,
+    "nn.leaky_relu": leaky_relu,
+    "nn.prelu": prelu,
+    "nn.softmax": _softmax("Softmax"),
+    "nn.fast_softmax": _softmax("Softmax"),
+    "nn.log_softmax": _softmax("LogSoftmax"),
+    "nn.dropout": dropout,
+    "nn.batch_norm": batch_norm,
+    "nn.instance_norm": instance_norm,
+    "nn.layer_norm": layer_norm,
+    "nn.group_norm": group_norm,
+    "nn.lrn": lrn,
+    "nn.l2_normalize": l2_normalize,
+    "nn.upsampling": resize,
+    "nn.upsampling3d": resize,
+    "image.resize1d": resize,
+    "image.resize2d": resize,
+    "image.resize3d": resize,
+    "image.grid_sample": grid_sample,
+    "dyn.image.resize2d": dyn_resize,
+    "vision.roi_align": roi_align,
+}
+
+__all__ = ["RULES", "geometry", "kernel_first"]

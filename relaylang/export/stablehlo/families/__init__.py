@@ -1,0 +1,1 @@
+"""The rules of StableHLO's export, one file for each family of operators."""

@@ -1,0 +1,242 @@
+"""Element-wise operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from relaylang.export.stablehlo.emitter import Emitter, is_real, limits
+from relaylang.export.walk import Value
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import Call
+
+
+def one(name: str) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        return e.same(name, x)
+
+    return rule
+
+
+def rounding(name: str) -> Any:
+    """A rounding of real numbers, which leaves integers as they are."""
+
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        return e.same(name, x) if is_real(x.dtype) else x
+
+    return rule
+
+
+def two(name: str) -> Any:
+    def rule(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+        return e.two(name, a, b)
+
+    return rule
+
+
+def compared(way: str) -> Any:
+    def rule(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+        return e.compare(way, a, b)
+
+    return rule
+
+
+def copy(e: Emitter, call: Call, x: Value) -> Value:
+    return x
+
+
+def trunc(e: Emitter, call: Call, x: Value) -> Value:
+    if not is_real(x.dtype):
+        return x
+    return e.select(e.compare("LT", x, e.splat(0, x)), e.same("ceil", x), e.same("floor", x))
+
+
+def sigmoid(e: Emitter, call: Call, x: Value) -> Value:
+    return e.same("logistic", x)
+
+
+def logarithm(base: float) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        return e.same("multiply", e.same("log", x), e.splat(1 / math.log(base), x))
+
+    return rule
+
+
+def magnitude(e: Emitter, call: Call, x: Value) -> Value:
+    return x if x.dtype.startswith("u") else e.same("abs", x)
+
+
+def isnan(e: Emitter, call: Call, x: Value) -> Value:
+    return e.compare("NE", x, x)
+
+
+def isinf(e: Emitter, call: Call, x: Value) -> Value:
+    return e.compare("EQ", e.same("abs", x), e.splat(np.inf, x))
+
+
+def isfinite(e: Emitter, call: Call, x: Value) -> Value:
+    return e.op(f"stablehlo.is_finite %{x.name}", [x], x.static(), "bool")
+
+
+def filled(value: float) -> Any:
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        return e.splat(value, x)
+
+    return rule
+
+
+def full_like(e: Emitter, call: Call, x: Value, value: Value) -> Value:
+    return e.broadcast(e.reshape(e.cast(value, x.dtype), []), x.static())
+
+
+def sign(e: Emitter, call: Call, x: Value) -> Value:
+    if x.dtype.startswith("u"):
+        return e.same("minimum", x, e.splat(1, x))
+    return e.same("sign", x)
+
+
+def floor_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+    if is_real(a.dtype):
+        return e.same("floor", e.two("divide", a, b))
+    a, b = e.together(a, b)
+    whole = e.same("divide", a, b)
+    if a.dtype.startswith("u"):
+        return whole
+    rest = e.same("remainder", a, b)
+    apart = e.same("and", e.compare("NE", rest, e.splat(0, rest)),
+                   e.compare("LT", e.same("xor", rest, b), e.splat(0, rest)))  # fmt: skip
+    return e.select(apart, e.same("subtract", whole, e.splat(1, whole)), whole)
+
+
+def floor_mod(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+    whole = floor_divide(e, call, a, b)
+    return e.two("subtract", a, e.two("multiply", whole, b))
+
+
+def trunc_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+    made = e.two("divide", a, b)
+    return trunc(e, call, made)
+
+
+def shift(name: str) -> Any:
+    def rule(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+        unsigned = a.dtype.startswith("u")
+        kind = "shift_left" if name == "left" else "shift_right_logical" if unsigned else "shift_right_arithmetic"
+        return e.two(kind, a, e.cast(b, a.dtype))
+
+    return rule
+
+
+def power(e: Emitter, call: Call, a: Value, b: Value) -> Value:
+    return e.two("power", a, b)
+
+
+def clip(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    low, high = a.a_min, a.a_max
+    if not is_real(x.dtype):
+        least, most = limits(x.dtype)
+        low, high = max(int(max(low, -(2.0**63))), least), min(int(min(high, 2.0**63)), most)
+    bottom, top = e.scalar(low, x.dtype), e.scalar(high, x.dtype)
+    return e.op(f"stablehlo.clamp %{bottom.name}, %{x.name}, %{top.name}", [bottom, x, top], x.static(), x.dtype)
+
+
+def cast(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    return e.cast(x, a.dtype)
+
+
+def cast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
+    return e.cast(x, like.dtype)
+
+
+def reinterpret(e: Emitter, call: Call, x: Value) -> Value:
+    a: Any = call.attrs
+    return e.op(f"stablehlo.bitcast_convert %{x.name}", [x], x.static(), a.dtype)
+
+
+def where(e: Emitter, call: Call, condition: Value, a: Value, b: Value) -> Value:
+    return e.select(e.cast(condition, "bool"), a, b)
+
+
+def fixed_point_multiply(e: Emitter, call: Call, x: Value) -> Value:
+    """`x * multiplier * 2**(shift - 31)` in int64, halves rounded upwards."""
+    a: Any = call.attrs
+    left, right = max(a.shift, 0), 31 - min(a.shift, 0)
+    return _fixed(e, x, np.asarray(a.multiplier), np.asarray(left), np.asarray(right))
+
+
+def _fixed(e: Emitter, x: Value, multiplier: Any, left: Any, right: Any) -> Value:
+    wide = e.cast(x, "int64")
+
+    def number(value: Any) -> Value:
+        return e.broadcast(e.array(np.asarray(value, np.int64)), x.static())
+
+    raised = e.same("shift_left", wide, number(left))
+    product = e.same("multiply", raised, number(multiplier))
+    half = number(np.left_shift(np.int64(1), np.asarray(right, np.int64) - 1))
+    return e.cast(e.same("shift_right_arithmetic", e.same("add", product, half), number(right)), x.dtype)
+
+
+def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, left: Value, right: Value) -> Value:
+    a: Any = call.attrs
+    if any(v.data is None for v in (m, left, right)) or len(a.axes) != 1:
+        raise Unsupported("its multipliers are not constants along one axis")
+    shape = [-1 if i == a.axes[0] % x.rank else 1 for i in range(x.rank)]
+    one = [np.asarray(v.data, np.int64).reshape(shape) for v in (m, left, right)]
+    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1],
+                  31 + (one[2] if a.is_rshift_required else 0 * one[2]))  # fmt: skip
+
+
+_CHLO = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "tan", "erf")
+_ONE = {
+    "bitwise_not": "not", "cos": "cosine", "exp": "exponential", "fast_exp": "exponential", "log": "log",
+    "logical_not": "not", "negative": "negate", "rsqrt": "rsqrt", "sin": "sine", "sqrt": "sqrt", "tanh": "tanh",
+    "fast_tanh": "tanh", "fast_erf": "chlo.erf", **{name: f"chlo.{name}" for name in _CHLO},
+}  # fmt: skip
+_TWO = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "maximum": "maximum", "minimum": "minimum",
+    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "and", "logical_or": "or",
+    "logical_xor": "xor", "trunc_mod": "remainder", "mod": "remainder",
+}  # fmt: skip
+
+RULES = {
+    **{name: one(kind) for name, kind in _ONE.items()},
+    **{name: two(kind) for name, kind in _TWO.items()},
+    **{name: compared(way) for name, way in (("equal", "EQ"), ("not_equal", "NE"), ("less", "LT"), ("less_equal", "LE"),
+                                             ("greater", "GT"), ("greater_equal", "GE"))},
+    "ceil": rounding("ceil"),
+    "floor": rounding("floor"),
+    "round": rounding("round_nearest_afz"),
+    "trunc": trunc,
+    "abs": magnitude,
+    "sign": sign,
+    "copy": copy,
+    "annotation.stop_fusion": copy,
+    "sigmoid": sigmoid,
+    "log2": logarithm(2),
+    "log10": logarithm(10),
+    "isnan": isnan,
+    "isinf": isinf,
+    "isfinite": isfinite,
+    "zeros_like": filled(0),
+    "ones_like": filled(1),
+    "full_like": full_like,
+    "floor_divide": floor_divide,
+    "floor_mod": floor_mod,
+    "trunc_divide": trunc_divide,
+    "left_shift": shift("left"),
+    "right_shift": shift("right"),
+    "power": power,
+    "clip": clip,
+    "cast": cast,
+    "cast_like": cast_like,
+    "reinterpret": reinterpret,
+    "where": where,
+    "fixed_point_multiply": fixed_point_multiply,
+    "fixed_point_multiply_per_axis": fixed_point_multiply_per_axis,
+}  # fmt: skip
+
+__all__ = ["RULES"]

@@ -1,0 +1,183 @@
+"""Programs as ONNX models, against onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.export import export_onnx
+from relaylang.export.onnx.table import RULES
+from relaylang.frontends.onnx import import_onnx
+from tests.export.peers import onnx_outputs
+from tests.export.programs import cases, difference, interpreted
+
+#: Cases in which onnxruntime gives another value, or has no kernel for it.
+APART = {
+    "cast": "a number that is not a number becomes another truth value",
+    "sign": "the sign of what is not a number",
+    "nn.relu": "relu of what is not a number",
+    "qnn.subtract": "a zero point that arrives when the program runs, and is no number of the operand's type",
+    "image.resize1d": "onnxruntime has cubic interpolation of two axes only",
+    "image.resize3d": "onnxruntime has cubic interpolation of two axes only",
+}
+
+
+def module(text: str) -> relay.IRModule:
+    return relay.transform.InferType()(relay.parse(text))
+
+
+def test_every_operator() -> None:
+    failed, count = {}, 0
+    for case in cases(RULES):
+        try:
+            model = export_onnx(case.module)
+        except RelayError as refused:
+            assert [d.code for d in refused.diagnostics] == ["R0806"]
+            continue
+        count += 1
+        try:
+            found = difference(case, onnx_outputs(model, case.inputs))
+        except Exception as wrong:
+            found = "" if "NOT_IMPLEMENTED" in str(wrong) or "Could not find an impl" in str(wrong) else str(wrong)[-300:]
+        if found and case.name not in APART:
+            failed[case.says] = found
+    assert failed == {}
+    assert count > 1400
+
+
+def test_names_are_those_of_the_program() -> None:
+    model = export_onnx(module("def @main(%image: Tensor[(2, 3), float32]) {\n  let %a = nn.relu(%image);\n  exp(%a)\n}"))
+    assert [i.name for i in model.graph.input] == ["image"]
+    assert [n.op_type for n in model.graph.node] == ["Relu", "Exp"]
+    assert model.graph.node[0].output[0] == "a"
+
+
+LOOP = """
+def @main(%x: Tensor[(2), float32], %n: int32) {
+  let %loop = fn (%i: int32, %v: Tensor[(2), float32]) -> (int32, Tensor[(2), float32]) {
+    if (less(%i, %n)) { %loop(add(%i, 1), add(%v, %x)) } else { (%i, %v) }
+  };
+  %loop(0, %x).1
+}
+"""
+BRANCH = """
+def @main(%x: Tensor[(2), float32], %c: bool) {
+  %0 = exp(%x);
+  %1 = if (%c) { (add(%0, %x), %x) } else { (%x, negative(%0)) };
+  (%1.0, %1.1, %0)
+}
+"""
+CALLS = """
+def @twice(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(%x, %x) }
+def @main(%x: Tensor[(2), float32]) {
+  %0 = fn (%a: Tensor[(2), float32], Primitive=1) { nn.relu(%a) };
+  subtract(@twice(@twice(%x)), %0(%x))
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_loops(n: int) -> None:
+    mod = module(LOOP)
+    inputs = [np.asarray([1.5, -2], np.float32), np.asarray(n, np.int32)]
+    assert np.array_equal(onnx_outputs(export_onnx(mod), inputs)[0], interpreted(mod, inputs)[0])
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_branches(way: bool) -> None:
+    mod = module(BRANCH)
+    inputs = [np.asarray([1.5, -2], np.float32), np.asarray(way)]
+    for found, wanted in zip(onnx_outputs(export_onnx(mod), inputs), interpreted(mod, inputs), strict=True):
+        assert np.allclose(found, wanted, rtol=1e-6)
+
+
+def test_functions_are_written_in_place() -> None:
+    mod, inputs = module(CALLS), [np.asarray([1.5, -2], np.float32)]
+    assert np.array_equal(onnx_outputs(export_onnx(mod), inputs)[0], interpreted(mod, inputs)[0])
+
+
+def test_open_extents_stay_open() -> None:
+    text = "def @main(%x: Tensor[(?, 4), float32]) { (nn.softmax(%x), reshape(%x, newshape=[-1, 2]), sum(%x, axis=[0])) }"
+    mod = module(text)
+    model = export_onnx(mod)
+    for rows in (1, 3):
+        inputs = [np.linspace(0, 1, rows * 4, dtype=np.float32).reshape(rows, 4)]
+        for found, wanted in zip(onnx_outputs(model, inputs), interpreted(mod, inputs), strict=True):
+            assert found.shape == wanted.shape and np.allclose(found, wanted, rtol=1e-6)
+
+
+QUANTISED = """
+def @main(%x: Tensor[(1, 4, 6, 6), int8], %w: Tensor[(3, 4, 3, 3), int8], %b: Tensor[(3), int32]) {
+  %0 = qnn.conv2d(%x, %w, 3, 0, 0.02f, 0.05f, padding=[1, 1, 1, 1], channels=3, kernel_size=[3, 3], out_dtype="int32");
+  %1 = nn.bias_add(%0, %b);
+  %2 = qnn.requantize(%1, 0.001f, 0, 0.04f, -5, axis=1, out_dtype="int8");
+  qnn.add(%2, %2, 0.04f, -5, 0.04f, -5, 0.1f, 2)
+}
+"""
+
+
+def test_integers_become_qlinear_layers() -> None:
+    mod = module(QUANTISED)
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-128, 128, s).astype(d) for s, d in (((1, 4, 6, 6), "int8"), ((3, 4, 3, 3), "int8"), ((3,), "int32"))]
+    model = export_onnx(mod)
+    kinds = [n.op_type for n in model.graph.node]
+    assert kinds == ["QLinearConv", "DequantizeLinear", "DequantizeLinear", "Add", "QuantizeLinear"]
+    found, wanted = onnx_outputs(model, inputs)[0], interpreted(mod, inputs)[0]
+    assert np.abs(found.astype(int) - wanted).max() <= 1
+
+
+def test_there_and_back_again() -> None:
+    """An exported model computes the same when it is imported again."""
+    mod = module(QUANTISED)
+    rng = np.random.default_rng(1)
+    inputs = [rng.integers(-128, 128, s).astype(d) for s, d in (((1, 4, 6, 6), "int8"), ((3, 4, 3, 3), "int8"), ((3,), "int32"))]
+    again = import_onnx(export_onnx(mod))
+    assert np.abs(interpreted(again.module, inputs)[0].astype(int) - interpreted(mod, inputs)[0]).max() <= 1
+    loop = module(LOOP)
+    inputs = [np.asarray([1.5, -2], np.float32), np.asarray(4, np.int32)]
+    again = import_onnx(export_onnx(loop))
+    assert np.array_equal(interpreted(again.module, inputs)[0], interpreted(loop, inputs)[0])
+
+
+def test_what_is_missing_is_listed_whole() -> None:
+    text = """
+    def @main(%x: Tensor[(1, 8, 2, 2), uint8], %k: Tensor[(10), uint64]) {
+      %0 = nn.bitpack(%x, bits=1, pack_axis=1, bit_axis=4, pack_type="uint8");
+      (random.threefry_split(%k), random.threefry_split(%k), %0)
+    }
+    """
+    with pytest.raises(RelayError) as raised:
+        export_onnx(module(text))
+    (said,) = raised.value.diagnostics
+    assert said.code == "R0806" and said.title == "3 layers of 2 operators cannot be converted"
+    assert said.notes[0].startswith("2 x random.threefry_split") and said.notes[1].startswith("1 x nn.bitpack")
+
+
+@pytest.mark.parametrize("text", [
+    "def @main(%n: int32) -> int32 { if (equal(%n, 0)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) } }",
+    "def @main(%x: float32) { let %r = ref(%x); ref_read(%r) }",
+    "def @main(%f: fn (int32) -> int32) { %f(1) }",
+])  # fmt: skip
+def test_what_has_no_form(text: str) -> None:
+    with pytest.raises(RelayError) as raised:
+        export_onnx(module(text))
+    assert [d.code for d in raised.value.diagnostics] == ["R0806"]
+
+
+def test_long_programs() -> None:
+    """A chain and a diamond of 2 ** 60 paths, in linear time and without recursion."""
+    x = relay.var("x", shape=(2,), dtype="float32")
+    chain = x
+    for _ in range(20_000):
+        chain = relay.nn.relu(chain)
+    assert len(export_onnx(relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], chain)))).graph.node) == 20_000
+    wide = x
+    for _ in range(60):
+        wide = relay.add(wide, wide)
+    assert len(export_onnx(relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], wide)))).graph.node) == 60
