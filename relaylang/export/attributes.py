@@ -131,5 +131,6 @@ def depthwise(w: Value, call: Call) -> list[int] | None:
 
 
 __all__ = [
-    "axes_of", "cuts", "depthwise", "many", "mirrored", "name_of", "pads", "permutation", "result", "shape_of", "slices", "space", "windows",
+    "axes_of", "cuts", "depthwise", "many", "mirrored", "name_of", "pads", "permutation", "result",
+    "shape_of", "slices", "space", "windows",
 ]  # fmt: skip
