@@ -17,6 +17,7 @@ from relaylang.frontends.formats import format_of
 from relaylang.frontends.torch import import_pytorch
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal
+from tests.cli.command import relay as command
 from tests.frontends import networks as real_networks
 from tests.shared import ROOT
 
@@ -89,6 +90,23 @@ def test_a_scripted_network_computes_what_torch_computes(name: str) -> None:
     make, feed, _ = networks.NETWORKS[name]
     model, inputs = make().eval(), feed()
     check(torch.jit.script(model), *inputs)
+
+
+@pytest.mark.parametrize("way", ["traced", "scripted"])
+@pytest.mark.parametrize("name", [n for n, (_, _, axes) in networks.NETWORKS.items() if axes is not None])
+def test_a_batch_of_any_extent(name: str, way: str) -> None:
+    if way == "scripted" and name not in SCRIPTED:
+        pytest.skip("torch.jit.script does not take its code")
+    torch.manual_seed(1)
+    make, feed, _ = networks.NETWORKS[name]
+    model, inputs = make().eval(), feed()
+    module = traced(model, inputs) if way == "traced" else torch.jit.script(model)
+    names = [f"in{i}" for i in range(len(inputs))]
+    shapes = {n: (relay.ir.ANY, *i.shape[1:]) for n, i in zip(names, inputs)}
+    dtypes = {n: str(i.dtype).removeprefix("torch.") for n, i in zip(names, inputs)}
+    mod = import_pytorch(saved(module), Options(shapes, dtypes), "net.pt", names).module
+    more = tuple([torch.cat([i, i[:1]]) for i in inputs])
+    same(values(mod, more), module(*more))
 
 
 def test_an_archive_is_recognised_and_keeps_the_names_of_weights() -> None:
@@ -225,84 +243,6 @@ def test_several_tensors_in_tuples_and_defaults() -> None:
     assert [p.name_hint for p in mod["main"].params] == ["x", "hx.0", "hx.1"]
 
 
-# ---- quantised networks
-
-
-class Quantised(nn.Module):
-    """Convolutions, sums, pools and a linear layer between stubs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.quant, self.dequant = torch.ao.quantization.QuantStub(), torch.ao.quantization.DeQuantStub()
-        first = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU())
-        depth = nn.Sequential(nn.Conv2d(8, 8, 3, 1, 1, groups=8), nn.BatchNorm2d(8), nn.ReLU())
-        self.features = nn.Sequential(first, depth, nn.Conv2d(8, 8, 1))
-        self.sum, self.both = nn.quantized.FloatFunctional(), nn.quantized.FloatFunctional()
-        self.pool = nn.MaxPool2d(2)
-        self.classifier = nn.Linear(16, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.features[0](self.quant(x))
-        z = self.sum.add(self.features[2](self.features[1](y)), y)
-        z = self.pool(self.both.cat([z, y], 1))
-        return self.dequant(self.classifier(F.adaptive_avg_pool2d(z, (1, 1)).flatten(1)))
-
-
-def quantised(engine: str) -> Any:
-    """The network, quantised by an engine."""
-    if engine not in torch.backends.quantized.supported_engines:
-        pytest.skip(f"torch has no engine {engine} here")
-    torch.manual_seed(4)
-    torch.backends.quantized.engine = engine
-    tools = torch.ao.quantization
-    model = Quantised().eval()
-    tools.fuse_modules(model, [[f"features.{i}.{j}" for j in range(3)] for i in range(2)], inplace=True)
-    model.qconfig = tools.get_default_qconfig(engine)
-    tools.prepare(model, inplace=True)
-    for _ in range(4):
-        model(torch.randn(2, 3, 16, 16))
-    return tools.convert(model)
-
-
-def within_steps(found: np.ndarray, wanted: Any, scale: float, steps: int = 3) -> None:
-    """Equal but for few steps of the scale."""
-    assert np.abs(found - wanted.numpy()).max() <= steps * scale * 1.001
-
-
-@pytest.mark.parametrize("way", ["traced", "scripted"])
-@pytest.mark.parametrize("engine", ["fbgemm", "x86", "qnnpack"])
-def test_a_quantised_network_computes_what_torch_computes(engine: str, way: str) -> None:
-    model, x = quantised(engine), torch.randn(2, 3, 16, 16)
-    module = traced(model, (x,)) if way == "traced" else torch.jit.script(model)
-    made = imported(module, (x,))
-    within_steps(values(made.module, (x,))[0], module(x), model.classifier.scale)
-    text = made.module.astext()
-    assert all(f"qnn.{op}(" in text for op in ("quantize", "conv2d", "requantize", "dense", "add", "dequantize"))
-
-
-def test_quantised_weights_have_the_names_of_tvm() -> None:
-    model, x = quantised("fbgemm"), torch.randn(2, 3, 16, 16)
-    module = traced(model, (x,))
-    mod, params = relay.frontend.from_pytorch(module, [("input", tuple(x.shape))])
-    text = mod.astext()
-    assert "qnn.quantize(%features.0.0_weight," in text and "qnn.quantize(%features.0.0_bias," in text
-    assert params["features.0.0_weight"].dtype == np.float32
-    run = {p.name_hint: params.get(p.name_hint, x.numpy()) for p in mod["main"].params}
-    within_steps(np.asarray(Evaluator(mod).call("main", tuple(run.values()))), module(x), model.classifier.scale)
-    _, whole = relay.frontend.from_pytorch(module, [("input", tuple(x.shape))], keep_quantized_weight=True)
-    assert whole["features.0.0_weight"].dtype == np.int8
-
-
-def test_dynamic_quantisation() -> None:
-    torch.manual_seed(5)
-    torch.backends.quantized.engine = "fbgemm"
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
-    module = torch.jit.script(torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, torch.qint8))
-    x = torch.randn(3, 8)
-    found, wanted = values(imported(module, (x,)).module, (x,))[0], module(x)
-    assert np.abs(found - wanted.detach().numpy()).max() < 0.01 * float(wanted.abs().max())
-
-
 # ---- a real network
 
 
@@ -332,3 +272,17 @@ def test_the_table_of_arguments_agrees_with_torch() -> None:
     written = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(written)
     assert written.FILE.read_text().splitlines() == written.lines(), "run scripts/torch_schemas.py"
+
+
+def test_a_number_that_the_code_needs_is_named() -> None:
+    data = real_networks.data("silero_vad.jit")
+    with pytest.raises(RelayError) as raised:
+        import_pytorch(data, Options({"x": (1, 512)}), "silero.jit")
+    assert raised.value.diagnostics[0].code == "R0801" and "--value sr=1" in str(raised.value)
+
+
+def test_the_command_gives_values(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(real_networks.path("silero_vad.jit"))
+    ran = command(capsys, "import", path, "--shape", "x=1x512", "--value", "sr=16000")
+    assert ran.status == 0 and "def @main(%x: Tensor[(1, 512), float32]" in ran.out
+    assert command(capsys, "import", path, "--shape", "x=1x512", "--value", "sr=a").status == 2

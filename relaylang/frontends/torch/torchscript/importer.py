@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive
 from relaylang.frontends.torch.torchscript.machine import Machine
-from relaylang.frontends.torch.torchscript.plain import known
 from relaylang.frontends.torch.torchscript.quantised import real
 from relaylang.frontends.torch.torchscript.values import (
     MISSING,
@@ -66,6 +66,8 @@ class _Importer:
         self.machine.converters = converters
         self.inputs: list[Var] = []
         self.given = names
+        #: Inputs that are numbers of unknown value.
+        self.numbers: list[str] = []
 
     def run(self) -> Imported:
         """The Relay program."""
@@ -83,7 +85,7 @@ class _Importer:
             result = self.machine.method(module, "forward", args)
             outputs = self._results(result) + self._mutated(before)
         except Raised as why:
-            note = "--shape gives inputs their shapes; Options.values gives numbers their values"
+            note = "--shape gives inputs their shapes; --value gives numbers their values"
             raise RelayError(error("R0804", f"{self.file}: the program refuses its inputs: {why}", notes=[note])) from None
         except Skipped:
             self._raise()
@@ -105,7 +107,10 @@ class _Importer:
         """Raise what was found wrong so far."""
         if self.machine.errors:
             raise RelayError(first_ones(self.machine.errors))
-        self.report.raise_if_any()
+        wrong = self.report.diagnostic()
+        if wrong is not None:
+            notes = [f"{name} has no value; --value {name}=1 gives one, where the code needs it" for name in self.numbers]
+            raise RelayError(replace(wrong, notes=(*wrong.notes, *notes)))
 
     def _stop(self, why: Unsupported) -> None:
         """Raise for code that cannot be evaluated, with the calls before it that cannot be converted."""
@@ -163,7 +168,8 @@ class _Importer:
         if inner in _NUMBERS:
             if default is not None and name not in shapes:
                 return self._default(default)
-            return known(self.builder, self._variable(name, (), _NUMBERS[inner]))
+            self.numbers.append(name)
+            return self._variable(name, (), _NUMBERS[inner])
         if inner != "Tensor" and isinstance(kind, ast.Subscript):
             return self._several(name, kind, default, missing)
         if name not in shapes:

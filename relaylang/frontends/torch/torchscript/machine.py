@@ -314,7 +314,9 @@ class Machine(Operators):
         if isinstance(target, Named) and target.name in ("annotate", "unchecked_cast", "uninitialized"):
             if target.name == "uninitialized":
                 return Undefined("it uses a value that the program never sets")
-            return self.expression(node.args[1], frame)
+            value = self.expression(node.args[1], frame)
+            kind = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
+            return self.number(kind, value) if kind in ("int", "float", "bool") else value
         args = [self.expression(a, frame) for a in node.args]
         named = {k.arg: self.expression(k.value, frame) for k in node.keywords if k.arg is not None}
         if isinstance(target, Named):

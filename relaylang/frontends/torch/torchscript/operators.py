@@ -123,6 +123,11 @@ class Operators:
         elif isinstance(value, Undefined):
             raise Unsupported(value.reason)
 
+    def number(self, kind: str, value: Any) -> Any:
+        """A value that the code says to be a number; a tensor of one element becomes one."""
+        value = self.tensors(value)
+        return SPECIAL[kind](self, value) if isinstance(value, Tensor) else value
+
     def tensors(self, value: Any) -> Any:
         """The value with tensors of the program in the place of those of the file."""
         if isinstance(value, Stored):

@@ -242,6 +242,22 @@ def scalar_multiply(b: Builder, x: Any, factor: Any) -> Any:
     return Tensor(x.read(), Quant.of(quant.scale * factor, quant.zero))
 
 
+def scalar_add(b: Builder, x: Any, term: Any) -> Any:
+    """The zero point moves; where it would leave the range of uint8, the scale and the numbers change, as in PyTorch."""
+    quant = _quant(x)
+    if isinstance(term, Expr):
+        raise Unsupported("its number is not known")
+    zero, scale = int(quant.zero) - int(np.rint(term / quant.scale)), float(quant.scale)
+    low, high = 0, 255
+    if low <= zero <= high:
+        return Tensor(x.read(), Quant.of(scale, zero))
+    if zero < low:
+        out = Quant.of((high - zero) / (high - low) * scale, low)
+    else:
+        out = Quant.of((zero - low) / (high - low) * scale, high)
+    return Tensor(at_scale(b, Tensor(x.read(), Quant.of(scale, zero)), out), out)
+
+
 def concatenate(with_relu: bool) -> Callable[..., Any]:
     def convert(b: Builder, tensors: list[Any], dim: int, scale: Any = None, zero: Any = None) -> Any:
         out = _quant(tensors[0]) if scale is None else Quant.of(scale, zero)
@@ -313,7 +329,8 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     **{name: dynamic_linear(name) for name in ("linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16")},
     **{name: batch_norm("relu" in name) for name in ("batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm2d_relu")},
     "add": binary("qnn.add"), "add_relu": binary("qnn.add", True), "mul": binary("qnn.mul"),
-    "mul_relu": binary("qnn.mul", True), "mul_scalar": scalar_multiply, "cat": concatenate(False), "cat_relu": concatenate(True),
+    "mul_relu": binary("qnn.mul", True), "mul_scalar": scalar_multiply, "add_scalar": scalar_add,
+    "cat": concatenate(False), "cat_relu": concatenate(True),
     "hardswish": by_reals(nn.hard_swish), "leaky_relu": by_reals(_leaky), "softmax": by_reals(_softmax),
     "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,
     "dropout": lambda b, x, *rest: x,

@@ -52,8 +52,14 @@ def _range_length(start: int, stop: int, step: int) -> int:
 def _format(text: str, *values: Any) -> str:
     """The text with values in the place of braces. Python's own format would look into objects."""
     parts = text.split("{}")
-    shown = [str(v)[:200] if isinstance(v, (int, float, str, list)) else "..." for v in values]
+    shown = [_shown(v) for v in values]
     return "".join(p + (shown[i] if i < len(shown) and i < len(parts) - 1 else "") for i, p in enumerate(parts))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join([_shown(v) if isinstance(v, (int, float, str)) else "?" for v in value[:20]]) + "]"
+    return str(value)[:200] if isinstance(value, (int, float, str)) else "?"
 
 
 def _unite(x: Any, y: Any) -> Any:
@@ -107,8 +113,23 @@ def known(b: Builder, value: Any) -> Any:
     return value if found is None or found.size != 1 else found.reshape(()).item()
 
 
+def _compared(b: Builder, name: str, one: Any, other: Any) -> Any:
+    """Whether lists of extents are equal, or whether a list has an element."""
+    inside = name == "__contains__"
+    pairs = [(v, other) for v in one] if inside else list(zip(one, other))
+    made: Any = not inside and len(one) == len(other)
+    for x, y in pairs if inside or made else []:
+        same = x is y or compute(b, "eq", [x, y])
+        made = compute(b, "__or__" if inside else "__and__", [made, same])
+    return compute(b, "__not__", [made]) if name == "ne" else made
+
+
 def compute(b: Builder, name: str, args: Sequence[Any]) -> Any:
     """The result of an operator on plain values. Raises `Unsupported` where an extent would have to be known."""
+    if name in ("eq", "ne", "__contains__") and any(isinstance(a, list) and any(isinstance(v, Expr) for v in a) for a in args):
+        return _compared(b, name, *args)
+    if name == "__contains__" and isinstance(args[1], Expr):
+        return _compared(b, name, *args)
     if not any(isinstance(a, Expr) for a in args):
         return _short(PLAIN[name](*args))
     if name == "__derive_index":

@@ -82,6 +82,11 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
     name, quant, dtype = schema.operator, first.quant, b.dtype(first.value)
     if name in _MOVES:
         return _moved(_ruled(rule, b, schema, {n: _whole_part(v) for n, v in bound.items()}), quant)
+    if name in ("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"):
+        args = {n: _whole_part(v) for n, v in bound.items()}
+        if bound.get("mode", "constant") == "constant" and name in ("pad", "constant_pad_nd"):
+            args["value"] = int(np.rint((bound.get("value") or 0) / quant.scale)) + int(quant.zero)
+        return _moved(_ruled(rule, b, schema, args), quant)
     if quant.scale.ndim:
         raise Unsupported("it computes with numbers that have a scale for each channel")
     if name == "relu":
