@@ -13,6 +13,7 @@ from relaylang.export.relax.table import RULES as RELAX_RULES
 from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.common import Rule
 from relaylang.frontends.onnx.table import table as onnx_table
+from relaylang.frontends.tflite.table import REFUSED
 from relaylang.frontends.tflite.table import table as tflite_table
 from relaylang.frontends.torch.table import table as torch_table
 from relaylang.frontends.torch.torchscript.packed import LAYERS as QUANTISED
@@ -194,12 +195,19 @@ def onnx_rows(rules: Iterable[Rule]) -> list[str]:
     return [f"| {name} | {domain or 'ai.onnx'} | {', '.join(said)} |" for (domain, name), said in sorted(found.items())]
 
 
+def tflite_rows() -> list[str]:
+    """A row per operator, then those that are refused, with reasons."""
+    refused = ["", "## Operators without a form in Relay", "", "| operator | reason |", "|---|---|"]
+    refused += [f"| {name} | {reason} |" for name, reason in sorted(REFUSED.items())]
+    return [*[f"| {name} |" for name in tflite_table().names()], *refused]
+
+
 def pages() -> dict[str, str]:
     """Each page's name and text."""
     quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
-        "import_tflite.md": (TFLITE, [f"| {name} |" for name in tflite_table().names()]),
+        "import_tflite.md": (TFLITE, tflite_rows()),
         "import_pytorch.md": (TORCH, [f"| {name} |" for name in sorted({*torch_table().names(), *quantised})]),
     }
     tables["exporting.md"] = (EXPORT, export_rows())

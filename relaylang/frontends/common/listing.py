@@ -31,9 +31,8 @@ class Layer:
 
     def line(self) -> str:
         """The layer's line: `y, mask = Dropout(x, ratio)  # block1/drop`."""
-        outputs = ", ".join(map(_cut, self.outputs))
-        call = f"{self.operator}({', '.join(map(_cut, self.inputs))})"
-        text = f"{outputs} = {call}" if outputs else call
+        outputs = ", ".join(map(_cut, self.outputs)) or "_"
+        text = f"{outputs} = {self.operator}({', '.join(map(_cut, self.inputs))})"
         text += f"  # {self.name}" if self.name else ""
         return " ".join(text.splitlines())
 

@@ -9,7 +9,7 @@ from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import Span
 
 #: What a conversion raises where the layer's attributes and operands do not fit together.
-MALFORMED = (ValueError, IndexError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, MemoryError)
+MALFORMED = (ValueError, IndexError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, MemoryError, StopIteration)
 
 
 class Unsupported(Exception):

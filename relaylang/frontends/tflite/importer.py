@@ -188,7 +188,8 @@ class Importer:
                 raise Unsupported(f"the variable {variable.name} has no known type")
             q = tensor.quantization
             zero = int(q.zero_points[0]) if q is not None and tensor.dtype == "int8" else 0
-            found = self._state(variable, self.builder.const(np.full(tensor.shape, zero, np.dtype(tensor.dtype))))
+            first = self.builder.op("full", self.builder.const(zero, tensor.dtype), shape=tensor.shape, dtype=tensor.dtype)
+            found = self._state(variable, first)
         return found
 
     def assign(self, variables: Sequence[Variable], values: Sequence[Expr]) -> None:

@@ -242,3 +242,16 @@ def test_transposed_convolutions() -> None:
     )
     mod = compare(file(tensors, [op], ["x"], ["y"]), [x], apart=1)
     assert "qnn.conv2d_transpose" in mod.astext(show_meta_data=False)
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_transposed_convolutions_round_real_operands(channels: int) -> None:
+    x = real(2, 4, 5, 3)
+    tensors = {
+        "s": const(np.int32([2, 8, 10, 4])),
+        "w": weights((4, 3, 3, 3), channels),
+        "x": T(x.shape),
+        "y": T((2, 8, 10, 4)),
+    }
+    op = Op("TRANSPOSE_CONV", ["s", "w", "x"], ["y"], "TransposeConvOptions", {"StrideH": 2, "StrideW": 2})
+    compare(file(tensors, [op], ["x"], ["y"]), [x], [np.abs(x)])

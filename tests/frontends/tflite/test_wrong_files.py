@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,9 +35,18 @@ def wrong(data: bytes, **options: object) -> tuple[str, str]:
     return raised.value.diagnostics[0].code, str(raised.value)
 
 
-def test_every_mutant_is_read_or_refused() -> None:
-    data, rng = small(), random.Random(3)
-    for _ in range(3000):
+def seeds() -> dict[str, bytes]:
+    """Files of several families."""
+    found = {"dense": small()}
+    for name in ("loops", "rounded", "variables"):
+        found[name] = (Path(__file__).parent / "data" / f"{name}.tflite").read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("name, count", [("dense", 3000), ("loops", 60), ("rounded", 150), ("variables", 300)])
+def test_every_mutant_is_read_or_refused(name: str, count: int) -> None:
+    data, rng = seeds()[name], random.Random(3)
+    for _ in range(count):
         mutant = bytearray(data)
         for _ in range(rng.randint(1, 4)):
             mutant[rng.randrange(len(mutant))] = rng.choice([0, 1, 127, 128, 255, rng.randrange(256)])
@@ -58,3 +68,10 @@ def test_what_is_wrong_is_said() -> None:
     assert code == "R0801" and "1 x MyOwn  first in y" in text
     code, text = wrong(file(tensors, [Op("RELU", ["a"])], ["x"], ["y"]))
     assert code == "R0802" and "no layer before this one makes the tensor a" in text
+
+
+def test_a_layer_without_results_has_a_place() -> None:
+    tensors = {"x": T((3, 4, 2)), "n": T((3,), "int32")}
+    op = Op("REVERSE_SEQUENCE", ["x", "n"], [], "ReverseSequenceOptions", {"SeqDim": 9, "BatchDim": 0})
+    code, text = wrong(file(tensors, [op], ["x", "n"], []))
+    assert code[0] == "R" and "_ = REVERSE_SEQUENCE(x, n)" in text

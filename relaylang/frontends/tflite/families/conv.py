@@ -134,6 +134,14 @@ def transpose_conv(n: Node) -> Any:
         made = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=_products(n, 2, 1))
         made = b.op("nn.bias_add", made, n.x(3), axis=3) if n.has(3) else made
         return _requantized(n, made, 3, data=2)
+    right = n.q(1)
+    if n.q(2) is None and right is not None and is_hybrid(n, 1):
+        whole, scale = rounded(b, n.x(2), asymmetric=True)
+        plain = [b.const(0, "int32"), b.const(0, "int32"), b.const(1.0, "float32"), b.const(1.0, "float32")]
+        weights = _weights(n, 1, (3, 0, 1, 2))
+        sums = transposed(n, whole, weights, shape, wanted[1:3], _strides(n), quantised=plain)
+        made = scaled(b, sums, scale, right.scales)
+        return n.result(b.op("nn.bias_add", made, n.real(3), axis=3) if n.has(3) else made)
     made = transposed(n, n.real(2), b.transpose(n.real(1), (3, 0, 1, 2)), shape, wanted[1:3], _strides(n))
     if n.has(3):
         made = b.op("nn.bias_add", made, n.real(3), axis=3)

@@ -11,6 +11,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.tflite.families.shape import counted
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -57,8 +58,8 @@ def _softly(
 ) -> tuple[Expr, Expr, Expr]:
     """Rows, their scores and their number. Each choice lowers the scores of what it overlaps, by `sigma`."""
     overlaps = _overlaps(b, boxes)
-    places = b.const(np.arange(b.extent(scores, 0, "the number of boxes"), dtype="int32"))
-    slots, none = b.const(np.arange(most, dtype="int32")), b.const(-np.inf, "float32")
+    places = counted(b, b.extent(scores, 0, "the number of boxes"))
+    slots, none = counted(b, most), b.const(-np.inf, "float32")
 
     def more(v: list[Expr]) -> Expr:
         best = b.op("max", v[1], axis=(0,))
@@ -81,14 +82,14 @@ def _softly(
             b.op("where", here, b.op("max", left, axis=(0,)), values),
         ]
 
-    start = [b.const(0, "int32"), scores, b.const(np.zeros(most, "int32")), b.const(np.zeros(most, "float32"))]
+    start = [b.const(0, "int32"), scores, *[b.op("zeros", shape=(most,), dtype=d) for d in ("int32", "float32")]]
     count, _, rows, values = while_loop(b, more, choose, start, ["turn", "left", "rows", "values"], "choose")
     return rows, values, count
 
 
 def _within(b: Builder, x: Expr, count: Expr) -> Expr:
     """The first `count` elements of a vector; the others become 0."""
-    places = b.const(np.arange(b.extent(x, 0), dtype="int32"))
+    places = counted(b, b.extent(x, 0))
     return b.op("where", b.op("less", places, count), x, b.const(0, b.dtype(x)))
 
 
@@ -164,7 +165,7 @@ def _fast(n: Node, boxes: Expr, scores: Expr, o: dict[str, Any], most: int, clas
     top = b.op("max", whole, axis=(1,))
     rows, count = _chosen(b, boxes, top, most, b.const(overlap), b.const(least))
     rows = b.cast(rows, "int32")
-    kept = b.unsqueeze(b.op("less", b.const(np.arange(most, dtype="int32")), count), [1])
+    kept = b.unsqueeze(b.op("less", counted(b, most), count), [1])
 
     def picked(x: Expr) -> Expr:
         made = b.op("where", kept, b.op("take", x, rows, axis=0), b.const(0.0, "float32"))

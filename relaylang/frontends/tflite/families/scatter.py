@@ -30,7 +30,7 @@ def unsorted_segments(mode: str) -> Callable[[Node], Any]:
         start = {"add": 0, "mul": 1, "max": least, "min": most}[mode]
         rest = b.static_shape(x)[rank:]
         # One more row takes what is left out.
-        whole = b.const(np.full((count + 1, *rest), start, np.dtype(dtype)))
+        whole = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
         inside = b.op("greater_equal", numbers, 0)
         at = b.op("where", inside, numbers, b.const(count, b.dtype(numbers)))
         made = b.op("scatter_nd", whole, b.unsqueeze(at, [0]), x, mode=mode)
@@ -91,12 +91,12 @@ def embedding_lookup_sparse(n: Node) -> Any:
     at = b.transpose(b.slice(places, [0], [len(front)], [1]), (1, 0))
     spread = list(range(1, rank))
     rows = b.op("multiply", b.op("take", table, numbers, axis=0), b.unsqueeze(weights, spread))
-    sums = b.op("scatter_nd", b.const(np.zeros((*front, *depth), "float32")), at, rows, mode="add")
+    sums = b.op("scatter_nd", b.op("zeros", shape=(*front, *depth), dtype="float32"), at, rows, mode="add")
     combiner = n.options.get("combiner", 0)
     if combiner == 0:
         return sums
     part = b.op("multiply", weights, weights) if combiner == 2 else weights
-    total = b.op("scatter_nd", b.const(np.zeros(front, "float32")), at, part, mode="add")
+    total = b.op("scatter_nd", b.op("zeros", shape=front, dtype="float32"), at, part, mode="add")
     total = b.op("sqrt", total) if combiner == 2 else total
     total = b.op("where", b.op("equal", total, 0.0), b.const(1.0, "float32"), total)
     return b.op("divide", sums, b.unsqueeze(total, list(range(len(front), len(front) + len(depth)))))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.tflite.integers import is_whole
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
+
+#: A shape may have so many axes.
+_DEEPEST = 64
 
 
 def moved(n: Node, made: Expr) -> Any:
@@ -65,18 +69,26 @@ def pack(n: Node) -> Any:
     return made if alike else n.result(made, activation=False)
 
 
+def _results(n: Node, option: str) -> int:
+    """The number of results, which an option states, too."""
+    count: int = n.options[option]
+    if count != len(n.outs):
+        raise Unsupported(f"it has {len(n.outs)} results, and its option says {count}")
+    return count
+
+
 def unpack(n: Node) -> Any:
     b, x = n.b, n.x(0)
     axis = n.options["axis"] % b.rank(x)
-    return [b.squeeze(b.slice(x, [i], [i + 1], [axis]), [axis]) for i in range(n.options["num"])]
+    return [b.squeeze(b.slice(x, [i], [i + 1], [axis]), [axis]) for i in range(_results(n, "num"))]
 
 
 def split(n: Node) -> Any:
     """The axis is the first operand."""
-    b = n.b
+    b, count = n.b, _results(n, "num_splits")
     axis = n.ints(0, "the axis")[0] % b.rank(n.x(1))
-    size = b.extent(n.x(1), axis) // n.options["num_splits"]
-    return [b.slice(n.x(1), [i * size], [(i + 1) * size], [axis]) for i in range(n.options["num_splits"])]
+    size = b.extent(n.x(1), axis) // count
+    return [b.slice(n.x(1), [i * size], [(i + 1) * size], [axis]) for i in range(count)]
 
 
 def split_v(n: Node) -> Any:
@@ -175,6 +187,8 @@ def broadcast_args(n: Node) -> Any:
     """The shape that two shapes broadcast to."""
     b, parts = n.b, [n.x(0), n.x(1)]
     longest = max(b.extent(p, 0) for p in parts)
+    if longest > _DEEPEST:
+        raise Unsupported(f"its shapes have {longest} axes")
     first, second = (_padded_shape(n, p, longest) for p in parts)
     return b.op("where", b.op("equal", first, 1), second, first)
 
@@ -238,7 +252,7 @@ def where(n: Node) -> Any:
 def matrix_diag(n: Node) -> Any:
     b, x = n.b, n.x(0)
     shape = [*b.static_shape(x), b.extent(x, b.rank(x) - 1)]
-    return b.op("matrix_set_diag", b.const(np.zeros(shape, np.dtype(b.dtype(x)))), x)
+    return b.op("matrix_set_diag", b.op("zeros", shape=shape, dtype=b.dtype(x)), x)
 
 
 def matrix_set_diag(n: Node) -> Any:
@@ -253,12 +267,26 @@ def dynamic_update_slice(n: Node) -> Any:
     return at_place(b, x, update, place)
 
 
+def counted(b: Builder, count: int, dtype: str = "int32") -> Expr:
+    """The numbers from 0 to before a count."""
+    return b.arange(b.const(0, dtype), b.const(count, dtype), b.const(1, dtype), dtype)
+
+
+def grid(b: Builder, shape: Sequence[int], axis: int, dtype: str = "int32", front: int = 0) -> Expr:
+    """The index of each element along an axis of a shape, which broadcasts; `front` axes come before the shape's."""
+    places = [1] * (front + len(shape))
+    places[front + axis] = shape[axis]
+    return b.reshape(counted(b, shape[axis], dtype), places)
+
+
 def at_place(b: Builder, x: Expr, update: Expr, place: Expr) -> Expr:
     """A tensor with an update, whose first element goes to a place (a vector)."""
-    part = b.static_shape(update)
-    inner = np.stack(np.meshgrid(*[np.arange(p) for p in part], indexing="ij"))
-    start = b.reshape(place, [len(part), *[1] * len(part)])
-    made: Expr = b.op("scatter_nd", x, b.op("add", b.const(inner, b.dtype(place)), start), update, mode="update")
+    part, dtype = b.static_shape(update), b.dtype(place)
+    rows = []
+    for axis in range(len(part)):
+        start = b.op("take", place, b.const(axis, "int32"), axis=0)
+        rows.append(b.op("broadcast_to", b.op("add", grid(b, part, axis, dtype), start), shape=part))
+    made: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
     return made
 
 

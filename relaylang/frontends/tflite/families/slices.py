@@ -44,10 +44,9 @@ class _Cut:
 def strided_slice(n: Node) -> Any:
     """numpy's indexing: bits of the masks stand for open ends, single elements, new axes and an ellipsis."""
     b, x, o = n.b, n.x(0), n.options
-    count = b.extent(n.x(1), 0, "the number of slices")
     steps = n.ints(3, "the steps")
     bit = {name: o.get(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-    fixed = [i for i in range(count) if not bit["new_axis"] >> i & 1 and not bit["ellipsis"] >> i & 1]
+    fixed = [i for i in range(len(steps)) if not bit["new_axis"] >> i & 1 and not bit["ellipsis"] >> i & 1]
     axis, place = 0, 0
     cuts: list[_Cut] = []
     removed, added = [], []

@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.einsum import einsum
-from relaylang.frontends.tflite.families.shape import at_place
+from relaylang.frontends.tflite.families.shape import at_place, counted, grid
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -103,9 +103,8 @@ def pad(n: Node) -> Any:
 
 def iota(n: Node) -> Any:
     """The index along an axis."""
-    shape, axis = _shape(n), n.options["iota_dimension"]
-    column = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-    return n.b.const(np.broadcast_to(column, shape).astype(np.dtype(n.out_dtype())).copy())
+    shape = _shape(n)
+    return n.b.op("broadcast_to", grid(n.b, shape, n.options["iota_dimension"], n.out_dtype()), shape=shape)
 
 
 def _starts(n: Node, first: int, extents: tuple[int, ...], sizes: list[int]) -> list[Expr]:
@@ -120,7 +119,7 @@ def dynamic_slice(n: Node) -> Any:
     extents = b.static_shape(x)
     for axis, start in enumerate(_starts(n, 1, extents, sizes)):
         if sizes[axis] != extents[axis]:
-            places = b.op("add", b.const(np.arange(sizes[axis]), b.dtype(start)), start)
+            places = b.op("add", counted(b, sizes[axis], b.dtype(start)), start)
             x = b.op("take", x, places, axis=axis)
     return x
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.tflite.families.shape import grid
 from relaylang.frontends.tflite.families.stablehlo import padded
 from relaylang.frontends.tflite.families.volume import windows
 from relaylang.frontends.tflite.node import Node
@@ -115,8 +116,7 @@ def _places(
     b, rank = n.b, len(sizes)
     parts = []
     for axis in range(rank):
-        inner = np.arange(sizes[axis], dtype="int32").reshape([1] * (len(batch) + axis) + [-1] + [1] * (rank - axis - 1))
-        part: Expr = b.const(inner)
+        part = grid(b, sizes, axis, front=len(batch))
         if axis in axes:
             start = b.squeeze(b.slice(rows, [axes.index(axis)], [axes.index(axis) + 1], [0]), [0])
             if held is not None:
