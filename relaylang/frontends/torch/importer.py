@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import finish
@@ -39,7 +40,8 @@ class Scope:
         self.graph = graph
         self.values: dict[str, Any] = {}
         self.memory = Memory(self)
-        self.used = {name for call in graph.nodes for name in _names(call.args.values())} | set(_names(graph.outputs))
+        self.used = {name for call in graph.nodes for name in _names(call.args.values())}
+        self.used.update(_names([*graph.outputs]))
 
     def resolve(self, argument: Any) -> Any:
         """An argument with values in the place of names."""
@@ -153,9 +155,9 @@ class Importer:
                     raise
                 said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
                 self.errors.append(error("R0805", said, span))
-            self._bind(scope, call, made)
+            self._bind(scope, call, made, span)
 
-    def _bind(self, scope: Scope, call: Call, made: Any) -> None:
+    def _bind(self, scope: Scope, call: Call, made: Any, span: Span) -> None:
         """Give the results their names. One result that is a list of tensors has a name for each."""
         results = made if isinstance(made, (list, tuple)) else [made]
         names: list[Any] = []
@@ -164,6 +166,9 @@ class Importer:
         for i, name in enumerate(names):
             if isinstance(name, Ref):
                 scope.values[name.name] = MISSING if made is MISSING or i >= len(results) else results[i]
+                if made is not MISSING and i >= len(results) and name.name in scope.used:
+                    said = f"its result {i} is not computed"
+                    self.report.unsupported(call.target, call.layer or name.name, span, said)
         if made is not MISSING:
             scope.memory.follow(call, names)
 

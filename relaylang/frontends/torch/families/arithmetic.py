@@ -220,25 +220,6 @@ def atan2(n: Node) -> Any:
     return b.op("where", zero, half, b.op("where", b.op("less", x, 0.0), around, base))
 
 
-def number(op: Callable[..., Any], name: str) -> Callable[[Node], Any]:
-    """Arithmetic on extents: on numbers now, on unknown extents in the program."""
-
-    def convert(n: Node) -> Any:
-        args = [n.scope.resolve(a) for a in n.call.args.values()]
-        if not any(isinstance(a, Expr) for a in args):
-            return op(*args)
-        if not name:
-            raise Unsupported("it computes with an unknown extent")
-        return n.b.op(name, *[a if isinstance(a, Expr) else n.b.const(a, "int64") for a in args])
-
-    return convert
-
-
-def nothing(n: Node) -> Any:
-    """A check of the program has no value."""
-    return []
-
-
 def dropout(n: Node) -> Any:
     if n.get("train") is True:
         raise Unsupported("dropout in training gives random numbers")
@@ -264,23 +245,11 @@ _BINARY = {
     "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "eq": "equal", "ne": "not_equal", "lt": "less",
     "le": "less_equal", "gt": "greater", "ge": "greater_equal", "fmod": "trunc_mod", "floor_divide": "floor_divide",
 }  # fmt: skip
-_NUMBERS: dict[str, tuple[Callable[..., Any], str]] = {
-    "add": (lambda a, b: a + b, "add"), "sub": (lambda a, b: a - b, "subtract"), "mul": (lambda a, b: a * b, "multiply"),
-    "floordiv": (lambda a, b: a // b, "floor_divide"), "mod": (lambda a, b: a % b, "floor_mod"),
-    "eq": (lambda a, b: a == b, "equal"), "ge": (lambda a, b: a >= b, "greater_equal"), "le": (lambda a, b: a <= b, "less_equal"),
-    "gt": (lambda a, b: a > b, "greater"), "lt": (lambda a, b: a < b, "less"), "ne": (lambda a, b: a != b, "not_equal"),
-    "neg": (lambda a: -a, "negative"), "pow": (lambda a, b: a**b, ""), "truediv": (lambda a, b: a / b, ""),
-    "and_": (lambda a, b: a and b, "logical_and"), "or_": (lambda a, b: a or b, "logical_or"),
-}  # fmt: skip
-
 RULES = (
     *(Rule(f"aten.{name}", unary(name)) for name in _UNARY.split()),
     *(Rule(f"aten.{name}", real(name)) for name in _REAL.split()),
     *(Rule(f"aten.{name}", binary(op)) for name, op in _BINARY.items()),
-    *(Rule(f"_operator.{name}", number(*how)) for name, how in _NUMBERS.items()),
     *(Rule(f"aten.__{op}__", bits(op)) for op in ("and", "or", "xor")),
-    Rule("aten._assert_scalar", nothing),
-    Rule("aten._assert_tensor_metadata", nothing),
     Rule("aten._to_copy", to),
     Rule("aten.add", scaled("add")),
     Rule("aten.addcmul", addcmul),
@@ -341,7 +310,6 @@ RULES = (
     Rule("aten.softplus", softplus),
     Rule("aten.square", lambda n: n.b.op("multiply", n.x(), n.x())),
     Rule("aten.sub", scaled("subtract")),
-    Rule("aten.sym_constrain_range_for_size", nothing),
     Rule("aten.to", to),
     Rule("aten.type_as", lambda n: n.b.cast(n.x(), n.b.dtype(n.x("other")))),
     Rule("aten.where", where),

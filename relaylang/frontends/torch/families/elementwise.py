@@ -58,7 +58,7 @@ def logit(n: Node) -> Any:
 def log_sigmoid(n: Node) -> Any:
     b = n.b
     made = b.op("negative", nn.softplus(b, b.op("negative", n.x())))
-    return [made, made] if n.call.target.startswith("aten.log_sigmoid_forward") else made
+    return [made] if n.call.target.startswith("aten.log_sigmoid_forward") else made
 
 
 def hard_shrink(n: Node) -> Any:

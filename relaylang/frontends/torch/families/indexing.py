@@ -280,8 +280,11 @@ def embedding_bag(n: Node) -> Any:
 
 def expand_rows(n: Node) -> Any:
     """`repeat_interleave`: each element several times; counts that differ must be constants."""
-    b, x = n.b, n.x()
-    dim, repeats = n.get("dim"), n.get("repeats")
+    b = n.b
+    if n.overload == "Tensor":
+        counts = b.need(n.x("repeats"), "the repeats").reshape(-1)
+        return b.const(np.repeat(np.arange(counts.size), counts))
+    x, dim, repeats = n.x(), n.get("dim"), n.get("repeats")
     if dim is None:
         x, dim = b.op("reshape", x, newshape=[-1]), 0
     axis = dim % b.rank(x)
@@ -332,6 +335,7 @@ def as_strided(n: Node) -> Any:
 RULES = (
     Rule("aten._embedding_bag", embedding_bag),
     Rule("aten._embedding_bag_forward_only", embedding_bag),
+    Rule("aten._unsafe_index", index),
     Rule("aten.argwhere", nonzero),
     Rule("aten.as_strided", as_strided),
     Rule("aten.bucketize", search_sorted),

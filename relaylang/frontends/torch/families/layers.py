@@ -103,18 +103,33 @@ def einsum(n: Node) -> Any:
 
 
 def layer_norm(n: Node) -> Any:
+    """The native form gives the mean and the factor of each row, too."""
     b, x = n.b, n.x("input")
     axis = b.rank(x) - len(n.get("normalized_shape"))
-    parts = [n.get(name) for name in ("weight", "bias")]
-    made = nn.layer_norm(b, x, axis, float(n.get("eps", 1e-5)), *parts)
-    return [made, made, made] if n.call.target.startswith("aten.native") else made
+    parts, eps = [n.get(name) for name in ("weight", "bias")], float(n.get("eps", 1e-5))
+    made = nn.layer_norm(b, x, axis, eps, *parts)
+    return [made, *_statistics(n, x, list(range(axis, b.rank(x))), eps)] if n.call.target.startswith("aten.native") else made
+
+
+def _statistics(n: Node, x: Expr, axes: list[int], eps: float) -> list[Expr]:
+    """The mean and the factor along axes, where the program uses them."""
+    if not n.used(1) and not n.used(2):
+        return []
+    b = n.b
+    _, variance = nn.moments(b, x, axes)
+    return [b.op("mean", x, axis=axes, keepdims=True), b.op("rsqrt", b.op("add", variance, eps))]
 
 
 def rms_norm(n: Node) -> Any:
     b, x = n.b, n.x("input")
     axes = list(range(b.rank(x) - len(n.get("normalized_shape")), b.rank(x)))
     eps = n.get("eps")
-    return nn.rms_norm(b, x, axes, float(np.finfo(b.dtype(x)).eps) if eps is None else float(eps), n.get("weight"))
+    eps = float(np.finfo(b.dtype(x)).eps) if eps is None else float(eps)
+    made = nn.rms_norm(b, x, axes, eps, n.get("weight"))
+    if not n.call.target.startswith("aten._fused"):
+        return made
+    square = b.op("mean", b.op("multiply", x, x), axis=axes, keepdims=True)
+    return [made, b.op("rsqrt", b.op("add", square, eps))]
 
 
 def group_norm(n: Node) -> Any:
@@ -128,7 +143,9 @@ def group_norm(n: Node) -> Any:
     shape = [1, channels] + [1] * (b.rank(x) - 2)
     scale, shift = (b.reshape(n.x(name), shape) if n.has(name) else None for name in ("weight", "bias"))
     made = nn.scale_and_shift(b, made, scale, shift)
-    return [made, made, made] if n.call.target.startswith("aten.native") else made
+    if not n.call.target.startswith("aten.native"):
+        return made
+    return [made, *[b.op("reshape", v, newshape=[0, 0]) for v in _statistics(n, parts, [2], eps)]]
 
 
 def softmax(op: str) -> Any:
@@ -173,5 +190,6 @@ RULES = (
     Rule("aten.native_group_norm", group_norm),
     Rule("aten.native_layer_norm", layer_norm),
     Rule("aten.pixel_shuffle", pixel_shuffle),
+    Rule("aten._fused_rms_norm", rms_norm),
     Rule("aten.rms_norm", rms_norm),
 )

@@ -223,6 +223,7 @@ def fill_diagonal(n: Node) -> Any:
 
 RULES = (
     Rule("aten._index_put_impl", index_put),
+    Rule("aten._unsafe_index_put", index_put),
     Rule("aten.as_strided_scatter", as_strided_scatter),
     Rule("aten.copy", copy),
     Rule("aten.diagonal_scatter", diagonal_scatter),
