@@ -167,7 +167,7 @@ _CASTS = {
     "Double": "float64",
 }  # fmt: skip
 _RULES: dict[str, Convert] = {
-    "_add_relu": rectified(arithmetic.scaled("add")), "_addmm_activation": activated, "_convolution_mode": layers.convolution,
+    "_add_relu": rectified(arithmetic.scaled("add")), "_addmm_activation": activated,
     "_euclidean_dist": products.distances, "_int_mm": whole_product, "_prelu_kernel": prelu, "_safe_softmax": safe_softmax,
     "_shape_as_tensor": shape_vector, "_stack": shape.stack, "_trilinear": trilinear, "_weight_norm": weight_norm,
     "_weight_norm_interface": weight_norm, "cosine_embedding_loss": cosine_embedding,
