@@ -65,7 +65,8 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
   with real numbers between `qnn.dequantize` and `qnn.quantize`.
 - Weights of float16 become float32; sparse weights become dense.
 - Layers with real operands and int8 weights round the operands as TFLite does, each element of the batch by itself.
-- `IF` becomes `if`, and `WHILE` a recursive function. Graphs that are called stand in place.
+- `IF` becomes `if`, and `WHILE` a recursive function. A loop of up to 32 known turns is written out. Graphs that are called
+  stand in place.
 - Variables and the states of recurrent layers are the last parameters and the last results of `@main`. A caller hands the
   results of one call to the next; `@initial_state` gives the values of the first. A variable that only `CALL_ONCE` assigns
   is a constant.

@@ -44,7 +44,7 @@ def test_the_results_of_branches_are_of_one_type() -> None:
 
 
 def counting(limit: int) -> tuple[Graph, Graph]:
-    """Condition and body of a loop: the first variable counts to `limit`, the second is multiplied with itself and halved."""
+    """Condition and body of a loop: the first variable counts to `limit`, the second becomes its square and a tenth."""
     cond: Graph = (
         {"i": T((), "int32"), "a": T((3,)), "n": const(np.int32(limit)), "r": T((), "bool")},
         [Op("LESS", ["i", "n"], ["r"], "LessOptions")],
@@ -52,10 +52,10 @@ def counting(limit: int) -> tuple[Graph, Graph]:
         ["r"],
     )
     body: Graph = (
-        {"i": T((), "int32"), "a": T((3,)), "one": const(np.int32(1)), "half": const(np.float32(0.5)),
+        {"i": T((), "int32"), "a": T((3,)), "one": const(np.int32(1)), "more": const(np.float32(0.1)),
          "j": T((), "int32"), "s": T((3,)), "r": T((3,))},
         [Op("ADD", ["i", "one"], ["j"], "AddOptions"), Op("MUL", ["a", "a"], ["s"], "MulOptions"),
-         Op("ADD", ["s", "half"], ["r"], "AddOptions")],
+         Op("ADD", ["s", "more"], ["r"], "AddOptions")],
         ["i", "a"],
         ["j", "r"],
     )  # fmt: skip
@@ -73,6 +73,14 @@ def test_a_loop_is_a_function_that_calls_itself() -> None:
     x = np.array([0.1, 0.5, -0.7], "float32")
     mod = compare(data, [np.int32(0), x], [np.int32(9), x])
     assert "while_loop" in mod.astext(show_meta_data=False)
+
+
+@pytest.mark.parametrize("turns", [0, 5, 100])
+def test_a_loop_of_few_turns_is_written_out(turns: int) -> None:
+    tensors = {"i": const(np.int32(0)), "x": T((3,)), "j": T((), "int32"), "y": T((3,))}
+    data = file(tensors, [loop()], ["x"], ["j", "y"], *counting(turns))
+    mod = compare(data, [np.array([0.1, 0.5, -0.7], "float32")])
+    assert ("while_loop" in mod.astext(show_meta_data=False)) == (turns == 100)
 
 
 def test_a_graph_that_is_called_stands_in_place() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common.recurrent import UNROLLED
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.states import Variable, handle_of
 from relaylang.ir import Expr
@@ -54,7 +55,7 @@ def _chosen(n: Node, cond: Expr, then: list[Any], other: list[Any]) -> list[Any]
 
 
 def while_(n: Node) -> Any:
-    """Variables that the body assigns are loop variables, too."""
+    """A loop of known turns is written out. Variables that the body assigns are loop variables, too."""
     b, importer, o = n.b, n.importer, n.options
     given = _operands(n)
     cond, body = o["cond_subgraph_index"], o["body_subgraph_index"]
@@ -62,6 +63,10 @@ def while_(n: Node) -> Any:
         raise Unsupported("its condition assigns a variable")
     changed = list(importer.assigned_by(body, given))
     before = [importer.read(v) for v in changed]
+    written = _written_out(n, cond, body, given)
+    if written is not None:
+        return written
+    importer.assign(changed, before)
     at = [i for i, x in enumerate(given) if isinstance(x, Expr)]
     if not all(isinstance(x, (Expr, Variable)) for x in given):
         raise Unsupported("its variables are complex numbers")
@@ -86,6 +91,18 @@ def while_(n: Node) -> Any:
     found = while_loop(b, test, turn, [*[given[i] for i in at], *before], names)
     results = filled(found)
     return results
+
+
+def _written_out(n: Node, cond: int, body: int, values: list[Any]) -> list[Any] | None:
+    """The results of a loop whose condition is known in each of a few turns; None for other loops."""
+    for _ in range(UNROLLED + 1):
+        test = n.b.value(n.importer.convert_subgraph(n, cond, values)[0])
+        if test is None or test.size != 1:
+            return None
+        if not test.item():
+            return values
+        values = n.importer.convert_subgraph(n, body, values)
+    return None
 
 
 def called(option: str) -> Callable[[Node], Any]:

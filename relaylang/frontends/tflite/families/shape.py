@@ -150,6 +150,8 @@ def tile(n: Node) -> Any:
     known = b.known(repeats)
     if known is not None and None not in known:
         return moved(n, b.op("tile", n.x(0), reps=[int(r) for r in known if r is not None]))
+    if b.extent(repeats, 0) > _DEEPEST:
+        raise Unsupported(f"its result has {b.extent(repeats, 0)} axes")
     return moved(n, n.refined(b.op("dyn.tile", n.x(0), repeats, reps=None)))
 
 
