@@ -122,7 +122,9 @@ class _Reader:
     def program(self) -> Program:
         models = sorted(n for n in self.names if "/models/" in n and n.endswith(".json"))
         if not models:
-            raise damaged(self.file, "the archive holds no exported program")
+            saved = any(n.endswith("/data.pkl") for n in self.names)
+            notes = ["torch.save wrote it; torch.jit.save and torch.export.save write programs"] if saved else []
+            raise damaged(self.file, "the archive holds no program", *notes)
         root = models[0].split("/models/")[0]
         name = models[0].rsplit("/", 1)[1].removesuffix(".json")
         module = self._json(models[0])["graph_module"]

@@ -192,6 +192,35 @@ def _sizes(self: Any, x: torch.Tensor) -> torch.Tensor:
     return y * ramp + torch.zeros(y.shape[0], 1) + torch.full([1], 0.5) + float(n) / 3
 
 
+def _until(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    turns = 0
+    while bool(x.abs().max() < 100) and turns < 50:
+        x = x * 1.5 + 0.25
+        turns += 1
+    return x, turns
+
+
+def _rows(self: Any, x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(x.size(1))
+    for i in range(x.size(0)):
+        if i % 2 == 0:
+            total = total + x[i] * i
+    return total
+
+
+def test_loops_of_unknown_length() -> None:
+    module, x = script(_until), torch.arange(6.0).reshape(2, 3)
+    found = values(imported(module, (x,)).module, (x,))
+    wanted = module(x)
+    same(found[:1], wanted[0])
+    assert int(found[1]) == wanted[1]
+    module = script(_rows)
+    mod = import_pytorch(saved(module), Options({"x": (relay.ir.ANY, 3)})).module
+    for count in (1, 4):
+        x = torch.arange(3.0 * count).reshape(count, 3) / 7
+        same(values(mod, (x,)), module(x))
+
+
 @pytest.mark.parametrize("function", [_under_a_condition, _early, _lists, _in_place, _refused, _sizes])
 def test_code_is_evaluated(function: Any) -> None:
     module = script(function)

@@ -85,6 +85,14 @@ def test_an_archive_is_read_without_torch() -> None:
     assert np.array_equal(value, np.ones((2, 3), "float32") * np.arange(3, dtype="float32"))
 
 
+def test_weights_alone_are_no_program() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        made.writestr("weights/data.pkl", pickle.dumps({}, 2))
+    code, said = wrong(out.getvalue())
+    assert code == "R0802" and "torch.save wrote it" in said
+
+
 @pytest.mark.parametrize("name", ["os\nsystem", "builtins\neval", "builtins\ngetattr", "torch\nload", "torch.jit\nload"])
 def test_a_pickle_runs_nothing(name: str) -> None:
     call = b"c" + name.encode() + b"\n(" + text("touch /tmp/ran") + b"tR"

@@ -14,6 +14,7 @@ from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupporte
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.torch.torchscript.archive import Archive, Class
 from relaylang.frontends.torch.torchscript.branches import Journal, join
+from relaylang.frontends.torch.torchscript.loops import loop
 from relaylang.frontends.torch.torchscript.operators import Operators
 from relaylang.frontends.torch.torchscript.packed import packed, unpacked
 from relaylang.frontends.torch.torchscript.plain import compute
@@ -128,30 +129,57 @@ class Machine(Operators):
             case ast.If(test=test, body=body, orelse=orelse):
                 return self._if(self.truth(self.expression(test, frame)), body, orelse, frame)
             case ast.For(target=ast.Name(id=name), iter=source, body=body):
-                for value in self._turns(source, frame):
-                    self.step()
-                    frame.names[name] = value
-                    if self._block(body, frame) is not _NOTHING:
-                        raise Unsupported("it returns from a loop")
+                self._for(name, source, body, frame)
             case ast.While(test=test, body=body):
-                while self._known(self.truth(self.expression(test, frame))):
-                    self.step()
-                    if self._block(body, frame) is not _NOTHING:
-                        raise Unsupported("it returns from a loop")
+                self._while(test, body, frame)
             case ast.With(body=body):
                 return self._block(body, frame)
             case _:
                 raise damaged(self.file, f"its code has a statement that TorchScript does not have: {type(node).__name__}")
         return _NOTHING
 
-    def _known(self, value: Any) -> bool:
-        if isinstance(value, Expr):
-            raise Unsupported("the length of its loop depends on data")
-        return bool(value)
+    def _turn(self, body: Sequence[ast.stmt], frame: Frame) -> None:
+        """Evaluate the body of a loop once."""
+        self.step()
+        if self._block(body, frame) is not _NOTHING:
+            raise Unsupported("it returns from a loop")
+
+    def _while(self, test: ast.expr, body: Sequence[ast.stmt], frame: Frame) -> None:
+        """Turns are written out as long as the condition is known."""
+
+        def condition() -> Any:
+            return self.truth(self.expression(test, frame))
+
+        while True:
+            going = condition()
+            if isinstance(going, Expr):
+                return loop(self, frame, body, condition, lambda: self._turn(body, frame))
+            if not going:
+                return None
+            self._turn(body, frame)
+
+    def _for(self, name: str, source: ast.expr, body: Sequence[ast.stmt], frame: Frame) -> None:
+        values = self._turns(source, frame)
+        if isinstance(values, Expr):
+            frame.names[name] = 0
+
+            def turn() -> None:
+                at = frame.names[name]
+                self._turn(body, frame)
+                frame.names[name] = compute(self.b, "add", [at, 1])
+
+            return loop(self, frame, body, lambda: compute(self.b, "lt", [frame.names[name], values]), turn, name)
+        for value in values:
+            frame.names[name] = value
+            self._turn(body, frame)
+        return None
 
     def _turns(self, source: ast.expr, frame: Frame) -> Any:
+        """What a loop goes over: known values, or the number of turns as an expression."""
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range":
             bounds = [self.expression(a, frame) for a in source.args]
+            if len(bounds) == 1 and isinstance(bounds[0], Expr):
+                return bounds[0]
             if not all(isinstance(n, int) for n in bounds):
                 raise Unsupported("the length of its loop depends on data or on an unknown extent")
             return range(*bounds)
