@@ -99,7 +99,8 @@ class Builder:
         """A constant: of a numpy array, or of a number or list as `dtype`."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
         if dtype is not None and array.dtype != np.dtype(dtype):
-            array = array.astype(np.dtype(dtype))
+            with np.errstate(all="ignore"):
+                array = array.astype(np.dtype(dtype))
         return typed_constant(array, span=self.span)
 
     def weight(self, name: str, array: np.ndarray) -> Expr:

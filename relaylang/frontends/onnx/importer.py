@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,11 +120,17 @@ class Importer:
 
     def _load(self, graph: Graph, proto: Any) -> None:
         """Note a graph's weights and the types that it states."""
+        self._texts([v.name for v in (*proto.initializer, *proto.input, *proto.value_info, *proto.output)])
         graph.weights = {t.name: t for t in proto.initializer}
         if proto.sparse_initializer:
             graph.weights.update({t.values.name: t for t in proto.sparse_initializer})
         for value in (*proto.value_info, *proto.output):
             graph.stated[value.name] = value
+
+    def _texts(self, names: Iterable[Any]) -> None:
+        """Raises `RelayError` for a name that is not UTF-8: protobuf gives its bytes."""
+        if not all([type(name) is str for name in names]):
+            raise damaged(self.file, "a name in it is not UTF-8")
 
     # ---- values
 
@@ -202,6 +208,7 @@ class Importer:
         """Convert a graph's layers in their order."""
         b = self.builder
         for proto in nodes:
+            self._texts((proto.op_type, proto.domain, proto.name, *proto.input, *proto.output))
             layer = Layer(proto.op_type, proto.name, tuple(proto.input), tuple(proto.output))
             b.span = span = b.listing.add(layer)
             results: Sequence[Any] = ()
@@ -284,7 +291,7 @@ def import_onnx(model: Any, options: Options = DEFAULTS, file: str = "") -> Impo
         path = os.fspath(model)
         file, options = file or path, _beside(options, path)
     model = load_onnx(model, file)
-    with gc_paused():
+    with gc_paused(), np.errstate(all="ignore"):
         return Importer(model, file or "the model", options).run()
 
 

@@ -298,7 +298,7 @@ def import_tflite(model: Any, options: Options = DEFAULTS, file: str = "") -> Im
         model = read_bytes(os.fspath(model))
     elif hasattr(model, "_tab"):
         model = model._tab.Bytes
-    with gc_paused():
+    with gc_paused(), np.errstate(all="ignore"):
         imported = Importer(read_model(bytes(model), file or "the model"), file or "the model", options).run()
     return imported
 

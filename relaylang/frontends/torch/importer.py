@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
@@ -250,7 +252,7 @@ def import_pytorch(
         file = file or os.fspath(model)
         model = read_bytes(os.fspath(model))
     data, name = contents(model), file or "the program"
-    with gc_paused():
+    with gc_paused(), np.errstate(all="ignore"):
         if is_torchscript(data):
             return import_torchscript(data, name, options, names, converters)
         return Importer(read_program(data, name), name, options, converters).run()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import pickletools
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Unpickler:
     def load(self, data: bytes) -> Any:
         """The value of the pickle."""
         plain = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "BINUNICODE8"}
-        for opcode, arg, _ in pickletools.genops(data):
+        for opcode, arg, _ in _opcodes(data):
             name = opcode.name
             if name in plain or name in ("SHORT_BINSTRING", "LONG4"):
                 self.stack.append(arg)
@@ -222,5 +223,12 @@ _STEPS: dict[str, Callable[[Unpickler, Any], Any]] = {
     "BINGET": lambda u, a: u.push(u.memo[a]), "LONG_BINGET": lambda u, a: u.push(u.memo[a]),
     "POP": lambda u, a: u.stack.pop(),
 }  # fmt: skip
+
+def _opcodes(data: bytes) -> Iterator[Any]:
+    """The opcodes of a pickle. Texts with unknown escapes, which torch does not write, give no warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield from pickletools.genops(data)
+
 
 __all__ = ["Unpickler"]
