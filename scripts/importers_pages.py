@@ -96,7 +96,15 @@ mod, params = relay.frontend.from_pytorch(program)
 - Programs may be decomposed (`program.run_decompositions()`) or not.
 - Extents that `dynamic_shapes` leaves open become `?`.
 - The names of modules become the places of diagnostics: `layer1.0.conv1`.
-- New values of buffers are further results, behind those of the module.
+- New values of buffers and of inputs that the module writes are further results, behind those of the module.
+- Operators that write, such as `add_`, change all views of the same memory, as in PyTorch.
+- `torch.cond` becomes `if`; `while_loop`, `scan` and `map` become recursive functions. A scan of up to eight turns is
+  written out.
+- `quantized_decomposed` operators become `qnn.quantize` and `qnn.dequantize`. The pass `FakeQuantizationToInteger` makes
+  the program integer. Computed scales stay arithmetic.
+- Operators that give random numbers are refused, and dropout and normalisation are those of the exported mode.
+- `custom_convert_map` has conversions for operators of your own, by names such as `mylib::blur`. Each is called with the
+  arguments and their types, and gives an expression, or a list of them.
 - No code of a file runs, and no pickle of it is loaded.
 
 ## TorchScript
