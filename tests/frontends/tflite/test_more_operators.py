@@ -99,6 +99,10 @@ CASES = {
         "STRIDED_SLICE", "StridedSliceOptions", [real(4, 5, 3), i32([-1, 3, 0]), i32([0, 0, 2])], [i32([1, -2, 1])], [T((2, 2))],
         EndMask=2, BeginMask=0, EllipsisMask=0, NewAxisMask=0, ShrinkAxisMask=1,
     ),
+    "strided_slice_offset": layer(
+        "STRIDED_SLICE", "StridedSliceOptions", [real(4, 5), i32([1, 2])], [i32([2, 3]), i32([1, 1])], [T((2, 3))],
+        EndMask=0, BeginMask=0, EllipsisMask=0, NewAxisMask=0, ShrinkAxisMask=0, Offset=True,
+    ),
     "tile_computed": layer("TILE", "TileOptions", [real(2, 3), i32([2, 3])], [], [T((4, 9))]),
     "to_a_scalar": layer("RESHAPE", "ReshapeOptions", [real(1)], [np.zeros(0, i32)], [T(())]),
     "right_shift": layer("RIGHT_SHIFT", "RightShiftOptions", [i32([-9, 8, 100])], [i32([1, 2, 3])], [T((3,), "int32")]),

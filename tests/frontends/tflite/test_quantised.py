@@ -255,3 +255,22 @@ def test_transposed_convolutions_round_real_operands(channels: int) -> None:
     }
     op = Op("TRANSPOSE_CONV", ["s", "w", "x"], ["y"], "TransposeConvOptions", {"StrideH": 2, "StrideW": 2})
     compare(file(tensors, [op], ["x"], ["y"]), [x], [np.abs(x)])
+
+
+@pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_weights_with_a_zero_point(name: str) -> None:
+    """Files of the first converters store uint8."""
+    shapes = {
+        "CONV_2D": ((1, 5, 6, 3), (4, 3, 3, 3), (1, 5, 6, 4), "Conv2DOptions"),
+        "DEPTHWISE_CONV_2D": ((1, 5, 6, 3), (1, 3, 3, 6), (1, 5, 6, 6), "DepthwiseConv2DOptions"),
+        "FULLY_CONNECTED": ((3, 20), (4, 20), (3, 4), "FullyConnectedOptions"),
+    }
+    shape, filters, result, kind = shapes[name]
+    x = rng.integers(0, 256, shape).astype("uint8")
+    w = const(rng.integers(0, 256, filters).astype("uint8"), scale=[0.02], zero=[117])
+    bias = const(rng.integers(-900, 900, result[-1]).astype("int32"), scale=[0.001], zero=[0])
+    more: dict[str, Any] = {} if name == "FULLY_CONNECTED" else dict(CONV)
+    if name.startswith("DEPTHWISE"):
+        more["DepthMultiplier"] = 2
+    given, out = stored(shape, "uint8", 0.05, 121), stored(result, "uint8", 0.3, 130)
+    compare(layer(name, kind, [given], out, w, bias, FusedActivationFunction=3, **more), [x], apart=1)

@@ -184,6 +184,8 @@ def transposed(
 def fully_connected(n: Node) -> Any:
     """Weights are (units, inputs), as Relay's; the operand becomes a matrix unless the axes in front are kept."""
     b = n.b
+    if n.options.get("weights_format"):
+        raise Unsupported("its weights are shuffled for another machine")
     units, depth = b.static_shape(n.x(1), "the weights")
     front = list(b.shape(n.x(0))[:-1])
     integers = _integers(n)

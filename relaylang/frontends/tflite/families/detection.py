@@ -104,12 +104,12 @@ def non_max_suppression(n: Node) -> Any:
     known = b.value(least)
     if sigma > 0 or known is None or float(known) < 0 or most <= 0:
         rows, values, count = _softly(b, boxes, scores, max(most, 0), overlap, least, sigma)
-        return [rows, values, count] if fifth else [rows, count]
+        return [rows, n.result(values, 1, activation=False), count] if fifth else [rows, count]
     rows, count = _chosen(b, boxes, scores, most, overlap, least)
     rows = _within(b, rows, count)
     if not fifth:
         return [rows, count]
-    return [rows, _within(b, b.op("take", scores, rows, axis=0), count), count]
+    return [rows, n.result(_within(b, b.op("take", scores, rows, axis=0), count), 1, activation=False), count]
 
 
 def _decoded(n: Node, o: dict[str, Any]) -> Expr:

@@ -60,6 +60,9 @@ def strided_slice(n: Node) -> Any:
             place += 1
             continue
         first, last = _bound(n, 1, i), _bound(n, 2, i)
+        if o.get("offset"):  # the end counts from the begin
+            both_known = isinstance(first, int) and isinstance(last, int)
+            last = first + last if both_known else b.op("add", *[_vector(n, v) for v in (first, last)])  # type: ignore[operator]
         if bit["shrink_axis"] >> i & 1:
             cuts.append(_single(n, axis, first))
             removed.append(axis)
@@ -77,6 +80,10 @@ def _bound(n: Node, index: int, at: int) -> int | Expr:
     known = n.b.known(n.x(index))
     value = known[at] if known is not None else None
     return value if value is not None else n.b.cast(n.b.slice(n.x(index), [at], [at + 1], [0]), "int64")
+
+
+def _vector(n: Node, bound: int | Expr) -> Expr:
+    return bound if isinstance(bound, Expr) else n.b.const(np.array([bound], np.int64))
 
 
 def _single(n: Node, axis: int, at: int | Expr) -> _Cut:
@@ -100,7 +107,7 @@ def _cut(n: Node, x: Expr, cuts: list[_Cut]) -> Expr:
     if not open_:
         return x
     bounds = [
-        b.concat([v if isinstance(v, Expr) else b.const(np.array([v])) for v in column], 0)
+        b.concat([_vector(n, v) for v in column], 0)
         for column in ([c.first for c in open_], [c.last for c in open_])
     ]
     return slice_computed(b, x, bounds[0], bounds[1], [c.axis for c in open_], b.const(np.array([c.step for c in open_])))
