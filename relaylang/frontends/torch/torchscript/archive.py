@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -79,7 +80,9 @@ class Sources:
 
     def _parse(self, space: str, text: bytes) -> dict[str, Class | ast.FunctionDef]:
         try:
-            tree = ast.parse(_quoted(text.decode()))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(_quoted(text.decode()))
         except (SyntaxError, *_WRONG):
             raise damaged(self.file, f"the source of {space} cannot be read") from None
         for depth, _ in _walk(tree):
