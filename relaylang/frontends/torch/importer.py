@@ -94,6 +94,10 @@ class Importer:
         except Skipped:
             self.report.raise_if_any()
             raise damaged(self.file, "a result of the program is not defined") from None
+        except (Unsupported, *MALFORMED):
+            if os.environ.get("RELAY_TRACEBACK"):
+                raise
+            raise damaged(self.file, "a result shows memory that another call cannot have written") from None
         results = [o if isinstance(o, Expr) else self.builder.const(o) for o in outputs if o is not None]
         if not results:
             raise damaged(self.file, "the program has no results")

@@ -29,7 +29,14 @@ DTYPES = {
 #: A member may be unpacked to this many times its size in the file; weights are stored as they are.
 _SWELL = 200
 #: What reading JSON of another structure raises.
-_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+_WRONG = (StopIteration, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+
+
+def _text(value: Any) -> str:
+    """A name of the file. Raises `TypeError` for anything else."""
+    if not isinstance(value, str):
+        raise TypeError("a name is no text")
+    return value
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,9 @@ class Ref:
     """A value of the graph by name: a tensor, or a number that depends on extents."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        _text(self.name)
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class _Reader:
         if kind == "user_input":
             ((what, arg),) = entry["arg"].items()
             if what in ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"):
-                inputs.append(arg.get("name") or arg.get("as_name"))
+                inputs.append(_text(arg.get("name") or arg.get("as_name")))
             return
         if kind == "constant_input":
             plain[entry["name"]] = next(iter(entry["value"].values()))
@@ -158,7 +168,7 @@ class _Reader:
         found = weights.get(name, constants.get(name))
         if found is None:
             raise damaged(self.file, f"the archive has no value for {name}")
-        values[entry["arg"]["name"]] = (name, found)
+        values[_text(entry["arg"]["name"])] = (_text(name), found)
 
     def _tensors(self, folder: str, config: str) -> dict[str, np.ndarray]:
         """The tensors of a folder by their names in the program."""
@@ -206,14 +216,14 @@ def _outputs(specs: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, str], ...]]:
             outputs.append(_argument(arg) if kind == "user_output" else Ref(arg["name"]))
         elif kind.endswith("_mutation"):
             name = next(v for k, v in entry.items() if k.endswith("_name"))
-            mutations.append((name, entry["arg"]["name"]))
+            mutations.append((_text(name), _text(entry["arg"]["name"])))
     return tuple(outputs), tuple(mutations)
 
 
 def _graph(given: Any, file: str, depth: int = 0) -> Graph:
     if depth > 64:
         raise damaged(file, "graphs are nested more than 64 deep")
-    inputs = tuple([next(iter(i.values())).get("name") or next(iter(i.values())).get("as_name") for i in given["inputs"]])
+    inputs = tuple([_input_name(next(iter(i.values()))) for i in given["inputs"]])
     nodes = []
     for node in given["nodes"]:
         args = {}
@@ -224,6 +234,13 @@ def _graph(given: Any, file: str, depth: int = 0) -> Graph:
         nodes.append(Node(node["target"].removeprefix("torch.ops."), args, outputs, _layer(stack)))
     tensors = {n: _meta(m) for n, m in given["tensor_values"].items()}
     return Graph(inputs, tuple([_argument(o) for o in given["outputs"]]), tuple(nodes), tensors)
+
+
+def _input_name(given: Any) -> str:
+    """The name of a graph's input; "" for a number, which nothing names."""
+    if not isinstance(given, Mapping):
+        return ""
+    return _text(given.get("name") or given.get("as_name") or "")
 
 
 def _layer(stack: str) -> str:
