@@ -87,6 +87,7 @@ class Importer:
         self.first: list[Expr] = []
         self._initialised: set[int] = set()
         self._spans: dict[int, Span] = {}
+        self._reported: set[int] = set()
         self._budget = _MOST_LAYERS
 
     def run(self) -> Imported:
@@ -247,7 +248,9 @@ class Importer:
             except _Skipped:
                 pass
             except Unsupported as why:
-                self.report.unsupported(operator.name, layer.label, span, why.reason)
+                if id(operator) not in self._reported:
+                    self._reported.add(id(operator))
+                    self.report.unsupported(operator.name, layer.label, span, why.reason)
                 results = self._external(graph, operator) if self.options.partial else ()
             except RelayError as wrong:
                 self.errors += wrong.diagnostics

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.frontends.common import Options
 from relaylang.frontends.tflite import import_tflite
 from tests.frontends.tflite.files import Graph, Op, T, const, file
 from tests.frontends.tflite.runtime import compare
@@ -81,6 +82,17 @@ def test_a_loop_of_few_turns_is_written_out(turns: int) -> None:
     data = file(tensors, [loop()], ["x"], ["j", "y"], *counting(turns))
     mod = compare(data, [np.array([0.1, 0.5, -0.7], "float32")])
     assert ("while_loop" in mod.astext(show_meta_data=False)) == (turns == 100)
+
+
+def test_a_layer_of_a_loop_is_reported_once() -> None:
+    cond, (names, ops, given, results) = counting(3)
+    body: Graph = (names, [ops[0], Op("MyOwn", ["a"], ["s"]), ops[2]], given, results)
+    tensors = {"i": const(np.int32(0)), "x": T((3,)), "j": T((), "int32"), "y": T((3,))}
+    data = file(tensors, [loop()], ["x"], ["j", "y"], cond, body)
+    with pytest.raises(RelayError, match="1 layer of 1 operator cannot be converted"):
+        import_tflite(data)
+    made = import_tflite(data, Options(partial=True))
+    assert "1 x MyOwn" in str(made.notes[0]) and "extern_MyOwn" in made.module.astext(show_meta_data=False)
 
 
 def test_a_graph_that_is_called_stands_in_place() -> None:
