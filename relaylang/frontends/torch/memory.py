@@ -117,7 +117,7 @@ class Memory:
             return None
         if in_order(have):
             return True
-        if have.strides is None or None in have.shape or None in new.shape or 0 in have.shape:
+        if have.strides is None or None in (*have.strides, *have.shape, *new.shape) or 0 in have.shape:
             return None
         shown = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), have.shape, have.strides)  # type: ignore[arg-type]
         try:
