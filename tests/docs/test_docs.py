@@ -27,6 +27,7 @@ WITH_BLOCKS = [p for p in PAGES if p.stem not in MADE and blocks(p.read_text(enc
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     with undone():
         wrong = run_page(page)
     assert wrong == [], "\n".join(wrong)

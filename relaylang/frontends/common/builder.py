@@ -231,7 +231,11 @@ class Builder:
 
     def cast(self, x: Expr, dtype: str) -> Expr:
         """The values as another element type; the expression itself where it has that type."""
-        return x if self.dtype(x) == dtype else self.op("cast", x, dtype=dtype)
+        if self.dtype(x) == dtype:
+            return x
+        if isinstance(x, Constant) and np.can_cast(x.data.dtype, np.dtype(dtype), "safe"):
+            return self.const(x.data.astype(np.dtype(dtype)))
+        return self.op("cast", x, dtype=dtype)
 
     def reshape(self, x: Expr, shape: Sequence[int]) -> Expr:
         """`reshape` with Relay's special extents: -1 takes what is left, 0 keeps the extent of the same axis."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.tflite.flat import Flat
 from relaylang.frontends.tflite.tensors import array_of, dtype_of
 
 #: Names in option classes that are not fields.
@@ -89,105 +89,129 @@ def read_model(data: bytes, file: str) -> Model:
         raise damaged(file, "the file is cut short, or an offset in it leads nowhere") from None
 
 
+#: The numbers of fields in schema 3, of the tables that every layer and tensor has.
+_MODEL = {"operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4}
+_CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "builtin_code": 3}
+_GRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
+_TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6, "shape_signature": 7}
+_QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
+_BUFFER = {"data": 0, "offset": 1, "size": 2}
+_OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "custom_options": 5}
+#: The unions of options: the numbers of the kind and of the table.
+_UNIONS = (("BuiltinOptions", 3, 4), ("BuiltinOptions2", 11, 12))
+_I8, _U8, _I32, _U32, _U64 = (struct.Struct(f"<{c}") for c in "bBiIQ")
+
+
 class _Reader:
     def __init__(self, schema: ModuleType, data: bytes, file: str) -> None:
         self.schema = schema
         self.data = data
         self.file = file
-        self.raw: Any = schema.Model.GetRootAs(data, 0)
-        self.codes = [self._code(c) for c in self._each(self.raw, "OperatorCodes")]
-        self.buffers = list(self._each(self.raw, "Buffers"))
+        self.raw = Flat(data, _U32.unpack_from(data, 0)[0])
+        self.codes = [self._code(Flat(data, place)) for place in self.raw.tables(_MODEL["operator_codes"])]
+        self.buffers = self.raw.tables(_MODEL["buffers"])
+        self.known: dict[tuple[str, bytes], dict[str, Any]] = {}
 
     def model(self) -> Model:
-        graphs = tuple([self._subgraph(g) for g in self._each(self.raw, "Subgraphs")])
+        graphs = tuple([self._subgraph(Flat(self.data, place)) for place in self.raw.tables(_MODEL["subgraphs"])])
         if not graphs:
             raise damaged(self.file, "the model has no graph")
-        return Model(graphs, _text(self.raw.Description()))
+        return Model(graphs, self.raw.text(_MODEL["description"]))
 
-    def _each(self, table: Any, name: str) -> Iterator[Any]:
-        """The entries of a vector, whose length the file's size bounds."""
-        count = getattr(table, name + "Length")()
-        if not 0 <= count * 4 <= len(self.data):
-            raise damaged(self.file, f"a list of {count} {name} does not fit the file")
-        get = getattr(table, name)
-        return (get(i) for i in range(count))
-
-    def _code(self, code: Any) -> tuple[str, int]:
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    def _code(self, code: Flat) -> tuple[str, int]:
+        number = max(code.number(_CODE["builtin_code"], _I32), code.number(_CODE["deprecated_builtin_code"], _I8))
         name = _names(self.schema, "BuiltinOperator").get(number)
         if name is None:
             raise damaged(self.file, f"the operator number {number} is newer than the schema")
-        return (_text(code.CustomCode()) if name == "CUSTOM" else name), code.Version()
+        version = code.number(_CODE["version"], _I32, 1)
+        return (code.text(_CODE["custom_code"]) if name == "CUSTOM" else name), version
 
-    def _subgraph(self, graph: Any) -> Subgraph:
-        tensors = tuple([self._tensor(i, t) for i, t in enumerate(self._each(graph, "Tensors"))])
-        operators = tuple([self._operator(o, len(tensors)) for o in self._each(graph, "Operators")])
-        inputs, outputs = (self._indices(graph, name, len(tensors)) for name in ("Inputs", "Outputs"))
-        return Subgraph(_text(graph.Name()), tensors, inputs, outputs, operators)
+    def _subgraph(self, graph: Flat) -> Subgraph:
+        places = graph.tables(_GRAPH["tensors"])
+        tensors = tuple([self._tensor(i, place) for i, place in enumerate(places)])
+        operators = tuple([self._operator(Flat(self.data, o), len(tensors)) for o in graph.tables(_GRAPH["operators"])])
+        inputs, outputs = (self._indices(graph, _GRAPH[name], len(tensors)) for name in ("inputs", "outputs"))
+        return Subgraph(graph.text(_GRAPH["name"]), tensors, inputs, outputs, operators)
 
-    def _indices(self, table: Any, name: str, count: int) -> tuple[int, ...]:
-        found = _vector(table, name)
-        if found.size and (found.min() < -1 or found.max() >= count):
-            raise damaged(self.file, f"a layer uses the tensor {found.max()} of {count}")
-        return tuple(found.tolist())
+    def _indices(self, table: Flat, number: int, count: int) -> tuple[int, ...]:
+        found = tuple(table.vector(number, np.int32).tolist())
+        if found and (min(found) < -1 or max(found) >= count):
+            raise damaged(self.file, f"a layer uses the tensor {max(found)} of {count}")
+        return found
 
-    def _tensor(self, index: int, tensor: Any) -> Tensor:
-        name = _text(tensor.Name()) or f"tensor_{index}"
-        dtype = dtype_of(tensor.Type(), self.file, name)
-        shape = tuple(_vector(tensor, "Shape").tolist())
-        signature = tuple(_vector(tensor, "ShapeSignature").tolist())
-        number = tensor.Buffer()
-        if not 0 <= number < max(len(self.buffers), 1):
+    def _tensor(self, index: int, place: int) -> Tensor:
+        tensor = Flat(self.data, place)
+        name = tensor.text(_TENSOR["name"]) or f"tensor_{index}"
+        dtype = dtype_of(tensor.number(_TENSOR["type"], _I8), self.file, name)
+        shape = tuple(tensor.vector(_TENSOR["shape"], np.int32).tolist())
+        signature = tuple(tensor.vector(_TENSOR["shape_signature"], np.int32).tolist())
+        number = tensor.number(_TENSOR["buffer"], _U32)
+        if not number < max(len(self.buffers), 1):
             raise damaged(self.file, f"{name} is in the buffer {number} of {len(self.buffers)}")
         raw = self._buffer(number)
-        data = array_of(raw, shape, dtype, tensor.Sparsity(), self.file, name) if raw is not None else None
+        data = array_of(raw, shape, dtype, self._sparsity(tensor), self.file, name) if raw is not None else None
         stated = signature if len(signature) == len(shape) and data is None else shape
-        return Tensor(index, name, stated, dtype, data, self._quantization(tensor.Quantization()), tensor.IsVariable())
+        quantization = self._quantization(tensor.table(_TENSOR["quantization"]))
+        return Tensor(index, name, stated, dtype, data, quantization, bool(tensor.number(_TENSOR["is_variable"], _U8)))
+
+    def _sparsity(self, tensor: Flat) -> Any:
+        """The description of a sparse tensor as the schema's class reads it."""
+        place = tensor.target(_TENSOR["sparsity"])
+        if not place:
+            return None
+        made = self.schema.SparsityParameters()
+        made.Init(self.data, place)
+        return made
 
     def _buffer(self, number: int) -> np.ndarray | None:
         """The bytes of a buffer; None for the empty one, which all computed tensors share."""
         if not self.buffers or number == 0:
             return None
-        buffer = self.buffers[number]
-        offset, size = buffer.Offset(), buffer.Size()
+        buffer = Flat(self.data, self.buffers[number])
+        offset, size = buffer.number(_BUFFER["offset"], _U64), buffer.number(_BUFFER["size"], _U64)
         if offset > 1:
             if offset + size > len(self.data):
                 raise damaged(self.file, f"the buffer {number} lies behind the end of the file")
             return np.frombuffer(self.data, np.uint8, size, offset)
-        if not buffer.DataLength():
-            return None
-        found: np.ndarray = buffer.DataAsNumpy()
-        return found
+        found = buffer.vector(_BUFFER["data"], np.uint8)
+        return found if found.size else None
 
-    def _quantization(self, given: Any) -> Quantization | None:
-        if given is None or not given.ScaleLength():
+    def _quantization(self, given: Flat | None) -> Quantization | None:
+        scales = given.vector(_QUANTIZATION["scale"], np.float32) if given is not None else np.zeros(0)
+        if given is None or not scales.size:
             return None
-        scales = _vector(given, "Scale").astype(np.float32)
-        zeros = _vector(given, "ZeroPoint").astype(np.int64)
+        zeros = given.vector(_QUANTIZATION["zero_point"], np.int64)
         if zeros.size not in (0, 1, scales.size):
             raise damaged(self.file, "a tensor has other numbers of scales and zero points")
         zeros = np.broadcast_to(zeros if zeros.size else np.zeros(1, np.int64), scales.shape)
-        return Quantization(scales, zeros, given.QuantizedDimension())
+        return Quantization(scales, zeros, given.number(_QUANTIZATION["quantized_dimension"], _I32))
 
-    def _operator(self, operator: Any, tensors: int) -> Operator:
-        number = operator.OpcodeIndex()
-        if not 0 <= number < len(self.codes):
+    def _operator(self, operator: Flat, tensors: int) -> Operator:
+        number = operator.number(_OPERATOR["opcode_index"], _U32)
+        if not number < len(self.codes):
             raise damaged(self.file, f"a layer has the operator {number} of {len(self.codes)}")
         name, version = self.codes[number]
-        inputs, outputs = (self._indices(operator, n, tensors) for n in ("Inputs", "Outputs"))
-        custom = bytes(_vector(operator, "CustomOptions").astype(np.uint8))
+        inputs, outputs = (self._indices(operator, _OPERATOR[n], tensors) for n in ("inputs", "outputs"))
+        custom = bytes(operator.vector(_OPERATOR["custom_options"], np.uint8))
         return Operator(name, inputs, outputs, self._options(operator), custom, version)
 
-    def _options(self, operator: Any) -> dict[str, Any]:
+    def _options(self, operator: Flat) -> dict[str, Any]:
         """The fields of a layer's options by name, as in the schema: `stride_w`."""
-        for union, get in (("BuiltinOptions", operator.BuiltinOptions), ("BuiltinOptions2", operator.BuiltinOptions2)):
-            kind = _names(self.schema, union).get(getattr(operator, union + "Type")(), "NONE")
-            table = get()
+        for union, number, place in _UNIONS:
+            kind = _names(self.schema, union).get(operator.number(number, _U8), "NONE")
+            table = operator.table(place)
             if kind == "NONE" or table is None or not hasattr(self.schema, kind):
                 continue
+            key = (kind, table.inline())
+            if key in self.known:
+                return self.known[key]
             options = getattr(self.schema, kind)()
-            options.Init(table.Bytes, table.Pos)
-            return {snake: _option(options, name) for snake, name in _fields(options.__class__)}
+            options.Init(self.data, table.place)
+            fields = _fields(options.__class__)
+            made = {snake: _option(options, name) for snake, name in fields}
+            if all(isinstance(v, (bool, int, float)) for v in made.values()):
+                self.known[key] = made
+            return made
         return {}
 
 
