@@ -154,6 +154,16 @@ def shaped(ty: Type, flat: Sequence[Any]) -> Any:
     return build(ty, 0)
 
 
+def grouped(flat: Sequence[Value], types: Sequence[Type]) -> list[Any]:
+    """Tensors as values of these types, one after the other."""
+    rest, made = list(flat), []
+    for ty in types:
+        count = len(tensor_types(ty))
+        made.append(shaped(ty, rest[:count]))
+        rest = rest[count:]
+    return made
+
+
 class Walk(ABC):
     """One export. A format derives from it: `rules` is its table, and the methods at the end write its text."""
 

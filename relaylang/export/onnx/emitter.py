@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.walk import Loop, Value, Walk, leaves, shaped, tensor_types
+from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import IRModule, TensorType, Type
+from relaylang.ir import IRModule, TensorType
 
 #: The opset that is written.
 OPSET = 21
@@ -183,26 +183,18 @@ class Emitter(Walk):
     def loop(self, loop: Loop) -> Any:
         types = [t for ty in loop.types for t in tensor_types(ty)]
 
-        def nested(flat: Sequence[Value], of: Sequence[Type]) -> list[Any]:
-            rest, made = list(flat), []
-            for ty in of:
-                count = len(tensor_types(ty))
-                made.append(shaped(ty, rest[:count]))
-                rest = rest[count:]
-            return made
-
         begin = [v for x in loop.initial for v in leaves(x)]
         first = loop.test(loop.initial)
         turn, going = self.unique("turn"), self.unique("going")
         state = [Value(self.unique(v.name), t) for v, t in zip(begin, types)]
         with self.block_of() as layers:
-            after = [v for x in loop.body(nested(state, loop.types)) for v in leaves(x)]
-            again = loop.test(nested(after, loop.types))
+            after = [v for x in loop.body(grouped(state, loop.types)) for v in leaves(x)]
+            again = loop.test(grouped(after, loop.types))
             inputs = [self.info(turn, TensorType((), "int64")), self.info(going, TensorType((), "bool"))]
             inputs += [self.info(v.name, t) for v, t in zip(state, types)]
             body = self.graph("body", inputs, layers, [again, *after], [TensorType((), "bool"), *types])
         made = self.op("Loop", None, first, *begin, outputs=len(types), body=body)
-        return loop.rest(nested(self._typed(made, types), loop.types))
+        return loop.rest(grouped(self._typed(made, types), loop.types))
 
 
 @cache

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.walk import Loop, Value, Walk, leaves, shaped, tensor_types
+from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import IRModule, TensorType, Type
+from relaylang.ir import IRModule, TensorType
 
 _DTYPES = {
     "bool": "i1", "int4": "i4", "uint4": "ui4", "bfloat16": "bf16", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
@@ -273,14 +273,6 @@ class Emitter(Walk):
         types = [t for ty in loop.types for t in tensor_types(ty)]
         begin = [v for x in loop.initial for v in leaves(x)]
 
-        def nested(flat: Sequence[Value], of: Sequence[Type]) -> list[Any]:
-            rest, made = list(flat), []
-            for ty in of:
-                count = len(tensor_types(ty))
-                made.append(shaped(ty, rest[:count]))
-                rest = rest[count:]
-            return made
-
         made = [self.new(t.shape, t.dtype) for t in types]
         arrows = ", ".join(map(written, types))
         self.line(f'{_results(made)} = "stablehlo.while"({", ".join(f"%{v.name}" for v in begin)}) ({{')
@@ -288,10 +280,10 @@ class Emitter(Walk):
             with self.region():
                 state = [Value(self.unique(v.name), t) for v, t in zip(begin, types)]
                 self.line(f"^bb0({', '.join(f'%{v.name}: {written(v.type)}' for v in state)}):")
-                now = nested(state, loop.types)
+                now = grouped(state, loop.types)
                 self._region([loop.test(now)] if number == 0 else [v for x in loop.body(now) for v in leaves(x)], "")
             self.line("}, {" if number == 0 else f"}}) : ({arrows}) -> ({arrows})")
-        return loop.rest(nested(_fields(made), loop.types))
+        return loop.rest(grouped(_fields(made), loop.types))
 
 
 def _results(made: Sequence[Value]) -> str:
