@@ -19,7 +19,8 @@ FOLDERS = ("relaylang", "interpreter", "repl")
 #: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, TVM's own names, and the random
 #: programs of tests.
 HOMES = (
-    "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/export/", "relaylang/partition/targets/", "relaylang/tvm/",
+    "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/export/", "relaylang/partition/targets/",
+    "relaylang/tvm/",
     "interpreter/kernels/", "relaylang/testing/generators/",
 )  # fmt: skip
 #: Why the other files name operators.
