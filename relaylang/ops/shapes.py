@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from relaylang.ir.types import ANY, Dim, Extent, TensorType, Type, dim_text
 from relaylang.ops.record import RelationContext, tensor
@@ -141,6 +142,12 @@ def split_layout(layout: str) -> list[tuple[str, int]]:
 
     An axis may be split several times (`OIHW4i16o4i`); of its parts each one is inside those before it.
     """
+    return list(_axes(layout))
+
+
+@lru_cache(4096)
+def _axes(layout: str) -> tuple[tuple[str, int], ...]:
+    """Programs have few layouts, and ask for them often."""
     axes: list[tuple[str, int]] = []
     number = ""
     for char in layout:
@@ -157,7 +164,7 @@ def split_layout(layout: str) -> list[tuple[str, int]]:
     whole = [a for a in letters if a.isupper()]
     if number or len(set(whole)) != len(whole) or any(a.islower() and a.upper() not in whole for a in letters):
         raise ValueError(layout)
-    return axes
+    return tuple(axes)
 
 
 def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationContext, arg: int = 0) -> list[Dim]:
