@@ -162,6 +162,7 @@ a model or text.
 - A `requantize` behind `qnn.conv2d` or `qnn.dense` gives `QLinearConv` or `QLinearMatMul`. Other operators of the qnn dialect
   stand between `DequantizeLinear` and `QuantizeLinear`. ONNX rounds halves to even, Relay upwards, so results can be 1 apart.
 - In StableHLO and Relax text, quantised operators are integer arithmetic, equal to the last bit.
+- An ONNX file holds 2 GiB. `--constants net.onnx.data` puts large constants into a file below the model's folder.
 - ONNX models keep open extents. The other formats need known shapes; `--shape` gives them to a network.
 - `if` becomes the format's own. A function that calls itself last becomes a loop in ONNX and StableHLO. Other recursion,
   references and algebraic data types have no form there.

@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
     parser.add_argument("--format", action="append", default=[], choices=[*FORMATS, *REPORTS],
                         help="what to write (default: by the ending of -o); text, json and sarif are about errors")  # fmt: skip
-    parser.add_argument("--constants", metavar="FILE", help="the constants of Relax text: .npz, .params, .safetensors")
+    parser.add_argument("--constants", metavar="FILE",
+                        help="a file for constants: of Relax text .npz, .params, .safetensors; of ONNX, external data")  # fmt: skip
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to export (default: main)")
     add_value_options(parser)
     add_import_options(parser)
@@ -68,16 +69,28 @@ def run(args: argparse.Namespace) -> int:
         constants = {n.name_hint: values.pop(n.name_hint) for n in needed if isinstance(n, MetaRef)}
         mod = InferType()(bind_params(filled(mod, constants), values, entry))
         with stages.stage("export"):
-            made = export(mod, form, entry, args.file)
+            made = export(mod, form, entry, args.file, _location(args) if form == "onnx" and args.constants else "")
         if made.constants and args.constants is None:
             count = len(made.constants)
             raise UsageError(f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them",
                              "relay export --help")  # fmt: skip
         with stages.stage("write"):
-            if args.constants is not None:
+            if made.external is not None:
+                write_bytes(args.constants, made.external)
+            elif args.constants is not None:
                 save_params(args.constants, dict(made.constants))
             write_bytes(args.output, made.data)
     return 0
+
+
+def _location(args: argparse.Namespace) -> str:
+    """Where an ONNX model finds its external data: below its own folder."""
+    folder = os.path.dirname(os.path.abspath(args.output))
+    location = os.path.relpath(os.path.abspath(args.constants), folder)
+    if location.startswith(os.pardir) or os.path.isabs(location):
+        raise UsageError(f"relay export: {args.constants} is not below {folder}, where an ONNX model looks for its data",
+                         "relay export --help")  # fmt: skip
+    return location
 
 
 def _form(args: argparse.Namespace) -> str:

@@ -62,6 +62,21 @@ def test_constants_of_relax_text(net: Path, capsys: Caps) -> None:
     assert "num_input\": 1" in out.read_text() and len(np.load(weights).files) == 1
 
 
+def test_constants_beside_an_onnx_model(net: Path, capsys: Caps) -> None:
+    large = net.with_name("large.npz")
+    np.savez(large, w=np.linspace(0, 1, 3000, dtype="float32").reshape(1000, 3))
+    net.write_text(NET.replace("(4, 3)", "(1000, 3)").replace("units=4", "units=1000"))
+    out, data = net.with_suffix(".onnx"), net.with_suffix(".onnx.data")
+    call = ["export", str(net), "--params", str(large), "-o", str(out), "--constants"]
+    assert relay(capsys, *call, str(data)).status == 0
+    assert data.stat().st_size == 12288 and out.stat().st_size < 1000
+    value = "x=[[1f, 2f, 3f], [0f, 1f, 0f]]"
+    wanted = relay(capsys, "run", str(net), "--params", str(large), "--input", value).out
+    assert relay(capsys, "run", str(out), "--input", value).out == wanted
+    elsewhere = relay(capsys, *call, str(net.parent.parent / "elsewhere.data"))
+    assert elsewhere.status == 2 and "is not below" in elsewhere.err
+
+
 def test_what_is_missing_is_told_and_nothing_is_written(net: Path, capsys: Caps) -> None:
     net.write_text("def @main(%k: Tensor[(10), uint64]) { random.threefry_split(%k) }")
     out = net.with_suffix(".onnx")

@@ -13,6 +13,8 @@ from relaylang.ir import IRModule
 
 #: The largest file that a protocol buffer can be.
 _LARGEST = 2**31 - 1
+#: Constants of fewer bytes stay in the model; the others begin at such multiples.
+_SMALL, _PAGE = 1024, 4096
 
 
 def export_onnx(mod: IRModule, entry: str = "main", file: str = "<module>", outputs: Sequence[str] = ()) -> Any:
@@ -38,12 +40,40 @@ def export_onnx(mod: IRModule, entry: str = "main", file: str = "<module>", outp
     weights = [w for w in e.weights if w.name in used]
     graph = helper.make_graph(live, entry, [e.info(p.name, p.type) for p in parameters], infos, weights)
     _shorten(graph)
-    size = sum(len(w.raw_data) for w in weights)
-    if size > _LARGEST:
-        raise RelayError(error("R0806", f"the constants have {size / 2**30:.1f} GiB; an ONNX file holds 2 GiB"))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="relaylang")
     model.ir_version = 10
     return model
+
+
+def external_data(model: Any, location: str) -> bytes:
+    """Take the large constants out of a model: their bytes, which stand at `location` beside the model's file.
+
+    Each begins at a multiple of 4096 (https://onnx.ai/onnx/repo-docs/ExternalData.html).
+    """
+    parts: list[bytes] = []
+    at = 0
+    for tensor in model.graph.initializer:
+        data = tensor.raw_data
+        if len(data) < _SMALL:
+            continue
+        entries = {"location": location, "offset": str(at), "length": str(len(data))}
+        tensor.ClearField("raw_data")
+        tensor.data_location = 1
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+        behind = -len(data) % _PAGE
+        parts += [data, bytes(behind)]
+        at += len(data) + behind
+    return b"".join(parts)
+
+
+def serialized(model: Any) -> bytes:
+    """The bytes of a model's file. Raises `RelayError` (R0806) where there are more than a file holds."""
+    size = sum(len(w.raw_data) for w in model.graph.initializer)
+    if size > _LARGEST:
+        notes = ["--constants FILE puts the constants beside the model"]
+        raise RelayError(error("R0806", f"the constants have {size / 2**30:.1f} GiB; an ONNX file holds 2 GiB", notes=notes))
+    return bytes(model.SerializeToString())
 
 
 def _live(layers: list[Any]) -> tuple[list[Any], set[str]]:
@@ -115,4 +145,4 @@ def _inner_names(graph: Any) -> set[str]:
     return names
 
 
-__all__ = ["export_onnx"]
+__all__ = ["export_onnx", "external_data", "serialized"]
