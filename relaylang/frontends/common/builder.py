@@ -25,11 +25,13 @@ from relaylang.ir import (
     FuncType,
     GlobalVar,
     If,
+    IncompleteType,
     IRModule,
     TensorType,
     Tuple,
     TupleType,
     Type,
+    TypeCall,
     Var,
     type_text,
 )
@@ -344,7 +346,12 @@ class Builder:
 
 
 def joined(left: Type, right: Type) -> Type | None:
-    """The type that covers both: extents that differ are `?`. None where ranks, element types or kinds differ."""
+    """The type that covers both: extents that differ are `?`. None where ranks, element types or kinds differ.
+
+    `_` stands for any type.
+    """
+    if isinstance(left, IncompleteType) or isinstance(right, IncompleteType):
+        return right if isinstance(left, IncompleteType) else left
     if isinstance(left, TensorType) and isinstance(right, TensorType):
         if left.dtype != right.dtype or len(left.shape) != len(right.shape):
             return None
@@ -352,6 +359,9 @@ def joined(left: Type, right: Type) -> Type | None:
     if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
         fields = [joined(a, b) for a, b in zip(left.fields, right.fields)]
         return None if None in fields else TupleType([f for f in fields if f is not None])
+    if isinstance(left, TypeCall) and isinstance(right, TypeCall) and left.func is right.func:
+        args = [joined(a, b) for a, b in zip(left.args, right.args)]
+        return None if None in args else TypeCall(left.func, [a for a in args if a is not None])
     return left if left == right else None
 
 

@@ -18,6 +18,8 @@ from relaylang.diagnostics import RelayError
 from relaylang.frontends.common import Options
 from relaylang.frontends.onnx.importer import import_onnx, load_onnx
 from relaylang.interpreter.evaluate import Evaluator
+from relaylang.interpreter.values import ConstructorValue, mismatch
+from relaylang.ir import GlobalTypeVar, Type, TypeCall
 from relaylang.services import service
 
 #: Inputs of so few elements may be constants of the program.
@@ -36,35 +38,92 @@ class Prepared:
         self.options = options
         self._compiled = compiled
         self._refused: RelayError | None = None
-        self._run: Any = None
+        self._ready: _Ready | None = None
         try:
-            self._ready(options)
+            self._ready = _Ready(model, options, compiled)
         except RelayError as why:
             self._refused = why
 
-    def _ready(self, options: Options) -> None:
-        imported = import_onnx(self.model, options)
-        self.inputs = [p.name_hint for p in imported.module["main"].params]
-        if self._compiled:
-            self._run = service("compile")(imported.module, "c", params=imported.params).run
-        else:
-            evaluator = Evaluator(imported.module, imported.params)
-            self._run = lambda **named: evaluator.call("main", (), named)
+    @property
+    def refused(self) -> bool:
+        """Whether the model needs values of its inputs, or cannot be imported."""
+        return self._ready is None
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], **_: Any) -> tuple[Any, ...]:
-        """The outputs for arrays in the order of the model's inputs, or by name. Raises `RelayError`."""
+        """The outputs for arrays in the order of the model's inputs, or by name. Raises `RelayError`.
+
+        A sequence is a Python list, and None an optional without a value.
+        """
         named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(_names(self.model), inputs))
-        if self._refused is not None:
+        ready = self._ready
+        given = ready.arguments(named) if ready is not None else None
+        if given is None:
             values = {n: v for n, v in named.items() if v is None or isinstance(v, list) or np.size(v) <= _SMALL}
             try:
-                self._ready(replace(self.options, values=values))
-            except RelayError:
-                raise self._refused from None
-        result = self._run(**{n: np.asarray(v) for n, v in named.items() if n in self.inputs})
-        outputs = self.model.graph.output
-        if len(outputs) == 1:
-            return (list(result) if outputs[0].type.WhichOneof("value") != "tensor_type" and isinstance(result, tuple) else result,)
-        return tuple(result)
+                ready = _Ready(self.model, replace(self.options, values=values), self._compiled)
+            except RelayError as why:
+                raise self._refused or why from None
+            given = ready.arguments(named) or {}
+        assert ready is not None
+        result = ready.run(**given)
+        if len(self.model.graph.output) > 1:
+            return tuple([_python(v) for v in result])
+        return (_python(result),)
+
+
+class _Ready:
+    """The imported program: what it takes, and how it runs."""
+
+    def __init__(self, model: Any, options: Options, compiled: bool) -> None:
+        imported = import_onnx(model, options)
+        self.module = imported.module
+        self.inputs = {p.name_hint: p.checked_type for p in imported.module["main"].params}
+        if compiled:
+            self.run = service("compile")(imported.module, "c", params=imported.params).run
+        else:
+            evaluator = Evaluator(imported.module, imported.params)
+            self.run = lambda **named: evaluator.call("main", (), named)
+
+    def arguments(self, named: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The program's arguments; None where the elements of a sequence are not what the program takes."""
+        made = {n: self._value(v, self.inputs[n]) for n, v in named.items() if n in self.inputs}
+        return None if any(v is None for v in made.values()) else made
+
+    def _value(self, value: Any, ty: Type | None) -> Any:
+        """A Python value as one of a list or an option; None where it does not fit."""
+        if not isinstance(ty, TypeCall):
+            return np.asarray(value)
+        assert isinstance(ty.func, GlobalTypeVar)
+        makers = {c.name_hint: c for c in self.module.type_definitions[ty.func].constructors}
+        inner = ty.args[0]
+        if "Some" in makers and value is None:
+            return ConstructorValue(makers["None"])
+        if "Nil" in makers and not isinstance(value, (list, tuple)):
+            return None
+        items = [self._value(v, inner) for v in ([value] if "Some" in makers else value)]
+        if any(v is None or mismatch(v, inner) for v in items):
+            return None
+        if "Some" in makers:
+            return ConstructorValue(makers["Some"], (items[0],))
+        made = ConstructorValue(makers["Nil"])
+        for item in reversed(items):
+            made = ConstructorValue(makers["Cons"], (item, made))
+        return made
+
+
+def _python(value: Any) -> Any:
+    """A result with lists for sequences, and None for an option without a value."""
+    if isinstance(value, tuple):
+        return [_python(v) for v in value]
+    if not isinstance(value, ConstructorValue):
+        return value
+    if value.constructor.name_hint in ("Some", "None"):
+        return _python(value.fields[0]) if value.fields else None
+    items = []
+    while value.fields:
+        items.append(_python(value.fields[0]))
+        value = value.fields[1]
+    return items
 
 
 def _names(model: Any) -> list[str]:
@@ -79,7 +138,7 @@ class RelayBackend:
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **_: Any) -> bool:
         """Whether the model can be run."""
-        return Prepared(load_onnx(model), Options())._refused is None and cls.supports_device(device)
+        return not Prepared(load_onnx(model), Options()).refused and cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> Prepared:

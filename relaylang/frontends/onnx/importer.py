@@ -14,11 +14,12 @@ from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
-from relaylang.frontends.onnx.inputs import dense, input_type
-from relaylang.frontends.onnx.node import NOTHING, Node
+from relaylang.frontends.onnx.inputs import dense, input_type, stated_value
+from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.table import table
 from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
 from relaylang.ir import Expr, TensorType, Var
@@ -85,11 +86,16 @@ class Importer:
         if any(o is MISSING for o in outputs):
             self.report.raise_if_any()
             raise damaged(self.file, "an output of the model is not defined")
-        return finish(self.builder, inputs, [self._plain(o) for o in outputs])
+        return finish(self.builder, inputs, [self._plain(v, o) for v, o in zip(outputs, proto.output)])
 
-    def _plain(self, value: Any) -> Expr:
+    def _plain(self, value: Any, stated: Any) -> Expr:
         """A result as one expression; a Python list (a sequence of known length) is a tuple."""
-        return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v) for v in value])
+        if value is NOTHING or (is_option(value) and stated.type.WhichOneof("value") not in (None, "optional_type")):
+            ty = stated_value(self.builder, stated.type, self.file, f"the output {stated.name}")
+            if value is NOTHING and ty is None:
+                raise RelayError(error("R0801", f"{self.file}: the output {stated.name} is an optional of no known type"))
+            return fit(self.builder, value, ty) if value is NOTHING and ty is not None else get(self.builder, value)
+        return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
         named = {i.name for i in proto.input}
@@ -107,7 +113,7 @@ class Importer:
                 graph.values[value.name] = self._given(self.options.values[value.name])
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
-            variable = self.builder.variable(self.builder.unique(value.name), input_type(value, self.file, self.options))
+            variable = self.builder.variable(self.builder.unique(value.name), input_type(self.builder, value, self.file, self.options))
             graph.values[value.name] = variable
             inputs.append(variable)
         return inputs

@@ -2,41 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.frontends.common import Builder, Options
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.options import Options
-from relaylang.frontends.onnx.tensors import dtype_of, type_of
-from relaylang.ir import TensorType, Type
+from relaylang.frontends.common.lists import list_of, option_of
+from relaylang.frontends.onnx.tensors import dtype_of, tensor_type
+from relaylang.ir import Dim, TensorType, Type
 
 if TYPE_CHECKING:
     from relaylang.frontends.onnx.importer import Importer
 
 
-def input_type(value: Any, file: str, options: Options) -> Type:
-    """The type of a model's input: as the options say, else as the file says, with `?` for named extents."""
+def input_type(b: Builder, value: Any, file: str, options: Options) -> Type:
+    """The type of a model's input: as the options say, else as the file says, with `?` for named extents.
+
+    A sequence is a list, an optional an option; the options then speak of the tensors inside.
+    """
     name = value.name
     shape = options.shapes.get(name)
+    what = f"the input {name}"
     kind = value.type.WhichOneof("value")
-    if kind is None and shape is not None:
-        return TensorType(shape, options.dtypes.get(name, "float32"))
-    if kind != "tensor_type":
-        what = {"optional_type": "an optional", "sequence_type": "a sequence", None: "a value of no type"}.get(kind, f"a {kind}")
+    if kind is None:
+        if shape is not None:
+            return TensorType(shape, options.dtypes.get(name, "float32"))
         notes = ["a program has tensors only; give the input a value when the model is imported"]
-        raise RelayError(error("R0801", f"{file}: the input {name} is {what}", notes=notes))
-    stated = type_of(value, file, f"the input {name}")
-    dtype = options.dtypes.get(name) or dtype_of(value.type.tensor_type.elem_type, file, f"the input {name}")
-    if shape is None:
-        if stated is None:
-            notes = [f"--shape {name}=1x3x224x224 gives it one"]
-            raise RelayError(error("R0804", f"{file}: the input {name} has no shape", notes=notes))
-        return TensorType(stated.shape, dtype)
-    if stated is not None and len(stated.shape) != len(shape):
-        raise RelayError(error("R0804", f"{file}: the input {name} has {len(stated.shape)} axes, not {len(shape)}"))
-    return TensorType(shape, dtype)
+        raise RelayError(error("R0801", f"{file}: {what} is a value of no type", notes=notes))
+    found = stated_value(b, value.type, file, what, shape, options.dtypes.get(name))
+    if found is None:
+        notes = [f"--shape {name}=1x3x224x224 gives {'it' if kind == 'tensor_type' else 'its elements'} one"]
+        raise RelayError(error("R0804", f"{file}: {what} has no shape", notes=notes))
+    return found
+
+
+def stated_value(
+    b: Builder, proto: Any, file: str, what: str, shape: Sequence[Dim] | None = None, dtype: str | None = None
+) -> Type | None:
+    """The type of a TypeProto, with another shape and element type where they are given; None where it states no rank."""
+    around = []
+    while proto.WhichOneof("value") in ("sequence_type", "optional_type"):
+        around.append(list_of if proto.HasField("sequence_type") else option_of)
+        proto = getattr(proto, proto.WhichOneof("value")).elem_type
+    kind = proto.WhichOneof("value")
+    if kind != "tensor_type":
+        notes = ["a program has tensors only; give the input a value when the model is imported"]
+        raise RelayError(error("R0801", f"{file}: {what} is a {kind or 'value of no type'}", notes=notes))
+    stated = tensor_type(proto.tensor_type, file, what)
+    dtype = dtype or dtype_of(proto.tensor_type.elem_type, file, what)
+    if shape is not None and stated is not None and len(stated.shape) != len(shape) and not around:
+        raise RelayError(error("R0804", f"{file}: {what} has {len(stated.shape)} axes, not {len(shape)}"))
+    extents = shape if shape is not None else stated.shape if stated is not None else None
+    if extents is None:
+        return None
+    found: Type = TensorType(extents, dtype)
+    for made in reversed(around):
+        found = made(b, found)
+    return found
 
 
 def dense(proto: Any, importer: Importer) -> np.ndarray:
@@ -52,4 +77,4 @@ def dense(proto: Any, importer: Importer) -> np.ndarray:
     return made
 
 
-__all__ = ["dense", "input_type"]
+__all__ = ["dense", "input_type", "stated_value"]

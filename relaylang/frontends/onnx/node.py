@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from relaylang.frontends.onnx.importer import Graph, Importer
 
 
-class Nothing:
-    """An optional without a value."""
-
-
-NOTHING = Nothing()
-
-
 class Node:
     """A layer: its attributes by kind, the version of its operator set, and the builder `b`.
 
@@ -143,4 +136,4 @@ class Body:
         return self.node.importer.attempt_body(self.node, self.proto)
 
 
-__all__ = ["NOTHING", "Body", "Node", "Nothing"]
+__all__ = ["Body", "Node"]

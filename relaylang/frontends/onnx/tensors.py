@@ -42,7 +42,11 @@ def type_of(proto: Any, file: str, what: str) -> TensorType | None:
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
         return None
-    tensor = proto.type.tensor_type
+    return tensor_type(proto.type.tensor_type, file, what)
+
+
+def tensor_type(tensor: Any, file: str, what: str) -> TensorType | None:
+    """The type of a TypeProto's tensor; None where it states no rank. Raises `RelayError` for strings."""
     dtype = dtype_of(tensor.elem_type, file, what)
     if not tensor.HasField("shape"):
         return None
@@ -135,4 +139,4 @@ def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes
         raise damaged(file, f"{name}: cannot read {location}: {e.strerror or e}") from None
 
 
-__all__ = ["DTYPES", "array_of", "dtype_of", "type_of"]
+__all__ = ["DTYPES", "array_of", "dtype_of", "tensor_type", "type_of"]

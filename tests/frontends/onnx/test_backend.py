@@ -33,3 +33,14 @@ def test_cases_pass(kind: str, part: int) -> None:
     known = gaps()
     assert {n: why for n, why in failed.items() if n not in known} == {}, "these cases fail, and gaps.tsv does not list them"
     assert [n for n in names if n in known and n not in failed] == [], "these cases pass, and gaps.tsv lists them"
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases_pass_compiled(kind: str, part: int) -> None:
+    """With known shapes. Compiled code has no recursion (R0632), and no small element types (R0635)."""
+    known = gaps()
+    names = [n for n in sorted(cases()) if n.startswith(kind + "/") and n not in known][part::PARTS]
+    failed = {n: why for n in names if (why := failure(cases()[n], compiled=True))}
+    assert {n: why for n, why in failed.items() if not why.startswith(("R0632", "R0635"))} == {}

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Builder, Rule, Unsupported, loops
+from relaylang.frontends.common import Builder, Rule, Unsupported, lists, loops
+from relaylang.frontends.common.lists import NOTHING
 from relaylang.frontends.common.loops import no_rows, while_loop
+from relaylang.frontends.onnx.inputs import stated_value
 from relaylang.frontends.onnx.node import Body, Node
-from relaylang.ir import Call, Expr, TensorType
+from relaylang.ir import Call, Expr, TensorType, Type
 from relaylang.ops import get
 
 #: A loop of so few turns is written out turn by turn.
@@ -28,11 +30,13 @@ def if_(n: Node, cond: Expr) -> Any:
         return _left(n, "then", then, other)
     if isinstance(other, RelayError):
         return _left(n, "else", other, then)
-    if len(then) == 1 and isinstance(then[0], Expr) and isinstance(other[0], Expr):
-        return [b.if_(cond, *_same_rank(n, then[0], other[0]))]
-    pairs = [_same_rank(n, x, y) for x, y in zip(_flat(then), _flat(other), strict=True)]
-    results = iter(b.fields(b.if_(cond, b.tuple([x for x, _ in pairs]), b.tuple([y for _, y in pairs]))))
-    return _shaped(then, other, results)
+    left, right = _alike(n, then, other)
+    if len(left) == 1 and isinstance(left[0], Expr):
+        return [b.if_(cond, left[0], right[0])]
+    if not _flat(left):
+        return left
+    results = iter(b.fields(b.if_(cond, b.tuple(_flat(left)), b.tuple(_flat(right)))))
+    return _shaped(left, results)
 
 
 def _left(n: Node, name: str, wrong: RelayError, kept: list[Any] | RelayError) -> list[Any]:
@@ -44,24 +48,38 @@ def _left(n: Node, name: str, wrong: RelayError, kept: list[Any] | RelayError) -
     return kept
 
 
+def _alike(n: Node, then: Sequence[Any], other: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The results of two branches in one structure. Sequences of different lengths become lists."""
+    b = n.b
+    pairs: list[tuple[Any, Any]] = []
+    for x, y in zip(then, other, strict=True):
+        if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
+            pairs.append(_alike(n, x, y))
+        elif x is NOTHING and y is NOTHING:
+            pairs.append((x, y))
+        elif _is_tensor(x) and _is_tensor(y):
+            pairs.append(_same_rank(n, x, y))
+        else:
+            ty = lists.wider(lists.kind(b, x), lists.kind(b, y))
+            pairs.append((lists.fit(b, x, ty), lists.fit(b, y, ty)))
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Expr) and isinstance(x.checked_type, TensorType)
+
+
 def _flat(values: Sequence[Any]) -> list[Expr]:
-    """All tensors of results; sequences of known length are lists in them."""
+    """All expressions of results; sequences of known length are lists in them."""
     found: list[Expr] = []
     for v in values:
-        found += _flat(v) if isinstance(v, list) else [v]
-    if not all(isinstance(v, Expr) for v in found):
-        raise Unsupported("a branch gives no value")
+        found += _flat(v) if isinstance(v, list) else [] if v is NOTHING else [v]
     return found
 
 
-def _shaped(then: Sequence[Any], other: Sequence[Any], results: Iterator[Expr]) -> list[Any]:
-    """Tensors in the structure of both branches."""
-    made: list[Any] = []
-    for x, y in zip(then, other, strict=True):
-        if isinstance(x, list) != isinstance(y, list) or (isinstance(x, list) and len(x) != len(y)):
-            raise Unsupported("its branches give sequences of different lengths")
-        made.append(_shaped(x, y, results) if isinstance(x, list) else next(results))
-    return made
+def _shaped(values: Sequence[Any], results: Iterator[Expr]) -> list[Any]:
+    """Results in the structure of the branches."""
+    return [_shaped(v, results) if isinstance(v, list) else v if v is NOTHING else next(results) for v in values]
 
 
 def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -71,8 +89,6 @@ def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     is the squeeze, which checks the extent when it runs.
     """
     b = n.b
-    if not isinstance(x.checked_type, TensorType) or not isinstance(y.checked_type, TensorType):
-        return x, y
     if b.rank(x) == b.rank(y):
         return x, y
     for kept, whole in ((x, y), (y, x)):
@@ -93,7 +109,23 @@ def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
         raise Unsupported("its body gives too few values")
     if known is not None and int(known) <= _UNROLLED and _always(b, body, start, state):
         return _unrolled(b, body, int(known), state, scans)
-    return _recursive(b, body, count, start, state, scans)
+    return _recursive(b, body, count, start, _carried(n, body, state), scans)
+
+
+def _carried(n: Node, body: Body, state: Sequence[Any]) -> list[Expr]:
+    """The loop variables as expressions. What an empty sequence may hold is stated in the body, or the first turn shows it."""
+    b = n.b
+    types = [lists.kind(b, x) for x in state]
+    for i, proto in enumerate(body.proto.input[2:]):
+        if not lists.whole(types[i]) and proto.type.WhichOneof("value") in ("sequence_type", "optional_type"):
+            stated = stated_value(b, proto.type, n.importer.file, f"the loop variable {proto.name}")
+            if stated is not None and lists.ranked(stated):
+                types[i] = lists.wider(types[i], stated)
+    if not all(map(lists.whole, types)):
+        shapes = [b.variable("state", t) if lists.whole(t) else x for x, t in zip(state, types)]
+        after = body.convert([b.const(0, "int64"), b.const(True, "bool"), *shapes])[1:]
+        types = [t if lists.whole(t) else lists.wider(t, lists.kind(b, x)) for t, x in zip(types, after)]
+    return [lists.fit(b, x, t) for x, t in zip(state, types)]
 
 
 def _always(b: Builder, body: Body, start: Expr, state: Sequence[Expr]) -> bool:
@@ -128,7 +160,7 @@ def _recursive(
     b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int
 ) -> list[Any]:
     """A function that calls itself with the turn, the condition, the state and the rows so far."""
-    shapes = [b.variable(f"state{i}", x.checked_type) for i, x in enumerate(state) if x.checked_type is not None]
+    shapes = [b.variable(f"state{i}", _type(x)) for i, x in enumerate(state)]
     stacks = [no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []
     names = ["turn", "go", *body.inputs[2:], *[f"rows{i}" for i in range(scans)]]
 
@@ -137,15 +169,19 @@ def _recursive(
 
     def turn(v: list[Expr]) -> list[Expr]:
         results = body.convert([v[0], v[1], *v[2 : 2 + len(state)]])
-        if not all(isinstance(r, Expr) for r in results):
-            raise Unsupported("its body gives sequences")
         go = b.scalar(results[0])
-        after, rows = results[1 : 1 + len(state)], results[1 + len(state) :]
+        after = [lists.fit(b, x, _type(was)) for x, was in zip(results[1:], v[2 : 2 + len(state)])]
+        rows = results[1 + len(state) :]
         grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in zip(v[2 + len(state) :], rows)]
         return [b.op("add", v[0], b.const(1, "int64")), go, *after, *grown]
 
     found = while_loop(b, test, turn, [b.const(0, "int64"), start, *state, *stacks], names, "loop")
     return found[2:]
+
+
+def _type(x: Expr) -> Type:
+    assert x.checked_type is not None
+    return x.checked_type
 
 
 def scan(n: Node, *values: Expr) -> Any:
