@@ -38,8 +38,8 @@ mod, params = relay.frontend.from_onnx(onnx.load("net.onnx"), {"image": (1, 3, 2
 - A model in QDQ form keeps `qnn.quantize` and `qnn.dequantize`. The pass `FakeQuantizationToInteger` makes it integer.
 - A sequence of known length becomes a tuple. Others become the Prelude's `List`, and optionals become `Option`. Extents
   in which their elements differ are `?`. `--shape xs=?x3` gives the elements of an input their shape.
-- Random layers draw from a key that the attribute `seed` gives, so the numbers of a program are the same at each run. They
-  are not those of other runtimes.
+- Random layers draw from a key that the attribute `seed` gives. A program gives the same numbers at each run, but not those
+  of other runtimes.
 - Texts have no form in Relay.
 - A model whose inputs decide extents, such as the sizes of a `Resize`, needs their values at import.
 
