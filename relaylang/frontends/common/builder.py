@@ -27,6 +27,7 @@ from relaylang.ir import (
     If,
     IncompleteType,
     IRModule,
+    Let,
     TensorType,
     Tuple,
     TupleType,
@@ -154,7 +155,14 @@ class Builder:
         if ty is None:
             texts = f"`{type_text(then.checked_type)}` and `{type_text(other.checked_type)}`"
             raise Unsupported(f"its branches have the types {texts}")
+        if ty not in (then.checked_type, other.checked_type):
+            then = self.stated(then, ty)
         return typed(If(cond, then, other, self.span), ty)
+
+    def stated(self, x: Expr, ty: Type) -> Expr:
+        """An expression under a type with more `?`, which the program states."""
+        name = self.variable("wide", ty)
+        return typed(Let(name, x, name, self.span), ty)
 
     def call(self, function: Expr, args: Sequence[Expr]) -> Call:
         """A call of a function value or of a function of the module."""

@@ -19,7 +19,6 @@ from relaylang.ir import (
     Expr,
     GlobalTypeVar,
     IncompleteType,
-    Let,
     Match,
     PatternConstructor,
     PatternVar,
@@ -135,7 +134,7 @@ def fit(b: Builder, value: Any, ty: Type) -> Expr:
     if _is(ty, "Option"):
         assert isinstance(ty, TypeCall)
         if value is NOTHING:
-            return _stated(b, _made(b, "Option", "None", [], ty), ty)
+            return _empty(b, "Option", "None", ty)
         if is_option(value):
             return _widened(b, value, wider(kind(b, value), ty))
         return _made(b, "Option", "Some", [fit(b, value, ty.args[0])], ty)
@@ -175,15 +174,7 @@ def as_list(b: Builder, value: Any) -> Expr:
 
 def _widened(b: Builder, x: Expr, ty: Type) -> Expr:
     """An expression under a type with more `?`."""
-    return x if x.checked_type == ty else _stated(b, x, ty)
-
-
-def _stated(b: Builder, x: Expr, ty: Type) -> Expr:
-    """An expression whose type the program states, where what stands beside it might give it fewer `?`."""
-    if x.checked_type == ty and not _open(ty):
-        return x
-    name = b.variable("wide", ty)
-    return typed(Let(name, x, name, b.span), ty)
+    return x if x.checked_type == ty else b.stated(x, ty)
 
 
 def _constructor(b: Builder, ty: str, name: str) -> Constructor:
@@ -195,17 +186,22 @@ def _made(b: Builder, ty: str, name: str, fields: Sequence[Expr], result: Type) 
     return typed(Call(_constructor(b, ty, name), list(fields), None, (), b.span), result)
 
 
+def _empty(b: Builder, ty: str, name: str, result: Type) -> Expr:
+    """A constructor without fields. The program states its type where what stands beside it might give it fewer `?`."""
+    made = _made(b, ty, name, [], result)
+    return b.stated(made, result) if _open(result) else made
+
+
 def nil(b: Builder, inner: Type) -> Expr:
     """The empty list."""
-    ty = list_of(b, inner)
-    return _stated(b, _made(b, "List", "Nil", [], ty), ty)
+    return _empty(b, "List", "Nil", list_of(b, inner))
 
 
 def _single(b: Builder, item: Expr, inner: Type) -> Expr:
     """The list of one element."""
     ty = list_of(b, inner)
     end = _made(b, "List", "Nil", [], ty)
-    return _made(b, "List", "Cons", [item, end if item.checked_type == inner else _stated(b, end, ty)], ty)
+    return _made(b, "List", "Cons", [item, end if item.checked_type == inner else b.stated(end, ty)], ty)
 
 
 def cons(b: Builder, first: Expr, others: Expr) -> Expr:

@@ -90,11 +90,13 @@ class Importer:
 
     def _plain(self, value: Any, stated: Any) -> Expr:
         """A result as one expression; a Python list (a sequence of known length) is a tuple."""
-        if value is NOTHING or (is_option(value) and stated.type.WhichOneof("value") not in (None, "optional_type")):
+        if value is NOTHING:
             ty = stated_value(self.builder, stated.type, self.file, f"the output {stated.name}")
-            if value is NOTHING and ty is None:
+            if ty is None or not stated.type.HasField("optional_type"):
                 raise RelayError(error("R0801", f"{self.file}: the output {stated.name} is an optional of no known type"))
-            return fit(self.builder, value, ty) if value is NOTHING and ty is not None else get(self.builder, value)
+            return fit(self.builder, value, ty)
+        if is_option(value) and stated.type.WhichOneof("value") in ("tensor_type", "sequence_type"):
+            return get(self.builder, value)
         return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:

@@ -285,3 +285,35 @@ def test_wrong_sequences_are_refused() -> None:
     plain = made([node("SequenceLength", ["x"])], {"x": tensor("float32", (3,))}, {"y": tensor("int64", ())})
     with pytest.raises(RelayError, match="not a sequence"):
         import_onnx(plain)
+
+
+def test_an_optional_result_of_no_type_is_refused() -> None:
+    data = made([node("Optional", [], ["p"], type=tensor("float32", (2,)))], {}, {"p": tensor("float32", (2,))})
+    with pytest.raises(RelayError, match="an optional of no known type"):
+        import_onnx(data)
+
+
+def test_loops_whose_optional_gets_a_value() -> None:
+    """A loop variable is an option where the body gives a sequence in its place."""
+    kind = option(OPEN)
+    then = graph([node("OptionalGetElement", ["o"], ["p"])], {}, {"p": OPEN})
+    other = graph([node("SequenceConstruct", ["x"], ["q"])], {}, {"q": OPEN})
+    inside = graph(
+        [node("OptionalHasElement", ["o"], ["h"]), node("If", ["h"], ["r"], then_branch=then, else_branch=other),
+         node("SequenceInsert", ["r", "x"], ["t"]), constant("on", True)],
+        {"i": tensor("int64", ()), "go": tensor("bool", ()), "o": kind}, {"on": tensor("bool", ()), "t": OPEN},
+    )  # fmt: skip
+    data = made([constant("true", True), node("Loop", ["n", "true", "start"], ["ys"], body=inside)],
+                {"n": tensor("int64", ()), "start": kind, "x": tensor("float32", (2, 3))}, {"ys": OPEN})
+    x = floats(2, 3)
+    for start in (None, [x, x + 1]):
+        found, = prepare(data).run({"n": np.int64(3), "start": start, "x": x})
+        alike(found, [*(start or [x]), x, x, x])
+
+
+def test_branches_with_different_extents_read_back() -> None:
+    inputs = {"x": tensor("float32", (2, 3)), "z": tensor("float32", (4, 3))}
+    sides = [node("Neg", ["x"], ["p"])], [node("Neg", ["z"], ["q"])]
+    data = branches(*sides, tensor("float32", ("?", 3)), inputs, [node("Abs", ["r"])], {"y": tensor("float32", None)})
+    for cond in (False, True):
+        compare(data, {"c": np.array(cond), "x": floats(2, 3), "z": floats(4, 3)})

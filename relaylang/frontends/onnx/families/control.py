@@ -21,7 +21,7 @@ _UNROLLED = 8
 def if_(n: Node, cond: Expr) -> Any:
     """A condition that is known leaves one branch; otherwise both are converted, and their results joined."""
     b = n.b
-    cond = b.scalar(cond)
+    cond = _condition(b, cond)
     known = b.value(cond)
     if known is not None:
         return n.body("then_branch" if known else "else_branch").convert()
@@ -37,6 +37,13 @@ def if_(n: Node, cond: Expr) -> Any:
         return left
     results = iter(b.fields(b.if_(cond, b.tuple(_flat(left)), b.tuple(_flat(right)))))
     return _shaped(left, results)
+
+
+def _condition(b: Builder, x: Expr) -> Expr:
+    """A bool scalar."""
+    if b.dtype(x) != "bool":
+        raise Unsupported(f"its condition has elements of the type {b.dtype(x)}")
+    return b.scalar(x)
 
 
 def _left(n: Node, name: str, wrong: RelayError, kept: list[Any] | RelayError) -> list[Any]:
@@ -102,7 +109,7 @@ def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
     """`Loop`: a trip count, a condition, or both. Values of each turn are stacked behind each other."""
     b, body = n.b, n.body("body")
     count = None if trips is None else b.cast(b.scalar(trips), "int64")
-    start = b.const(True, "bool") if cond is None else b.scalar(cond)
+    start = b.const(True, "bool") if cond is None else _condition(b, cond)
     known = b.value(count) if count is not None else None
     scans = len(body.proto.output) - 1 - len(state)
     if scans < 0:
@@ -169,7 +176,7 @@ def _recursive(
 
     def turn(v: list[Expr]) -> list[Expr]:
         results = body.convert([v[0], v[1], *v[2 : 2 + len(state)]])
-        go = b.scalar(results[0])
+        go = _condition(b, results[0])
         after = [lists.fit(b, x, _type(was)) for x, was in zip(results[1:], v[2 : 2 + len(state)])]
         rows = results[1 + len(state) :]
         grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in zip(v[2 + len(state) :], rows)]
