@@ -109,6 +109,12 @@ class Expr:
         return _operator("cast", self, dtype)
 
 
+@cache
+def _name(dtype: np.dtype) -> str:
+    """numpy makes the name anew at each question."""
+    return dtype.name
+
+
 class Constant(Expr):
     """A tensor that the program carries: `data` is a numpy array of any shape (ml_dtypes for bfloat16 and the like).
 
@@ -120,7 +126,7 @@ class Constant(Expr):
 
     def __init__(self, data: np.ndarray, span: Span | None = None, dtype: str | None = None) -> None:
         self.data = data if isinstance(data, np.ndarray) else np.asarray(data)
-        self.dtype = dtype or self.data.dtype.name
+        self.dtype = dtype or _name(self.data.dtype)
         self.span = span
         self.checked_type = None
 

@@ -167,6 +167,14 @@ def _axes(layout: str) -> tuple[tuple[str, int], ...]:
     return tuple(axes)
 
 
+@lru_cache(4096)
+def _order(source: str, target: str) -> tuple[int, ...] | None:
+    """Where the axes of a layout without split parts come from in another one; None for other layouts."""
+    if not (source.isalpha() and source.isupper() and len(set(source)) == len(source)) or sorted(source) != sorted(target):
+        return None
+    return tuple([source.index(letter) for letter in target])
+
+
 def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationContext, arg: int = 0) -> list[Dim]:
     """The extents of a tensor in another layout. A split axis has its extent divided by the split's factor.
 
@@ -175,6 +183,9 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
     shape = [int(d) if isinstance(d, Extent) else d for d in shape]
     if source == target and len(source) == len(shape):
         return shape
+    order = _order(source, target)
+    if order is not None and len(order) == len(shape) and all([isinstance(d, int) for d in shape]):
+        return [shape[i] for i in order]
     try:
         have, want = split_layout(source), split_layout(target)
     except ValueError as problem:

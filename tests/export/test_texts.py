@@ -25,7 +25,7 @@ APART: dict[str, dict[str, str]] = {
         "nn.relu": "relu of what is not a number",
         "power": "powers of numbers below 0",
     },
-    "relax": {},
+    "relax": {"cast": "a number that is not a number becomes another truth value"},
 }
 #: What compilers print for a kernel that they cannot make.
 LACKS = ("undefined symbol", "unknown intrinsic", "failed to legalize", "LLVM Translation failed")

@@ -7,6 +7,8 @@ has the place of each field inside the table, or 0. Offsets beyond the bytes rai
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,16 @@ _U32 = struct.Struct("<I").unpack_from
 _U16 = struct.Struct("<H").unpack_from
 
 
+@cache
+def _words(count: int) -> Callable[[bytes, int], tuple[int, ...]]:
+    """A reader of so many numbers of 16 bits."""
+    return struct.Struct(f"<{count}H").unpack_from
+
+
 class Flat:
     """One table. Fields are named by their numbers in the schema."""
 
-    __slots__ = ("data", "length", "place", "vtable")
+    __slots__ = ("data", "offsets", "place", "vtable")
 
     def __init__(self, data: bytes, place: int) -> None:
         self.data = data
@@ -27,12 +35,12 @@ class Flat:
         self.vtable = place - _I32(data, place)[0]
         if self.vtable < 0:
             raise IndexError(self.vtable)
-        self.length = _U16(data, self.vtable)[0]
+        self.offsets = _words(_U16(data, self.vtable)[0] // 2)(data, self.vtable)
 
     def field(self, number: int) -> int:
         """The place of a field; 0 where the table leaves it out."""
-        at = 4 + 2 * number
-        offset = _U16(self.data, self.vtable + at)[0] if at < self.length else 0
+        offsets = self.offsets
+        offset = offsets[number + 2] if number + 2 < len(offsets) else 0
         return self.place + offset if offset else 0
 
     def number(self, number: int, kind: struct.Struct, default: int = 0) -> int:
@@ -71,8 +79,8 @@ class Flat:
 
     def inline(self) -> bytes:
         """The vtable and the table's own bytes: two tables without pointers are equal where these are."""
-        size = _U16(self.data, self.vtable + 2)[0]
-        return self.data[self.vtable : self.vtable + self.length] + self.data[self.place + 4 : self.place + size]
+        length, size = self.offsets[:2]
+        return self.data[self.vtable : self.vtable + length] + self.data[self.place + 4 : self.place + size]
 
 
 __all__ = ["Flat"]
