@@ -54,6 +54,10 @@ class SourceFile:
         end = starts[number] if number < len(starts) else len(self.text)
         return self.text[begin:end].rstrip("\r\n")
 
+    def label_of(self, position: int) -> str:
+        """The name of the thing at `position`, where the text is a listing of named things; else ""."""
+        return ""
+
     def line_count(self) -> int:
         return len(self.line_starts())
 
@@ -97,6 +101,11 @@ class Span:
     @property
     def end_column(self) -> int:
         return self.source.locate(self.end)[1]
+
+    @property
+    def label(self) -> str:
+        """The name of the layer in a network's listing; "" in texts."""
+        return self.source.label_of(self.first)
 
     @property
     def text(self) -> str:

@@ -22,12 +22,17 @@ from relaylang.frontends.common.report import Report, Unsupported
 from relaylang.ir import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     IRModule,
     Let,
+    Match,
+    RefCreate,
+    RefRead,
+    RefWrite,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -47,6 +52,8 @@ _NAMED = re.compile(r"\s*(?:let )?%?([^\s,:(){}]+)(?:, [^=]*|: [^=]*)? = [^=]")
 _DEEPEST = 64
 #: So many bindings are written at most; functions that call others twice each would double the text again and again.
 _MOST = 4_000_000
+#: Why a function cannot be written.
+_NO_LOOP = "it is recursive, and no loop: only one call of itself, as the last of a branch, becomes one"
 
 
 @dataclass(eq=False)
@@ -95,9 +102,13 @@ class Closure:
         """Whether a node is a call of this very function."""
         if not isinstance(node, Call) or self.own is None:
             return False
+        return self.names_itself(node.op)
+
+    def names_itself(self, node: Expr) -> bool:
+        """Whether a node is the name of this very function."""
         if isinstance(self.own, GlobalVar):
-            return isinstance(node.op, GlobalVar) and node.op.name_hint == self.own.name_hint
-        return node.op is self.own
+            return isinstance(node, GlobalVar) and node.name_hint == self.own.name_hint
+        return self.own is not None and node is self.own
 
 
 @dataclass
@@ -168,6 +179,8 @@ class Walk(ABC):
     """One export. A format derives from it: `rules` is its table, and the methods at the end write its text."""
 
     format = ""
+    #: Whether extents may be open.
+    dynamic = False
     rules: Mapping[str, Rule] = {}
 
     def __init__(self, mod: IRModule, file: str) -> None:
@@ -175,6 +188,7 @@ class Walk(ABC):
         self.file = file
         self.report = Report(file, self.rules, code="R0806", absent=f"{self.format} has no operator for it", advice="")
         self.depth = 0
+        self.calls: list[Function] = []
         self.count = 0
         self.taken: set[str] = set()
         self.definitions: dict[Var, tuple[Expr, Mapping[Var, Any]]] = {}
@@ -202,6 +216,8 @@ class Walk(ABC):
                 made = [Value(self.unique(f"{p.name_hint}_{i}"), t) for i, t in enumerate(types)]
                 scope[p] = shaped(_type(p), made)
             parameters += made
+            if not self.dynamic and any(not isinstance(n, int) for t in types for n in t.shape):
+                self.report.advice = f"--shape {p.name_hint}=1x3x224x224 fixes the shape of a network's input"
         result = self.block(function.body, scope)
         self.report.raise_if_any()
         return parameters, result, _type(function.body)
@@ -211,7 +227,7 @@ class Walk(ABC):
         done = self.bodies.get(id(function))
         if done is None:
             lowered = legalise(function, keep=self.rules)
-            done = convert(lowered, enter_primitive=True)  # type: ignore[assignment]
+            done = convert(lowered, let_results=False, enter_primitive=True)  # type: ignore[assignment]
             assert isinstance(done, Function)
             infer(done, module=self.mod)
             self.bodies[id(function)] = done
@@ -300,17 +316,24 @@ class Walk(ABC):
         body = target.body
         if body is None:
             raise Unsupported("the external function has no body")
-        if self.depth > _DEEPEST:
-            raise Unsupported(f"functions call each other deeper than {_DEEPEST}")
+        self._descend()
         found = self._tail(function)
         if found is not None:
             return self._loop(function, found, arguments)
         self.depth += 1
+        self.calls.append(target)
         try:
             scope = {**function.scope, **dict(zip(target.params, arguments))}
             return self.block(body, scope)
         finally:
+            self.calls.pop()
             self.depth -= 1
+
+    def _descend(self) -> None:
+        """Raise `Unsupported` where functions and branches stand too deep in each other."""
+        if self.depth > _DEEPEST:
+            again = len({id(f) for f in self.calls}) < len(self.calls) / 2
+            raise Unsupported(_NO_LOOP if again else f"branches and calls are nested deeper than {_DEEPEST}")
 
     # ---- branches and loops
 
@@ -318,13 +341,14 @@ class Walk(ABC):
         condition = self.value(None, node.cond, scope)
         ty = _type(node)
         types = tensor_types(ty)
+        if not types:
+            return shaped(ty, [])
         branches = [self._branch(e, dict(scope)) for e in (node.true_branch, node.false_branch)]
         return shaped(ty, self.if_(condition, branches, types))
 
     def _branch(self, expr: Expr, scope: dict[Var, Any]) -> Callable[[], list[Value]]:
         def write() -> list[Value]:
-            if self.depth > _DEEPEST:
-                raise Unsupported(f"branches are nested deeper than {_DEEPEST}")
+            self._descend()
             self.depth += 1
             try:
                 return leaves(self.block(expr, scope))
@@ -343,16 +367,17 @@ class Walk(ABC):
             body = body.body
         while bindings and isinstance(body, Var) and bindings[-1][0] is body:
             body = bindings.pop()[1]
-        if isinstance(body, If):
+        uses = _uses(function)
+        if uses == 1 and isinstance(body, If):
             for branch, which in ((body.true_branch, True), (body.false_branch, False)):
                 if function.calls_itself(_last(branch)):
                     return bindings, body, which
-        return (bindings, None, False) if _recursive(function) else None
+        return (bindings, None, False) if uses else None
 
     def _loop(self, function: Closure, found: tuple[list[tuple[Var, Expr]], If | None, bool], arguments: list[Any]) -> Any:
         bindings, choice, which = found
         if choice is None:
-            raise Unsupported("it is recursive, and no loop")
+            raise Unsupported(_NO_LOOP)
         params = function.function.params
         again, leave = (choice.true_branch, choice.false_branch) if which else (choice.false_branch, choice.true_branch)
 
@@ -397,7 +422,7 @@ class Walk(ABC):
 
     def _place(self, var: Var | None, node: Expr) -> str:
         if node.span is not None:
-            return f"line {node.span.line}"
+            return node.span.label or f"line {node.span.line}"
         return f"%{var.name_hint}" if var is not None else "the result"
 
     def _start(self) -> Span:
@@ -435,7 +460,10 @@ class Walk(ABC):
         raise Unsupported(f"{self.format} text has no loops")
 
 
-_KINDS: dict[type, str] = {If: "if", Function: "function", Tuple: "tuple", TupleGetItem: "tuple field", Constant: "constant"}
+_KINDS: dict[type, str] = {
+    If: "if", Function: "function", Tuple: "tuple", TupleGetItem: "tuple field", Constant: "constant", Match: "match",
+    RefCreate: "reference", RefRead: "reference", RefWrite: "reference", Constructor: "algebraic data type",
+}  # fmt: skip
 
 
 def _line(span: Span) -> str:
@@ -453,25 +481,24 @@ def _tensor(ty: Type) -> TensorType:
 
 
 def _last(expr: Expr) -> Expr:
-    """The result of a block; where that is its last binding's variable, the bound expression."""
-    value: Expr | None = None
-    var: Var | None = None
+    """The result of a block; where that is a variable of the block, the expression that it stands for."""
+    bound: dict[Var, Expr] = {}
     while isinstance(expr, Let):
-        var, value, expr = expr.var, expr.value, expr.body
-    return value if value is not None and expr is var else expr
+        bound[expr.var] = expr.value
+        expr = expr.body
+    while isinstance(expr, Var) and expr in bound:
+        expr = bound[expr]
+    return expr
 
 
-def _recursive(function: Closure) -> bool:
-    """Whether a function's body names the function."""
+def _uses(function: Closure) -> int:
+    """How often a function's body names the function."""
     if function.own is None:
-        return False
-    stack: list[Expr] = [function.function]
-    seen: set[int] = set()
+        return 0
+    count = 0
+    stack: list[Expr] = [function.function.body] if function.function.body is not None else []
     while stack:
         node = stack.pop()
-        if node is function.own or function.calls_itself(node):
-            return True
-        if id(node) not in seen:
-            seen.add(id(node))
-            stack.extend(children(node))
-    return False
+        count += function.names_itself(node)
+        stack.extend(children(node))
+    return count

@@ -25,6 +25,7 @@ class Emitter(Walk):
     """The graph as it grows. `blocks` are the lists of layers of the graph and of the branches around the place."""
 
     format = "ONNX"
+    dynamic = True
 
     def __init__(self, mod: IRModule, file: str, rules: Any) -> None:
         self.rules = rules

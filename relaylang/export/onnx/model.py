@@ -29,6 +29,8 @@ def export_onnx(mod: IRModule, entry: str = "main", file: str = "<module>", outp
     parameters, result, ty = e.entry(entry)
     helper = e.onnx.helper
     types = tensor_types(ty)
+    if not types:
+        raise RelayError(error("R0806", f"@{entry} has no results; an ONNX model has one at least"))
     infos = []
     layers = e.blocks[0]
     for number, (value, form) in enumerate(zip(leaves(result), types)):
@@ -39,7 +41,7 @@ def export_onnx(mod: IRModule, entry: str = "main", file: str = "<module>", outp
     live, used = _live(layers)
     weights = [w for w in e.weights if w.name in used]
     graph = helper.make_graph(live, entry, [e.info(p.name, p.type) for p in parameters], infos, weights)
-    _shorten(graph)
+    _shorten(graph, keep=set(outputs))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="relaylang")
     model.ir_version = 10
     return model
@@ -108,8 +110,8 @@ def _pruned(graph: Any) -> set[str]:
     return used | {o.name for o in graph.output}
 
 
-def _shorten(graph: Any) -> None:
-    """Let layers make results under the results' own names, where nothing else uses them."""
+def _shorten(graph: Any, keep: set[str]) -> None:
+    """Let layers make the results, where only a copy of their result does. The names in `keep` stay."""
     uses: dict[str, int] = {}
     makers: dict[str, Any] = {}
     for layer in graph.node:
@@ -118,20 +120,25 @@ def _shorten(graph: Any) -> None:
         for attribute in layer.attribute:
             if attribute.HasField("g"):
                 for name in _inner_names(attribute.g):
-                    uses[name] = uses.get(name, 0) + 2
+                    uses[name] = uses.get(name, 0) + 1
         for name in layer.output:
             makers[name] = layer
     outputs = {o.name: o for o in graph.output}
-    dropped = []
+    layers = []
     for layer in graph.node:
-        source = layer.input[0] if layer.op_type == "Identity" else ""
+        own = layer.output[0]
+        source = layer.input[0] if layer.op_type == "Identity" and own in outputs else ""
         maker = makers.get(source)
-        if layer.output[0] in outputs and maker is not None and uses.get(source) == 1:
-            info = outputs[layer.output[0]]
-            info.name = source
-            dropped.append(layer)
-    for layer in dropped:
-        graph.node.remove(layer)
+        if maker is None or source in outputs or (own in keep and uses[source] > 1):
+            layers.append(layer)
+        elif own in keep:
+            maker.output[list(maker.output).index(source)] = own
+            makers[own] = maker
+        else:
+            outputs[source] = outputs.pop(own)
+            outputs[source].name = source
+    del graph.node[:]
+    graph.node.extend(layers)
 
 
 def _inner_names(graph: Any) -> set[str]:

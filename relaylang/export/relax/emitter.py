@@ -38,7 +38,7 @@ class Emitter(Walk):
     def __init__(self, mod: IRModule, file: str, rules: Any) -> None:
         self.rules = rules
         super().__init__(mod, file)
-        self.taken |= {"R", "I", "T", "main", *keyword.kwlist}
+        self.taken |= {"R", "I", "T", "main", "float", "_", *keyword.kwlist}
         self.lines: list[str] = []
         self.indent = 3
         self.branches = False
@@ -110,7 +110,7 @@ class Emitter(Walk):
     # ---- what the walk asks for
 
     def legal(self, name: str) -> str:
-        name = re.sub(r"\W", "_", name)
+        name = re.sub(r"\W", "_", name, flags=re.ASCII)
         return f"v{name}" if name[:1].isdigit() else name
 
     def constant(self, data: np.ndarray, ty: TensorType, name: str) -> Value:

@@ -28,7 +28,7 @@ def export_relax(mod: IRModule, entry: str = "main", file: str = "<module>") -> 
         notes = ["--shape NAME=1x3x224x224 fixes the shape of a network's input"]
         raise RelayError(error("R0806", f"@{entry}: {why.reason}", notes=notes)) from None
     values = leaves(result)
-    name = e.unique("result")
+    name, own = e.unique("result"), entry if entry == "main" else e.unique(entry)
     several = len(values) != 1 or isinstance(result, list)
     made = f"({', '.join(v.name for v in values)}{',' if len(values) == 1 else ''})" if several else values[0].name
     out = f"R.Tuple({', '.join(types)})" if several else types[0]
@@ -42,7 +42,7 @@ def export_relax(mod: IRModule, entry: str = "main", file: str = "<module>") -> 
         "@I.ir_module",
         "class Module:",
         "    @R.function",
-        f"    def {entry}(",
+        f"    def {own}(",
         *[f"        {a}," for a in arguments],
         f"    ) -> {out}:",
         f'        R.func_attr({{"num_input": {len(parameters)}}})',

@@ -247,7 +247,7 @@ class Emitter(Walk):
     # ---- what the walk asks for
 
     def legal(self, name: str) -> str:
-        name = re.sub(r"\W", "_", name)
+        name = re.sub(r"\W", "_", name, flags=re.ASCII)
         return name if not name[:1].isdigit() else f"v{name}"
 
     def constant(self, data: np.ndarray, ty: TensorType, name: str) -> Value:

@@ -67,6 +67,9 @@ class _Text(SourceFile):
     def start_of(self, position: int) -> int:
         return self.line_starts()[position]
 
+    def label_of(self, position: int) -> str:
+        return " ".join(_cut(self._layers[position].label).split())
+
     def end_of(self, position: int) -> int:
         return self.start_of(position) + len(self.line(position + 1))
 
