@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ T = "Tensor[(3), float32]"
 #: Without loops: these go into all three formats.
 PLAIN = {
     "a branch without values": f"def @main({X}, %c: bool) {{ let %u = if (%c) {{ () }} else {{ () }}; %x }}",
-    "branches with tuples": f"def @main({X}, %c: bool) {{ if (%c) {{ (%x + 1f, (%x, 2f)) }} else {{ (nn.relu(%x), (exp(%x), 3f)) }} }}",
+    "branches with tuples": f"def @main({X}, %c: bool) {{ if (%c) {{ (%x, (%x, 2f)) }} else {{ (nn.relu(%x), (%x, 3f)) }} }}",
     "results that are used": f"def @main({X}) {{ let %a = exp(%x); let %b = %a + %x; (%b, %a, %x, %b) }}",
     "constants only": "def @main() { let %c = 3f; (%c, True, (%c,)) }",
     "unused parameters": f"def @main({X}, %u: Tensor[(2), int32]) {{ (%x + 1f,) }}",
@@ -125,7 +126,7 @@ def test_names_of_results() -> None:
 
 def test_names_of_a_network() -> None:
     names = ["é", "日本語", "²", "ﬁ", "fi", "a b", "a.b", "a/b", "float", "if", "0", "x" * 300, "%0", "a::0", "_", "#"]
-    layers = [node("Relu" if i % 2 else "Neg", [a], [b], name=f"layer {b}") for i, (a, b) in enumerate(zip(names, names[1:]))]
+    layers = [node("Relu" if i % 2 else "Neg", [a], [b], name=f"layer {b}") for i, (a, b) in enumerate(pairwise(names))]
     made = import_bytes(model(layers, {names[0]: (3,)}, names[1:]), "names.onnx", Options())
     assert made is not None
     inputs = arguments(made.module)
