@@ -35,6 +35,7 @@ class Emitter(Walk):
         self.weights: list[Any] = []
         self.numbers: dict[tuple[Any, ...], Value] = {}
         self.fresh: dict[str, Any] = {}
+        self.turned: dict[str, tuple[Value, list[int]]] = {}
 
     # ---- for rules
 
@@ -75,7 +76,10 @@ class Emitter(Walk):
         layer = self.fresh.get(made.name) if isinstance(made, Value) else None
         if layer is not None:
             self.taken.discard(made.name)
-            layer.output[0] = layer.name = made.name = self.unique(self.wish)
+            old, made.name = made.name, self.unique(self.wish)
+            layer.output[0] = layer.name = made.name
+            if old in self.turned:
+                self.turned[made.name] = self.turned.pop(old)
         self.fresh = {}
         return made
 
@@ -99,15 +103,20 @@ class Emitter(Walk):
         return found
 
     def transpose(self, x: Value, axes: Sequence[int]) -> Value:
-        """A transposition, of a constant at once."""
+        """A transposition, of a constant at once; of what is one already, both in one."""
         axes = list(axes)
         if axes == sorted(axes):
             return x
         if x.data is not None:
             return self.array(np.ascontiguousarray(x.data.transpose(axes)), x.name, x.dtype)
+        before = self.turned.get(x.name)
+        if before is not None:
+            return self.transpose(before[0], [before[1][a] for a in axes])
         known = len(axes) == x.rank
         ty = TensorType(tuple([x.shape[a] for a in axes]), x.dtype) if known else None
-        return self.op("Transpose", x, perm=axes, ty=ty)
+        made = self.op("Transpose", x, perm=axes, ty=ty)
+        self.turned[made.name] = (x, axes)
+        return made
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """A reshape to known extents, with one -1 at most."""
