@@ -125,7 +125,9 @@ def clock(seconds: float) -> str:
 
 
 def place(span: Span | None) -> str:
-    return f"{span.source.name}:{span.line}:{span.column}" if span is not None else "no place"
+    if span is None:
+        return "no place"
+    return f"{span} {span.label}" if span.label else str(span)
 
 
 def type_says(value: Value, ty: Type | None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from relaylang.cli.reporting import collecting
 from relaylang.cli.reporting import report as report
 from relaylang.cli.reporting import use_color as use_color
+from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile
 from relaylang.runtime.files import atomic_write
@@ -18,7 +19,7 @@ from relaylang.runtime.text import reason
 
 #: Codes of a wrong call beside the command line's own: files that cannot be read, the target string.
 _CALL_CODES = frozenset(
-    {"R0001", "R0013", "R0014", "R0501", "R0505", "R0507", "R0508", "R0512", "R0513", "R0525", "R0601", "R0602"}
+    {"R0001", "R0804", "R0013", "R0014", "R0501", "R0505", "R0507", "R0508", "R0512", "R0513", "R0525", "R0601", "R0602"}
 )
 
 #: Failed expectations are said in the codes of the command line, and are the file's fault.
@@ -43,7 +44,11 @@ def write_text(path: str | None, text: str) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all; `-` is the standard output."""
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     check_writable(path)
     try:
         atomic_write(path, data)
@@ -68,6 +73,14 @@ def check_writable(path: str | None) -> None:
     else:
         return
     raise RelayError(error("R0704", f"cannot write {path}: {problem}"))
+
+
+def check_outputs(output: str | None, constants: str | None) -> None:
+    """Say now what is wrong about the files of a result and of its constants."""
+    check_writable(output)
+    check_writable(constants)
+    if output not in (None, "-") and constants is not None and os.path.realpath(str(output)) == os.path.realpath(constants):
+        raise UsageError(f"the result and its constants cannot both be {constants}", "relay --help")
 
 
 VERIFY_HELP = (

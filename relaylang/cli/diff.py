@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from relaylang.cli.models import FILE_HELP, add_import_options, check_unused, import_options
 from relaylang.cli.program import load
 from relaylang.ir import structural_diff
 
@@ -23,13 +24,17 @@ exit status: 0 the same, 1 different (or a program is wrong), 2 a file cannot be
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("left", metavar="A", help="Relay text; - is the standard input")
-    parser.add_argument("right", metavar="B", help="Relay text; - is the standard input")
+    parser.add_argument("left", metavar="A", help=FILE_HELP)
+    parser.add_argument("right", metavar="B", help=FILE_HELP)
     parser.add_argument("-q", "--quiet", action="store_true", help="the exit status only")
+    add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    left, right = load(args.left), load(args.right)
+    options = import_options(args)
+    left, right = load(args.left, options=options, text_too=True), load(args.right, options=options, text_too=True)
+    if not left.network and not right.network:
+        check_unused(options, left.name)
     difference = structural_diff(left.node, right.node, map_free_vars=True)
     if difference is not None and not args.quiet:
         print(f"{left.name} and {right.name} differ: {difference}")

@@ -10,7 +10,7 @@ import argparse
 import os
 
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
-from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.common import check_outputs, report, write_bytes
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -22,7 +22,7 @@ from relaylang.ir import MetaRef, post_order
 from relaylang.ir.binding import bind_params
 from relaylang.passes.infer_type import InferType
 from relaylang.repl.session import Session
-from relaylang.runtime.params import save_params
+from relaylang.runtime.params import check_suffix, load_params, save_params
 
 EPILOG = """\
 examples:
@@ -50,8 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     form = _form(args)
-    check_writable(args.output)
-    check_writable(args.constants)
+    check_outputs(args.output, args.constants)
+    if args.constants is not None and form != "onnx":
+        check_suffix(args.constants)
     with Stages() as stages:
         with stages.stage("read"):
             program = load(args.file, options=import_options(args))
@@ -62,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
         function = entry_function(mod, entry)
         needed = needed_by(function.params, list(post_order(function.body)))
         wanted = [n for n in needed if isinstance(n, MetaRef) or args.params or args.random_params is not None]
-        if args.random_params is not None and not args.params:
-            wanted = [n for n in wanted if isinstance(n, MetaRef) or n is not function.params[0]]
+        if args.random_params is not None:
+            held = load_params(args.params) if args.params else {}
+            wanted = [n for n in wanted if n not in function.params[:1] or n.name_hint in held]
         values, notes = values_for(wanted, args, {}, Session(mod), open_ended=True)
         report(notes)
         constants = {n.name_hint: values.pop(n.name_hint) for n in needed if isinstance(n, MetaRef)}

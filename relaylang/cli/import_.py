@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 
-from relaylang.cli.common import check_writable, report, write_text
+from relaylang.cli.common import check_outputs, report, write_text
 from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
-from relaylang.runtime.params import save_params
+from relaylang.runtime.params import check_suffix, save_params
 from relaylang.runtime.text import read_bytes
 from relaylang.syntax import astext
 from relaylang.syntax.metadata import constants_of
@@ -47,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_writable(args.output)
-    check_writable(args.constants)
+    check_outputs(args.output, args.constants)
+    if args.constants is not None:
+        check_suffix(args.constants)
     with Stages() as stages:
         with stages.stage("read"):
             data = read_bytes(args.file)
@@ -56,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
             made = imported(data, args.file, import_options(args))
         if made is None:
             notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files"]
-            raise RelayError(error("R0802", f"{args.file} is not a network of a known format", notes=notes))
+            name = "<stdin>" if args.file == "-" else args.file
+            if not data.strip():
+                raise RelayError(error("R0002", f"{name} is empty"))
+            raise RelayError(error("R0802", f"{name} is not a network of a known format", notes=notes))
         report(made.notes)
         with stages.stage("write"):
             meta: dict[str, list[object]] | None = None if args.constants is None or made.params else {}

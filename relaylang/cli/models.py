@@ -59,6 +59,12 @@ def import_options(args: argparse.Namespace) -> Options:
     )
 
 
+def check_unused(options: Options | None, name: str) -> None:
+    """Raise `UsageError` for options about inputs of a network, where the file `name` is Relay text."""
+    if options is not None and (options.shapes or options.dtypes or options.values):
+        raise UsageError(f"--shape, --dtype and --value are for networks, and {name} is Relay text", "relay import --help")
+
+
 def _pairs(option: str, items: Sequence[str]) -> list[tuple[str, str]]:
     found = []
     for item in items:
@@ -70,7 +76,7 @@ def _pairs(option: str, items: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _shape(text: str) -> tuple[Dim, ...]:
-    plain = text.strip("[]() ").replace(" ", "") or "scalar"
+    plain = text.strip("[]() ").replace(" ", "") or ("scalar" if text else "")
     if not _SHAPE.fullmatch(plain):
         raise UsageError(f"--shape wants extents such as 1x3x224x224, not {text}", "relay import --help")
     if plain == "scalar":
@@ -103,4 +109,4 @@ def imported(data: bytes, path: str, options: Options | None) -> Imported | None
     return import_bytes(data, "<stdin>" if path == "-" else path, replace(options or DEFAULTS, folder=folder))
 
 
-__all__ = ["FILE_HELP", "add_import_options", "import_options", "imported", "is_binary"]
+__all__ = ["FILE_HELP", "add_import_options", "check_unused", "import_options", "imported", "is_binary"]

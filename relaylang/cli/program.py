@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaylang.cli.comments import types_from_comments
-from relaylang.cli.models import imported, is_binary
+from relaylang.cli.models import check_unused, imported, is_binary
 from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
@@ -28,6 +28,7 @@ class Program:
     node: IRModule | Expr
     free_vars: list[Var] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
+    network: bool = False
 
     @property
     def module(self) -> IRModule:
@@ -40,12 +41,17 @@ _NO_HEADER = "R0150"
 
 
 def load(
-    path: str | SourceFile, constants: str | None = None, *, header_note: bool = False, options: Options | None = None
+    path: str | SourceFile,
+    constants: str | None = None,
+    *,
+    header_note: bool = False,
+    options: Options | None = None,
+    text_too: bool = False,
 ) -> Program:
     """Read a program, and the constants that it leaves out; `path` names a file or is a text.
 
-    The file may be a network of another format; `options` are about its import. Raises `RelayError` where there is no
-    program in the file.
+    The file may be a network of another format; `options` are about its import. For text they are a wrong call, but with
+    `text_too`. Raises `RelayError` where there is no program in the file.
     """
     if isinstance(path, SourceFile):
         source = path
@@ -54,8 +60,12 @@ def load(
         if is_binary(data):
             network = imported(data, path, options)
             if network is not None:
-                return Program(path, network.module, [], list(network.notes))
-        source = text_of(data, path)
+                return Program(path, network.module, [], list(network.notes), True)
+            source = _text(data, path)
+        else:
+            source = text_of(data, path)
+    if not text_too:
+        check_unused(options, source.name)
     known = None
     if constants is not None:
         from relaylang.runtime.params import load_params
@@ -67,6 +77,15 @@ def load(
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
     notes = [n for n in notes if header_note or n.code != _NO_HEADER]
     return Program(source.name, node, list(result.free_vars), notes)
+
+
+def _text(data: bytes, path: str) -> SourceFile:
+    """The text in contents that may be no text. What is neither text nor a network is said to be that."""
+    try:
+        return text_of(data, path)
+    except RelayError as wrong:
+        note = "nor is it a network of a known format: ONNX, TFLite, PyTorch .pt2 or TorchScript"
+        raise RelayError([replace(d, notes=(*d.notes, note)) for d in wrong.diagnostics]) from None
 
 
 def load_checked(path: str | SourceFile, options: Options | None = None) -> Program:

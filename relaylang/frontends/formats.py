@@ -39,7 +39,13 @@ def _members(data: bytes) -> list[str]:
 
 def _is_torch(data: bytes) -> bool:
     ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
-    return any(name.endswith(ends) for name in _members(data))
+    return any(name.endswith(ends) for name in _members(data)) or _is_cut(data)
+
+
+def _is_cut(data: bytes) -> bool:
+    """Whether the bytes begin as a zip archive of PyTorch does, and have no directory at their end."""
+    ends = (b"/data.pkl", b"/version", b"/archive_format", b"/constants.pkl")
+    return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -201,13 +201,13 @@ def table_text(rows: Sequence[Row], target: str) -> str:
     """The report as a table: where each call stands, what it is, where it goes, and why not."""
     cells = []
     for row in rows:
-        place = str(row.place) if row.place is not None else "-"
+        place = f"{row.place} {row.place.label}".rstrip() if row.place is not None else "-"
         if row.region is not None:
             cells.append((place, row.name, row.region, row.composite))
         else:
             at = ""
             if row.refused_at is not None and row.place is not None and row.refused_at.line != row.place.line:
-                at = f" (line {row.refused_at.line})"
+                at = f" ({row.refused_at.label or f'line {row.refused_at.line}'})"
             cells.append((place, row.name, "host", f"{row.pattern + ': ' if row.pattern else ''}{row.reason}{at}"))
     head = ("place", "call", "goes to", "composite, or what refused it")
     widths = [max(len(c[i]) for c in [head, *cells]) for i in range(3)]

@@ -230,7 +230,8 @@ _WRITERS: dict[str, Callable[[Mapping[str, np.ndarray]], bytes]] = {
 }
 
 
-def _suffix(path: str) -> str:
+def check_suffix(path: str) -> str:
+    """The ending that names a file's format. Raises `RelayError` for another."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
         raise RelayError(error("R0014", f"{path} is not a .npz, .params or .safetensors file"))
@@ -243,7 +244,7 @@ def load_params(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Raises `RelayError` (R0001, R0012, R0014).
     """
     name = os.fspath(path)
-    suffix = _suffix(name)
+    suffix = check_suffix(name)
     data = read_bytes(name)
     if not data:
         raise RelayError(error("R0012", f"{name} is empty"))
@@ -259,7 +260,7 @@ def save_params(path: str | os.PathLike[str], params: Mapping[str, np.ndarray]) 
     Equal tensors give equal files. Raises `RelayError` (R0013, R0014).
     """
     name = os.fspath(path)
-    suffix = _suffix(name)
+    suffix = check_suffix(name)
     try:
         atomic_write(name, _WRITERS[suffix](params))
     except (BlobError, _Damaged) as e:

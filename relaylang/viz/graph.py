@@ -136,7 +136,7 @@ class _Builder:
         node = Node(len(self.graph.nodes), kind, label, type_text(ty, READABLE) if ty is not None else "", group=group, **more)
         span = getattr(expr, "span", None)
         if span is not None:
-            node.place = str(span)
+            node.place = f"{span} {span.label}".rstrip()
         if expr is not None:
             node.name = self.let_names.get(id(expr), "")
             self.ids[id(expr)] = node.id

@@ -83,3 +83,15 @@ def test_what_is_missing_is_told_and_nothing_is_written(net: Path, capsys: Caps)
     out.write_text("kept")
     ran = relay(capsys, "export", str(net), "-o", str(out))
     assert ran.status == 1 and "R0806" in ran.err and "random.threefry_split" in ran.err and out.read_text() == "kept"
+
+
+def test_the_first_parameter_stays_open(net: Path, capsys: Caps) -> None:
+    for params in ([], ["--params", str(net.with_suffix(".npz"))]):
+        out = net.with_suffix(".mlir")
+        assert relay(capsys, "export", str(net), *params, "--random-params", "0", "-o", str(out)).status == 0
+        assert "@main(%x: tensor<2x3xf32>) ->" in out.read_text()
+
+
+def test_the_result_goes_to_the_standard_output(net: Path, capfd: Caps) -> None:
+    ran = relay(capfd, "export", str(net), "-o", "-", "--format", "stablehlo")
+    assert ran.status == 0 and ran.out.startswith("module {")

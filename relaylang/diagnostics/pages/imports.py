@@ -36,7 +36,8 @@ PAGES = (
     Page(
         "R0804",
         "an option of the import does not fit the model",
-        """`--shape` or `--dtype` names an input that the model does not have, or gives it another number of axes.""",
+        """`--shape`, `--dtype` or `--value` names an input that the model does not have, or gives it another number of axes.
+        A value may have another shape than the input, or elements that its type does not hold.""",
         "$ relay import network.onnx --shape image=1x3x224x224",
         "$ relay import network.onnx --shape input=1x3x224x224",
         "text",

@@ -1,7 +1,7 @@
 """The listing of a model: one line of text per layer, so that every node of the program has a place in it.
 
 A model has no text. Diagnostics, profiles and pictures show places in texts. The listing is the text that they show:
-line 12 of `net.onnx` is its twelfth layer, with its operator, name, inputs and outputs.
+line 12 of `net.onnx` is the twelfth input, constant or layer, with its operator, name, inputs and outputs.
 """
 
 from __future__ import annotations

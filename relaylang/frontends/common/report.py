@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import Span
+from relaylang.ir import Expr, type_text
 
 #: What a conversion raises where the layer's attributes and operands do not fit together.
 MALFORMED = (ValueError, IndexError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, MemoryError, StopIteration)
@@ -93,4 +95,10 @@ class Report:
             raise RelayError(wrong)
 
 
-__all__ = ["MALFORMED", "Entry", "Report", "Unsupported"]
+def operand_notes(values: Iterable[Any]) -> list[str]:
+    """A note with the types of a layer's operands, as far as they are known."""
+    types = [v.checked_type for v in values if isinstance(v, Expr) and v.checked_type is not None]
+    return [f"its operands: {', '.join(type_text(t) for t in types)}"] if types else []
+
+
+__all__ = ["MALFORMED", "Entry", "Report", "Unsupported", "operand_notes"]

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import MALFORMED
-from relaylang.frontends.onnx.inputs import dense, input_type, stated_value
+from relaylang.frontends.common.report import MALFORMED, operand_notes
+from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.table import table
 from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
@@ -100,19 +101,17 @@ class Importer:
         return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
-        named = {i.name for i in proto.input}
-        for name in [*self.options.shapes, *self.options.dtypes, *self.options.values]:
-            if name not in named:
-                near = did_you_mean(name, named)
-                notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(named - set(graph.weights)))}"]
-                raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        check_names(self.file, self.options, [i.name for i in proto.input], graph.weights)
         inputs = []
         for value in proto.input:
             if value.name in graph.weights and value.name not in self.options.shapes:
                 continue  # an initialiser is the value of this input
             graph.weights.pop(value.name, None)
             if value.name in self.options.values:
-                graph.values[value.name] = self._given(self.options.values[value.name])
+                given = self.options.values[value.name]
+                if value.type.HasField("tensor_type") and given is not None:
+                    given = input_value(value, given, self.file, self.options)
+                graph.values[value.name] = self._given(given)
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
             variable = self.builder.variable(self.builder.unique(value.name), input_type(self.builder, value, self.file, self.options))
@@ -232,7 +231,8 @@ class Importer:
                 if os.environ.get("RELAY_TRACEBACK"):
                     raise
                 said = f"{layer.operator} {layer.label}: its operands or attributes do not fit the operator"
-                self.errors.append(error("R0805", said, span))
+                notes = operand_notes([graph.values.get(name) for name in proto.input])
+                self.errors.append(error("R0805", said, span, notes=notes))
             for i, name in enumerate(proto.output):
                 if name:
                     graph.values[name] = results[i] if i < len(results) and results[i] is not None else MISSING

@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common import Builder, Options
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.given import value_for
 from relaylang.frontends.common.lists import list_of, option_of
 from relaylang.frontends.onnx.tensors import dtype_of, tensor_type
 from relaylang.ir import Dim, TensorType, Type
@@ -37,6 +38,17 @@ def input_type(b: Builder, value: Any, file: str, options: Options) -> Type:
         notes = [f"--shape {name}=1x3x224x224 gives {'it' if kind == 'tensor_type' else 'its elements'} one"]
         raise RelayError(error("R0804", f"{file}: {what} has no shape", notes=notes))
     return found
+
+
+def input_value(value: Any, given: Any, file: str, options: Options) -> np.ndarray:
+    """A value that the caller gives for a tensor, as the model states it. Strings stay as they are."""
+    if np.asarray(given).dtype.kind in "OSU":
+        return np.asarray(given)
+    name, what = value.name, f"the input {value.name}"
+    stated = tensor_type(value.type.tensor_type, file, what)
+    shape = options.shapes.get(name, stated.shape if stated is not None else None)
+    dtype = options.dtypes.get(name) or dtype_of(value.type.tensor_type.elem_type, file, what)
+    return value_for(file, name, given, shape, dtype)
 
 
 def stated_value(

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.common.report import MALFORMED, operand_notes
 from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
 from relaylang.frontends.tflite.states import Variable, assigned
@@ -114,22 +115,21 @@ class Importer:
 
     def _inputs(self, graph: Graph) -> list[Var]:
         tensors = [graph.tensors[i] for i in graph.subgraph.inputs]
-        names = {t.name for t in tensors}
-        for name in [*self.options.shapes, *self.options.dtypes]:
-            if name not in names:
-                near = did_you_mean(name, names)
-                notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(names))}"]
-                raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        check_names(self.file, self.options, [t.name for t in tensors])
         made = []
         for tensor in tensors:
             shape = self.options.shapes.get(tensor.name)
             if tensor.dtype in OTHER.values():
                 raise RelayError(error("R0801", f"{self.file}: the input {tensor.name} is a {tensor.dtype}, not a tensor of numbers"))
-            if shape is not None and len(shape) != len(tensor.shape) and tensor.shape:
-                said = f"{self.file}: the input {tensor.name} has {len(tensor.shape)} axes, not {len(shape)}"
-                raise RelayError(error("R0804", said))
-            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (tensor.name,)))
+            if shape is not None and tensor.shape:
+                check_axes(self.file, tensor.name, tensor.shape, shape)
             ty = TensorType(shape or [ANY if d < 0 else d for d in tensor.shape], self.options.dtypes.get(tensor.name, tensor.dtype))
+            if tensor.name in self.options.values:
+                extents = ty.shape if ty.shape else None
+                given = value_for(self.file, tensor.name, self.options.values[tensor.name], extents, ty.dtype)
+                graph.values[tensor.index] = self.builder.const(given)
+                continue
+            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (tensor.name,)))
             variable = self.builder.variable(self.builder.unique(tensor.name), ty)
             graph.values[tensor.index] = variable
             made.append(variable)
@@ -258,7 +258,8 @@ class Importer:
                 if os.environ.get("RELAY_TRACEBACK"):
                     raise
                 said = f"{layer.operator} {layer.label}: its operands or options do not fit the operator"
-                self.errors.append(error("R0805", said, span))
+                notes = operand_notes([graph.values.get(i) for i in operator.inputs])
+                self.errors.append(error("R0805", said, span, notes=notes))
             for i, index in enumerate(operator.outputs):
                 graph.values[index] = results[i] if i < len(results) and results[i] is not None else MISSING
 

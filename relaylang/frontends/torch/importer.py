@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.options import DEFAULTS
@@ -105,21 +106,20 @@ class Importer:
 
     def _inputs(self, scope: Scope) -> list[Var]:
         names = self.program.inputs
-        for name in [*self.options.shapes, *self.options.dtypes]:
-            if name not in names:
-                near = did_you_mean(name, names)
-                notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(names)}"]
-                raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        check_names(self.file, self.options, names)
         made = []
         for name in names:
             meta = scope.graph.tensors.get(name, Meta((), "int64"))
             shape = self.options.shapes.get(name)
-            if shape is not None and len(shape) != len(meta.shape):
-                said = f"{self.file}: the input {name} has {len(meta.shape)} axes, not {len(shape)}"
-                raise RelayError(error("R0804", said))
-            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
+            if shape is not None:
+                check_axes(self.file, name, meta.shape, shape)
             extents = shape if shape is not None else [ANY if d is None else d for d in meta.shape]
-            variable = self.builder.variable(self.builder.unique(name), TensorType(extents, self.options.dtypes.get(name, meta.dtype)))
+            dtype = self.options.dtypes.get(name, meta.dtype)
+            if name in self.options.values:
+                scope.values[name] = self.builder.const(value_for(self.file, name, self.options.values[name], extents, dtype))
+                continue
+            self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
+            variable = self.builder.variable(self.builder.unique(name), TensorType(extents, dtype))
             scope.values[name] = variable
             made.append(variable)
         return made

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, did_you_mean, error, first_ones
+from relaylang.diagnostics import RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.report import MALFORMED
 from relaylang.frontends.torch.custom import Custom
@@ -131,13 +132,10 @@ class _Importer:
 
     def _check(self, forward: ast.FunctionDef) -> None:
         """Raise for shapes and element types of inputs that the program lacks."""
+        given = [*self.options.shapes, *self.options.dtypes, *self.options.values]
         names = self._names(forward)
-        for name in [*self.options.shapes, *self.options.dtypes, *self.options.values]:
-            if name in names or name.rpartition(".")[0] in names or self._holder(name) is not None:
-                continue
-            near = did_you_mean(name, names)
-            notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(names)}"]
-            raise RelayError(error("R0804", f"{self.file} has no input {name}", notes=notes))
+        parts = [n for n in given if n.rpartition(".")[0] in names or self._holder(n) is not None]
+        check_names(self.file, self.options, [*names, *parts], parts)
 
     def _arguments(self, forward: ast.FunctionDef) -> list[Any]:
         """The values of forward's arguments. All inputs without shapes are named in one diagnostic."""
@@ -197,7 +195,7 @@ class _Importer:
             if not given:
                 missing.append(f"{name}.0")
             return [self._argument(f"{name}.{i}", kind.slice, None, missing) for i in range(len(given))]
-        raise RelayError(error("R0804", f"{self.file}: the input {name} has the type {text}, which Relay lacks"))
+        raise RelayError(error("R0801", f"{self.file}: the input {name} has the type {text}, which Relay lacks"))
 
     def _default(self, node: ast.expr) -> Any:
         return self.machine.constant(node)

@@ -1,0 +1,65 @@
+"""What the caller gives for a model's inputs: names, shapes, element types and values that fit the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.frontends.common.options import Options
+from relaylang.ir import TensorType
+from relaylang.typing.sound import unsound
+
+
+def check_names(file: str, options: Options, names: Iterable[str], weights: Iterable[str] = ()) -> None:
+    """Raise `RelayError` (R0804) where an option names no input, or an element type that there is not.
+
+    `names` are those of the inputs; `weights` are those of them that have values in the file.
+    """
+    known = set(names)
+    for name in [*options.shapes, *options.dtypes, *options.values]:
+        if name not in known:
+            near = did_you_mean(name, known)
+            notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(known - set(weights)))}"]
+            raise RelayError(error("R0804", f"{file} has no input {name}", notes=notes))
+    for name, dtype in options.dtypes.items():
+        wrong = unsound(TensorType((), dtype))
+        if wrong is not None:
+            raise RelayError(error("R0804", f"{file}: the element type of the input {name}: {wrong}"))
+
+
+def check_axes(file: str, name: str, stated: Sequence[Any], shape: Sequence[Any]) -> None:
+    """Raise `RelayError` (R0804) where a shape has another number of axes than the model states."""
+    if len(stated) != len(shape):
+        raise RelayError(error("R0804", f"{file}: the input {name} has {len(stated)} axes, not {len(shape)}"))
+
+
+def value_for(file: str, name: str, value: Any, stated: Sequence[Any] | None, dtype: str) -> np.ndarray:
+    """A value for an input with this shape (None: any) and element type. A single number fits extents of 1.
+
+    Raises `RelayError` (R0804) for another shape, and for elements that the type does not hold.
+    """
+    array = np.asarray(value)
+    if stated is not None:
+        known = all(not isinstance(n, int) or n == 1 for n in stated)
+        array = array.reshape([1] * len(stated)) if array.size == 1 and known else array
+        check_axes(file, name, stated, array.shape)
+        if any(isinstance(n, int) and n != m for n, m in zip(stated, array.shape)):
+            said = f"{file}: the input {name} has the shape {_text(stated)}, and its value {_text(array.shape)}"
+            raise RelayError(error("R0804", said))
+    if array.dtype.name == dtype:
+        return array
+    with np.errstate(all="ignore"):
+        made = array.astype(np.dtype(dtype))
+    if made.dtype.kind in "biu" and not np.array_equal(made, array):
+        raise RelayError(error("R0804", f"{file}: the input {name} is {dtype}, which does not hold its value"))
+    return made
+
+
+def _text(shape: Sequence[Any]) -> str:
+    return f"({', '.join(str(n) if isinstance(n, int) else '?' for n in shape)})"
+
+
+__all__ = ["check_axes", "check_names", "value_for"]
