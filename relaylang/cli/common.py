@@ -76,7 +76,7 @@ def check_writable(path: str | None) -> None:
 
 
 def check_outputs(output: str | None, constants: str | None) -> None:
-    """Say now what is wrong about the files of a result and of its constants."""
+    """Say now, before long work, that a result or its constants could not be written."""
     check_writable(output)
     check_writable(constants)
     if output not in (None, "-") and constants is not None and os.path.realpath(str(output)) == os.path.realpath(constants):

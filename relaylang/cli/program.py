@@ -80,7 +80,7 @@ def load(
 
 
 def _text(data: bytes, path: str) -> SourceFile:
-    """The text in contents that may be no text. What is neither text nor a network is said to be that."""
+    """The text in contents that are of no known format. The error of other contents says so."""
     try:
         return text_of(data, path)
     except RelayError as wrong:
