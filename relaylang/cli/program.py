@@ -80,7 +80,7 @@ def load(
 
 
 def _text(data: bytes, path: str) -> SourceFile:
-    """The text in contents that are of no known format. The error of other contents says so."""
+    """The text in contents that are of no known format. Errors list the formats."""
     try:
         return text_of(data, path)
     except RelayError as wrong:
