@@ -9,7 +9,8 @@ import relaylang as relay
 from relaylang.frontends.tflite import import_tflite
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal
-from tests.frontends.networks import names, read
+from tests.frontends.networks import data as bytes_of
+from tests.frontends.networks import names
 from tests.frontends.originals import difference, in_double, tflite_feed, tflite_outputs
 from tests.shared import few
 
@@ -27,7 +28,7 @@ def networks() -> list[object]:
 
 @pytest.mark.parametrize("name", networks())
 def test_a_network_computes_what_its_runtime_computes(name: str) -> None:
-    data = read(name)
+    data = bytes_of(name)
     imported = import_tflite(data, file=name)
     mod = imported.module
     assert relay.infer(mod, fresh=True) == []
@@ -52,7 +53,7 @@ def test_a_network_computes_what_its_runtime_computes(name: str) -> None:
 def test_another_layout_computes_the_same(name: str) -> None:
     from relaylang.frontends.common import Options
 
-    data = read(name)
+    data = bytes_of(name)
     inputs = tuple(tflite_feed(data).values())
     plain, planes = import_tflite(data), import_tflite(data, Options(layout="NCHW"))
     assert 'data_layout="NHWC"' not in planes.module.astext(show_meta_data=False)
@@ -62,5 +63,5 @@ def test_another_layout_computes_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in names(".tflite") if n.startswith("face_detection_short")])
 def test_the_import_under_tvms_name(name: str) -> None:
-    mod, params = relay.frontend.from_tflite(read(name))
+    mod, params = relay.frontend.from_tflite(bytes_of(name))
     assert len(params) > 20 and {p.name_hint for p in mod["main"].params} >= set(params)
