@@ -79,7 +79,7 @@ class Value:
     def static(self, what: str = "its operand") -> tuple[int, ...]:
         """The shape. Raises `Unsupported` where an extent is not known."""
         if not all(isinstance(n, int) for n in self.type.shape):
-            raise Unsupported(f"{what} has the open shape {type_text(self.type)}")
+            raise Unsupported(f"{what} has an open shape")
         return tuple(int(n) for n in self.type.shape)  # type: ignore[arg-type]
 
     def extent(self, axis: int) -> int:
@@ -217,7 +217,9 @@ class Walk(ABC):
                 scope[p] = shaped(_type(p), made)
             parameters += made
             if not self.dynamic and any(not isinstance(n, int) for t in types for n in t.shape):
-                self.report.advice = f"--shape {p.name_hint}=1x3x224x224 fixes the shape of a network's input"
+                said = f"{self.format} text needs known shapes; the parameter %{p.name_hint} is `{type_text(_type(p))}`"
+                notes = [f"--shape {p.name_hint}=1x3x224x224 fixes the shape of a network's input"]
+                raise RelayError(error("R0806", said, p.span, notes=notes))
         result = self.block(function.body, scope)
         self.report.raise_if_any()
         return parameters, result, _type(function.body)

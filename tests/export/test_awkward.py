@@ -139,11 +139,19 @@ def test_names_of_a_network() -> None:
 
 
 def test_layers_are_named() -> None:
-    made = import_bytes(model([node("Relu", ["x"], ["y"], name="block/relu")], {"x": ("n", 3)}), "net.onnx", Options())
+    made = import_bytes(model([node("NonZero", ["x"], ["y"], name="block/places")], {"x": (2, 3)}), "net.onnx", Options())
     assert made is not None
-    with pytest.raises(RelayError, match="first in block/relu") as wrong:
+    with pytest.raises(RelayError, match="first in block/places"):
         export_stablehlo(made.module)
-    assert "--shape x=1x3x224x224" in str(wrong.value)
+
+
+def test_an_open_shape_is_said_once() -> None:
+    made = import_bytes(model([node("Relu", ["x"], ["y"])], {"x": ("n", 3)}), "net.onnx", Options())
+    assert made is not None
+    for export in (export_stablehlo, export_relax):
+        with pytest.raises(RelayError, match="needs known shapes; the parameter %x") as wrong:
+            export(made.module)
+        assert "--shape x=1x3x224x224" in str(wrong.value)
 
 
 def test_the_entry_may_have_a_word_of_python() -> None:
