@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import clean generated
+.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-typing       time type inference"
 	@echo "make bench-passes       time the passes"
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
+	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
 	@echo
@@ -54,7 +55,7 @@ peers: setup
 lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'
 	@$(BIN)/ruff check .
-	@cd $(VENV) && bin/mypy --config-file ../pyproject.toml -p relaylang
+	@cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml -p relaylang
 
 generated: setup
 	@$(BIN)/python scripts/make_stubs.py
@@ -90,6 +91,9 @@ bench-passes: setup
 
 bench-import: setup
 	@$(BIN)/python benchmarks/importers.py $(if $(WRITE),--write)
+
+bench-cpu: setup
+	@$(BIN)/python benchmarks/cpu.py $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
 
 bench-interpreter: setup
 	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)

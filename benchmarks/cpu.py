@@ -1,270 +1,289 @@
-"""Times compiled networks on one thread against TVM 0.16, and products against numpy's BLAS.
+"""Times compiled networks beside onnxruntime and OpenVINO, and products beside numpy's BLAS.
 
-    RELAY_ORACLE=/path/to/python python benchmarks/cpu.py [NAME ...] [--rounds N] [--write]
+    python benchmarks/cpu.py [NAME ...] [--rounds N] [--threads 1,2] [--march x86-64-v3] [--cpu-time] [--write]
 
-RELAY_ORACLE is a Python with TVM 0.16; without it, the table has relaylang's figures only. Both sides compile the same
-text for this machine's processor, and bind the same random weights. TVM uses `relay.build` at level 3 with the graph
-executor, or the virtual machine for a program with functions. Each round runs both in turn, many times. The round with the
-least processor time counts, in milliseconds for a run. relaylang's time is a whole call from numpy arrays to numpy arrays,
-TVM's the run alone. The build time is wall time in seconds, without relaylang's cache. `worst` is the greatest difference
-of the results, relative to the greatest value. `--write` puts the tables into benchmarks/results/cpu.md.
+All of them get the same network, weights and inputs, in one process for each network. Each round runs one after the other for 0.2
+seconds. A figure is the least wall time of a whole call, numpy arrays in and out, in milliseconds. A ratio is relaylang's
+time by that of the faster peer. The build time is wall time in seconds, without relaylang's cache. `worst` is
+the greatest difference from onnxruntime, relative to the greatest value. For integers it is the share of the values that
+differ, and the greatest difference. OpenVINO computes in float32.
+
+`--march=x86-64-v3` compares code for AVX2: it limits OpenVINO and OpenBLAS to AVX2, too. No setting limits
+onnxruntime, so it takes no part where the processor has AVX-512. `--cpu-time` gives the median of the process's own time on
+one thread, for machines with other work. `--write` replaces the table of this kind of machine in
+benchmarks/results/cpu.md. RELAY_SHARED names the folder of the classic networks' texts, RELAY_NETWORKS that of wheels
+with real networks (`tests/frontends/networks.py`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import logging
 import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from relaylang.backends import compile_module
-from relaylang.ir import IRModule
-from relaylang.runtime.random import random_params
+from benchmarks.cpu_networks import NETWORKS, Absent
+from benchmarks.cpu_peers import Run, build, in_onnxruntime, in_openvino, ours, peak, times
+from relaylang.diagnostics import RelayError
+from relaylang.runtime.files import atomic_write
 from relaylang.syntax import parse
 from relaylang.typing import check
 
-ROOT = Path(__file__).resolve().parent.parent
-#: Libraries read these when they are loaded.
-ONE_THREAD = {n: "1" for n in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")}
-SHARED = Path(os.environ.get("RELAY_SHARED", ROOT.parent / "shared"))
 RESULTS = Path(__file__).parent / "results" / "cpu.md"
-NETWORKS = ["resnet18", "mobilenet", "squeezenet", "resnet3d18", "dqn", "mlp", "lstm", "synthetic"]
+#: OpenBLAS reads this when it is loaded; so do the limits to AVX2.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}
 #: rows, columns, depth of `x @ w.T`
-PRODUCTS = [(1, 1000, 512), (1, 4096, 4096), (16, 1024, 1024), (64, 512, 512), (128, 3072, 768), (512, 512, 512),
-            (1024, 1024, 1024)]  # fmt: skip
-
-#: Runs in the other Python. "build" answers the seconds that took and the results, "run" the milliseconds of one of N runs.
-_PEER = r"""
-import json, sys, time
-sys.path.insert(0, sys.argv[1])
-import x86
-import numpy as np, tvm
-from tvm import relay
-from tvm.contrib import graph_executor
-for line in sys.stdin:
-    what, *rest = json.loads(line)
-    if what == "build":
-        text, inputs, params, results = rest
-        mod = relay.fromtext(open(text).read())
-        bound, given = dict(np.load(params)), dict(np.load(inputs))
-        start = time.perf_counter()
-        with tvm.transform.PassContext(opt_level=3):
-            try:
-                lib = relay.build(mod, target=sys.argv[2], params=bound)
-                answer = time.perf_counter() - start
-                module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-                module.set_input(**given)
-                run = module.run
-                run()
-                found = [module.get_output(n) for n in range(module.get_num_outputs())]
-            except tvm.TVMError:
-                # The graph executor has no functions: the virtual machine.
-                mod = relay.fromtext(open(text).read())
-                start = time.perf_counter()
-                executable = relay.vm.compile(mod, target=sys.argv[2], params=bound)
-                answer = time.perf_counter() - start
-                machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
-                machine.set_input("main", **given)
-                run = lambda: machine.invoke_stateful("main")
-                run()
-                todo, found = [machine.run(**given)], []
-                while todo:
-                    value = todo.pop()
-                    if hasattr(value, "numpy"):
-                        found.append(value)
-                    else:
-                        todo += [value[n] for n in reversed(range(len(value)))]
-        np.savez(results, *[value.numpy() for value in found])
-    else:
-        start = time.process_time()
-        for _ in range(rest[0]):
-            run()
-        answer = 1e3 * (time.process_time() - start) / rest[0]
-    print(json.dumps(answer), flush=True)
-"""
+PRODUCTS = [(1, 1000, 512), (1, 4096, 4096), (16, 1024, 1024), (64, 512, 512), (128, 3072, 768), (256, 256, 256),
+            (512, 512, 512), (1024, 1024, 1024)]  # fmt: skip
+KINDS = ("AVX-512", "AVX2", "other")
 
 
-def peer_target() -> str:
-    """What TVM compiles for: this processor, as the C compiler names it."""
-    try:
-        said = subprocess.run(["cc", "-march=native", "-Q", "--help=target"], capture_output=True, text=True, timeout=60).stdout
-        found = next((line.split()[1] for line in said.splitlines() if line.split()[:1] == ["-march="]), "native")
-    except (OSError, IndexError, subprocess.TimeoutExpired):
-        found = "native"
-    # cc knows only older names for some processors; the instruction sets are what counts.
-    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    if found.startswith("znver") and "avx512f" in flags:
-        found = "znver4"
-    return f"llvm -mcpu={found}"
+def flags() -> set[str]:
+    """What the processor has, as Linux names it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return set(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
 
 
-class Peer:
-    def __init__(self, python: str) -> None:
-        command = [python, "-c", _PEER, str(SHARED / "oracle"), peer_target()]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def ask(self, *request: object) -> float:
-        """A time. Raises `EOFError` where the peer has died."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise EOFError("the peer ended") from None
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise EOFError("the peer ended")
-        return float(answer)
+def kind(march: str) -> str:
+    """The kind of machine that code is compiled for."""
+    if "avx512f" in flags() and march in ("", "native", "x86-64-v4"):
+        return "AVX-512"
+    return "AVX2" if "avx2" in flags() else "other"
 
 
-def timed(repeat: int, f: Callable[[], object]) -> float:
-    """The processor's time for one of so many calls, in milliseconds."""
-    start = time.process_time()
-    for _ in range(repeat):
-        f()
-    return 1e3 * (time.process_time() - start) / repeat
-
-
-def difference(ours: Any, theirs: list[np.ndarray]) -> float:
-    flat = list(ours) if isinstance(ours, tuple) else [ours]
+def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
+    """The worst of all outputs: relative for floats, a share and a distance for integers."""
     worst = 0.0
-    for a, b in zip(flat, theirs):
-        worst = max(worst, float(np.abs(a.astype("f8") - b).max()) / max(float(np.abs(b).max()), 1e-30))
-    return worst
+    for f, w in zip(found, wanted, strict=True):
+        if f.shape != w.shape or f.dtype != w.dtype:
+            return f"{f.dtype}{list(f.shape)}, not {w.dtype}{list(w.shape)}"
+        apart = np.abs(f.astype("f8") - w.astype("f8"))
+        if w.dtype.kind in "iu":
+            return f"{100 * np.mean(apart > 0):.0f} % by ≤ {apart.max():.0f}"
+        worst = max(worst, float(apart.max()) / (float(np.abs(w).max()) or 1.0))
+    return f"{worst:.0e}"
 
 
-def module(text: str) -> IRModule:
-    found = parse(text).module
-    assert found is not None
-    check(found)
-    return found
+def attempt(make: Callable[[], Run]) -> Run | str:
+    """What makes a peer ready, or why it fails."""
+    try:
+        run = make()
+        run()
+        return run
+    except Exception as e:  # peers fail in their own ways; the table shows which
+        print(f"fails: {str(e).strip()[:300]}", file=sys.stderr)
+        return e.diagnostics[0].code if isinstance(e, RelayError) else "fails"
 
 
-def network(name: str, rounds: int, peer: Peer | None) -> str:
-    """One line of the table."""
-    path = SHARED / "golden" / f"{name}.typed.relay"
-    mod = module(path.read_text())
-    values = random_params(0, mod["main"].params)
-    first = mod["main"].params[0].name_hint
-    params = {k: v for k, v in values.items() if k != first}
-    data = values[first]
-    with tempfile.TemporaryDirectory() as empty:
-        os.environ["RELAYLANG_CACHE"] = empty
-        start = time.perf_counter()
-        artifact = compile_module(mod, "c -num-threads=1", params=params)
-        built = time.perf_counter() - start
-    result = artifact.run(data)
-    repeat = max(1, min(200, int(60 / max(timed(1, lambda: artifact.run(data)), 0.01))))
-    if peer is None:
-        ours = min(timed(repeat, lambda: artifact.run(data)) for _ in range(rounds))
-        return f"| {name} | {ours:.3f} | - | - | {built:.1f} | - | - |"
-    with tempfile.TemporaryDirectory() as folder:
-        files = [os.path.join(folder, f) for f in ("inputs.npz", "params.npz", "results.npz")]
-        np.savez(files[0], **{first: data})
-        np.savez(files[1], **params)
-        their_built = peer.ask("build", str(path), *files)
-        with np.load(files[2]) as stored:
-            worst = difference(result, [stored[k] for k in stored.files])
-    ours = theirs = float("inf")
-    for _ in range(rounds):
-        ours = min(ours, timed(repeat, lambda: artifact.run(data)))
-        theirs = min(theirs, peer.ask("run", repeat))
-    return f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} | {built:.1f} | {their_built:.1f} | {worst:.0e} |"
+@dataclass(frozen=True)
+class Settings:
+    """The choices of the command line. `peers` have their times taken."""
+
+    rounds: int
+    threads: tuple[int, ...]
+    march: str
+    cpu_time: bool
+    peers: tuple[str, ...]
+
+    def arguments(self) -> list[str]:
+        """The command line's arguments for these choices."""
+        found = ["--rounds", str(self.rounds), "--threads", ",".join(map(str, self.threads))]
+        found += [f"--march={self.march}"] if self.march else []
+        return found + ["--cpu-time"] if self.cpu_time else found
+
+    def measured(self, runs: dict[str, Callable[[], object]]) -> dict[str, float]:
+        """The time of a call of each, in milliseconds."""
+        found = times(runs, self.rounds, time.process_time if self.cpu_time else time.perf_counter)
+        # Systems under load count some calls short, so the least processor time says nothing.
+        return {name: median(all_times) if self.cpu_time else min(all_times) for name, all_times in found.items()}
 
 
-def product(rows: int, columns: int, depth: int, rounds: int) -> str:
-    text = f"""#[version = "0.0.5"]
+def network(name: str, settings: Settings) -> str:
+    """A row of the table."""
+    case = NETWORKS[name]()
+    try:
+        artifact, seconds = build(case.module, case.params, settings.march)
+        built = f"{seconds:.1f}"
+    except RelayError as e:
+        print(e, file=sys.stderr)
+        artifact, built = None, e.diagnostics[0].code
+    cells: list[str] = []
+    worst: list[str] = []
+    for number in settings.threads:
+        runs: dict[str, Run | str] = {
+            "ours": attempt(lambda n=number: ours(artifact, case.inputs, n)) if artifact is not None else built,
+            "onnxruntime": attempt(lambda n=number: in_onnxruntime(case, n)),
+            "openvino": attempt(lambda n=number: in_openvino(case, n)) if "openvino" in settings.peers else "-",
+        }
+        ready: dict[str, Run] = {k: v for k, v in runs.items() if callable(v)}
+        if not worst and "onnxruntime" in ready:
+            wanted = ready["onnxruntime"]()
+            worst = [difference(ready[k](), wanted) if k in ready else "-" for k in ("ours", "openvino")]
+        if "onnxruntime" not in settings.peers:
+            ready.pop("onnxruntime", None)
+        best = settings.measured(ready)
+        cells += [f"{best[k]:.2f}" if k in best else "-" for k in runs]
+        others = [t for k, t in best.items() if k != "ours"]
+        cells.append(f"{best['ours'] / min(others):.2f}" if "ours" in best and others else "-")
+    return f"| {' | '.join([name, *cells, built, *(worst or ['-', '-'])])} |"
+
+
+def networks(names: Sequence[str], settings: Settings) -> Iterator[str]:
+    heads = [f"{n} thread{'s' * (n > 1)}: ours | onnxruntime | OpenVINO | ratio" for n in settings.threads]
+    yield f"| network | {' | '.join(heads)} | build s | worst | OpenVINO's |"
+    yield "|---" * (4 * len(settings.threads) + 4) + "|"
+    for name in names:
+        row = apart(name, settings)
+        if row:
+            yield row
+
+
+def apart(name: str, settings: Settings) -> str:
+    """A row of the table, from a process of its own. OpenVINO crashes on some networks, at least with a limit."""
+    command = [sys.executable, __file__, name, "--row", *settings.arguments()]
+    for peers in (settings.peers, tuple(p for p in settings.peers if p != "openvino")):
+        done = subprocess.run([*command, "--peers", ",".join(peers)], stdout=subprocess.PIPE, text=True)
+        if done.returncode == 0:
+            return done.stdout.strip()
+        print(f"{name}: the process ended with {done.returncode}, beside {' and '.join(peers) or 'nobody'}", file=sys.stderr)
+    return ""
+
+
+def products(settings: Settings) -> Iterator[str]:
+    yield "| rows × columns × depth | ours ms | numpy ms | ratio | GFLOP/s | share of the peak |"
+    yield "|---|---|---|---|---|---|"
+    turning, operations = peak(kind(settings.march) == "AVX-512")
+    for rows, columns, depth in PRODUCTS:
+        mod = parse(f"""#[version = "0.0.5"]
 def @main(%x: Tensor[({rows}, {depth}), float32], %w: Tensor[({columns}, {depth}), float32]) {{
   nn.dense(%x, %w, units={columns})
 }}
-"""
-    mod = module(text)
-    values = random_params(0, mod["main"].params)
-    x, w = values["x"], values["w"]
-    artifact = compile_module(mod, "c -num-threads=1", params={"w": w})
-    turned = w.T
-    repeat = max(2, min(300, int(2e9 / (2 * rows * columns * depth))))
-    ours = theirs = float("inf")
-    for _ in range(rounds):
-        ours = min(ours, timed(repeat, lambda: artifact.run(x)))
-        theirs = min(theirs, timed(repeat, lambda: x @ turned))
-    speed = 2e-6 * rows * columns * depth / ours
-    return f"| {rows} × {columns} × {depth} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} | {speed:.0f} |"
+""").module
+        assert mod is not None
+        check(mod)
+        rng = np.random.default_rng(0)
+        x, w = (rng.standard_normal((n, depth), np.float32) for n in (rows, columns))
+        run = ours(build(mod, {"w": w}, settings.march)[0], {"x": x}, 1)
+        best = settings.measured({"ours": run, "numpy": lambda x=x, w=w: x @ w.T, "peak": turning})
+        speed, top = 2e-6 * rows * columns * depth / best["ours"], 1e3 * operations / best["peak"]
+        yield (f"| {rows} × {columns} × {depth} | {best['ours']:.3f} | {best['numpy']:.3f} | {best['ours'] / best['numpy']:.2f} "
+               f"| {speed:.0f} | {speed / top:.2f} of {top:.0f} |")  # fmt: skip
 
 
 def machine() -> str:
-    model = platform.processor() or platform.machine()
+    """The processor, the compiler and the versions."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        text = info.read_text()
-        names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
-        model = names[0] if names else model
-        sets = [s for s in ("avx512f", "avx2", "asimd") if s in text]
-        model += f" ({sets[0]})" if sets else ""
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    has = [f for f in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8") if f in flags()]
     compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True).stdout.splitlines()[:1]
-    return f"{platform.machine()}, {model}, {os.cpu_count()} processors; {compiler[0] if compiler else 'cc'}; numpy {np.__version__}"
+    versions = [f"{name} {metadata.version(name)}" for name in ("onnxruntime", "openvino", "numpy")]
+    return f"{model} ({', '.join(has)}), {os.cpu_count()} processors; {', '.join(compiler)}. Versions: {', '.join(versions)}"
+
+
+def notes(settings: Settings) -> Iterator[str]:
+    """The machine, and what to know about the figures."""
+    yield machine() + "."
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
+    command = " ".join(["python benchmarks/cpu.py", *settings.arguments()])
+    set_by = f"ONEDNN_MAX_CPU_ISA={limit} " if limit and limit != AVX2["ONEDNN_MAX_CPU_ISA"] else ""
+    yield f"`{set_by}{command} --write` repeats the measurement."
+    if limit:
+        yield f"OpenVINO uses instructions up to {limit}."
+    elif "amx_int8" in flags():
+        yield "OpenVINO multiplies int8 with AMX."
+    if "onnxruntime" not in settings.peers:
+        yield "onnxruntime would use AVX-512 here, and takes no part."
+    if settings.cpu_time:
+        yield "The times are medians of the process's own time, not of the clock on the wall."
+
+
+HEAD = """# Compiled networks beside onnxruntime and OpenVINO
+
+All get the same network, weights and inputs, in one process and in turn. Networks have batch 1.
+A figure is the least wall time of a whole call in milliseconds, numpy arrays in and out.
+A ratio is relaylang's time by that of the faster peer. The build has no cache.
+Someone without a figure refuses the network or crashes.
+"Worst" is the greatest difference from onnxruntime, relative to the greatest value. For int8 networks it is the share of
+results that differ, and the greatest difference. The next column has the same for OpenVINO, which computes in float32.
+The head of `benchmarks/cpu.py` describes the measurement."""
+
+
+def written(section: str, body: str, text: str) -> str:
+    """The report with a section replaced; those of other machines stay."""
+    parts = dict(part.partition("\n")[::2] for part in text.split("\n## ")[1:])
+    parts[section] = body
+    return "\n\n".join([HEAD, *[f"## {k}\n\n{parts[k].strip()}" for k in KINDS if k in parts]]) + "\n"
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("names", nargs="*", metavar="NAME", help="networks (default: all), or `dense`")
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NETWORKS)}, dense; by default all")
     options.add_argument("--rounds", type=int, default=7)
-    options.add_argument("--write", action="store_true")
+    options.add_argument("--threads", default="1,2", help="numbers with commas between")
+    options.add_argument("--march", default="", help="the processor that relaylang compiles for")
+    options.add_argument("--cpu-time", action="store_true", help="one thread's time, as the system counts it")
+    options.add_argument("--peers", help="onnxruntime, openvino or both: whose times to take")
+    options.add_argument("--row", action="store_true", help="print the row of one network alone")
+    options.add_argument("--write", action="store_true", help="write all tables into benchmarks/results/cpu.md")
     given = options.parse_args()
-    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
-        os.environ.update(ONE_THREAD)
+    unknown = set(given.names) - {*NETWORKS, "dense"}
+    if unknown:
+        options.error(f"no network {', '.join(sorted(unknown))}; there are {', '.join(NETWORKS)}")
+    if given.row and len(given.names) != 1:
+        options.error("--row wants one network")
+    if given.write and given.names:
+        options.error("--write puts every network into the tables: name none")
+    threads = tuple(int(n) for n in given.threads.split(","))
+    if given.cpu_time and threads != (1,):
+        options.error("--cpu-time is for one thread: add --threads=1")
+    wanted = {**ONE_THREAD, **(AVX2 if given.march == "x86-64-v3" else {})}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.environ.update(wanted)
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    python = os.environ.get("RELAY_ORACLE")
-    if given.write and (given.names or not python):
-        options.error("--write puts the comparison with TVM of every network into the tables: set RELAY_ORACLE, name none")
-    peer = Peer(python) if python else None
-    if peer is None:
-        print("RELAY_ORACLE is not set: nothing to compare with, our own figures alone\n", file=sys.stderr)
-    tables = ["| network | relaylang ms | TVM ms | ratio | build s | TVM build s | worst |\n|---|---|---|---|---|---|---|"]
-    print(tables[0])
-    for name in NETWORKS:
-        if given.names and name not in given.names:
-            continue
-        if not (SHARED / "golden" / f"{name}.typed.relay").is_file():
-            print(f"{name}: no text at {SHARED} (set RELAY_SHARED)", file=sys.stderr)
-            continue
+    logging.disable(logging.WARNING)
+    limited = kind(given.march) != "AVX-512" and "avx512f" in flags()
+    peers = given.peers.split(",") if given.peers is not None else ["openvino"] if limited else ["onnxruntime", "openvino"]
+    settings = Settings(given.rounds, threads, given.march, given.cpu_time, tuple(peers))
+    if given.row:
         try:
-            line = network(name, given.rounds, peer)
-        except EOFError:
-            print(f"{name}: TVM failed; our own figures alone", file=sys.stderr)
-            peer = None
-            line = network(name, given.rounds, None)
-            peer = Peer(python) if python else None
-        print(line, flush=True)
-        tables[0] += "\n" + line
+            print(network(given.names[0], settings))
+        except Absent as absent:
+            print(f"{given.names[0]}: {absent}", file=sys.stderr)
+        return
+    lines = [" ".join(notes(settings)), ""]
+    print(lines[0] + "\n", flush=True)
+    load = os.getloadavg()[0]
+
+    def show(rows: Iterator[str]) -> None:
+        for row in rows:
+            print(row, flush=True)
+            lines.append(row)
+
+    names = [name for name in NETWORKS if name in given.names or not given.names]
+    if names:
+        show(networks(names, settings))
     if not given.names or "dense" in given.names:
-        tables.append("| rows × columns × depth | relaylang ms | numpy ms | ratio | GFLOP/s |\n|---|---|---|---|---|")
-        print("\n" + tables[1])
-        for rows, columns, depth in PRODUCTS:
-            line = product(rows, columns, depth, given.rounds)
-            print(line, flush=True)
-            tables[1] += "\n" + line
+        show(iter(["", "`nn.dense` with bound weights on one thread, beside numpy's BLAS and multiply-adds in registers:", ""]))
+        show(products(settings))
+    show(iter(["", f"The load of the machine was {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end."]))
     if given.write:
-        text = ["# Compiled networks on one thread", machine(),
-                f"`RELAY_ORACLE=... python benchmarks/cpu.py --rounds {given.rounds} --write` repeats the measurement; the "
-                "head of that file describes it. "
-                f"TVM is 0.16, `relay.build` at level 3 for `{peer_target()}`, without tuned schedules.",
-                tables[0]]  # fmt: skip
-        if len(tables) > 1:
-            text += ["## `nn.dense` with bound weights beside numpy's BLAS", tables[1]]
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text("\n\n".join(text) + "\n")
+        before = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+        atomic_write(RESULTS, written(kind(given.march), "\n".join(lines), before))
 
 
 if __name__ == "__main__":

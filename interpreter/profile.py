@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,10 @@ class Profile(Watch):
         calls = sum(r.calls for r in rows)
         lines.append(f"{'all':<{width}} {calls:>8} {1e3 * whole:>10.3f} {_share(whole, whole):>6}")
         return "\n".join(lines)
+
+    def json(self) -> str:
+        """The table as JSON, times in seconds."""
+        return json.dumps({"operators": [asdict(row) for row in self.rows()]}, indent=1)
 
     def chrome_trace(self) -> str:
         """The events as JSON, times in microseconds from the start."""

@@ -139,7 +139,7 @@ error. In every format, relay shows the first twenty errors of a file, and a not
 |---|---|
 | `--color auto`, `always`, `never` | `auto` colours on a terminal, unless NO_COLOR is set |
 | `--format text`, `json`, `sarif` | text for people, one JSON object in each line, or one SARIF 2.1.0 log |
-| `--report FILE` | writes to a file (`-`: stdout) instead of stderr |
+| `--report FILE` | writes to a file (`-`: stdout) instead of stderr; not of `relay compile` and `relay partition` |
 
 `relay match` also writes its matches as diagnostics. `--format json` prints one object in each line on stdout;
 `--format sarif` puts them into the results of the log.

@@ -5,13 +5,14 @@ spaces and commas in a value, as in a shell: `c -cflags="-O1 -DNAME='a b'"`.
 """
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from relaylang.backends.target import Target
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.plugins.entrypoints import BACKEND_GROUP, installed_names, load_installed, package_of, wrong_plugin
 
@@ -21,7 +22,8 @@ class Backend:
     """A backend of the registry: its name, its options with their types, and `compile_for`, or the module that holds
     it.
 
-    `package` is the installed package that it is from, "" for our own.
+    `package` is the installed package that it is from, "" for our own. `ignored` are options that target strings have for
+    other compilers, each with the reason why it has no effect.
     """
 
     module: str = ""
@@ -29,6 +31,24 @@ class Backend:
     options: Mapping[str, type] = field(default_factory=dict)
     compile_for: Callable[..., Any] | None = None
     package: str = ""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+
+
+_DEVICE = "it chooses schedules in TVM; here -mcpu and -mattr say what the processor has"
+_MATHS = "results keep the interpreter's values; -cflags passes flags to the compiler"
+_FORM = "a program has one form here: a library with its weights"
+#: Options of TVM's targets `llvm` and `c` that have no effect, with reasons.
+TVM_OPTIONS: dict[str, str] = {
+    "device": _DEVICE, "model": _DEVICE, "keys": _DEVICE, "tag": _DEVICE,
+    "num-cores": "-num-threads=N limits the threads of a run", "libs": "no libraries of kernels are called",
+    "vector-width": _DEVICE, "opt-level": "-cflags=-O3 sets the compiler's level",
+    **dict.fromkeys(("fast-math", "fast-math-nnan", "fast-math-ninf", "fast-math-nsz", "fast-math-arcp", "fast-math-contract",
+                     "fast-math-reassoc"), _MATHS),
+    **dict.fromkeys(("link-params", "system-lib", "executor", "runtime", "interface-api", "unpacked-api", "jit", "cl-opt",
+                     "workspace-byte-alignment", "constants-byte-alignment", "from-device", "target-device-type", "host"), _FORM),
+}  # fmt: skip
+#: Names of TVM's earlier versions for options.
+_EARLIER = {"target": "mtriple"}
 
 
 #: Every backend by its name. The modules are imported when they are used.
@@ -36,7 +56,11 @@ BACKENDS: dict[str, Backend] = {
     "c": Backend(
         "relaylang.backends.cpu",
         "C source, compiled to a shared library for this machine's CPU",
-        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str},
+        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str, "profile": bool, "schedule": str,
+         "winograd": int,
+         "mtriple": str, "mcpu": str, "mattr": str, "mfloat-abi": str, "mabi": str, "cross-compiler": str,
+         "cross-compiler-options": str},
+        ignored=TVM_OPTIONS,
     ),
     "ethos-u": Backend(
         "relaylang.backends.ethosu",
@@ -51,7 +75,9 @@ ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_
 #: character.
 _QUOTED = r"""(?:\\[\s"'\\]|"(?:\\["\\]|\\(?!["\\])|[^"\\])*"|'[^']*')"""
 _WORD = re.compile(rf"""(?:{_QUOTED}|[^\s"'])+""")
-_TARGET = re.compile(rf"""[^,\s](?:{_QUOTED}|[^,"']|,(?!\s*[A-Za-z]))*""")
+#: TVM writes lists of names without quotes: -keys=arm_cpu,cpu.
+_NAMES = r"""(?<=\s)--?(?:keys|libs)=[\w.-]+(?:,[\w.-]+)*"""
+_TARGET = re.compile(rf"""[^,\s](?:{_NAMES}|{_QUOTED}|[^,"']|,(?!\s*[A-Za-z]))*""")
 _PART = re.compile(r"""\\([\s"'\\])|"((?:\\["\\]|\\(?!["\\])|[^"\\])*)"|'([^']*)'""")
 
 
@@ -104,6 +130,8 @@ def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
     assert backend is not None
     known = backend.options
     kind = known.get(key)
+    if kind is None and key in backend.ignored:
+        return value
     if kind is None:
         near = did_you_mean(key, known)
         notes = [f"did you mean -{near}?"] if near else []
@@ -118,11 +146,30 @@ def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
         raise RelayError(error("R0602", f"option -{key} of target {target} wants {wanted}", span)) from None
 
 
+def _key(target: str, name: str) -> str:
+    """An option's name as a target has it: with dashes, and today's name for an earlier one."""
+    name = name.replace("_", "-")
+    backend = find_backend(target)
+    return _EARLIER[name] if backend and backend.ignored and name in _EARLIER else name
+
+
+def ignored_options(targets: Sequence[Target]) -> list[Diagnostic]:
+    """A note for each option of some targets that has no effect."""
+    out = []
+    for target in targets:
+        backend = find_backend(target.name)
+        for key in target.options:
+            if backend is not None and key in backend.ignored:
+                title = f"the option -{key} of target {target.name} has no effect: {backend.ignored[key]}"
+                out.append(error("R0602", title, severity="note"))
+    return out
+
+
 def with_options(target: Target, more: Mapping[str, Any]) -> Target:
     """The target with further options, checked; `num_threads` and `num-threads` are the same. Raises `RelayError`."""
     options = dict(target.options)
     for key, value in more.items():
-        name = key.replace("_", "-")
+        name = _key(target.name, key)
         if value is not None:
             options[name] = _option(target.name, name, value, None)
     return Target(target.name, options)
@@ -133,11 +180,42 @@ def _line(name: str) -> str:
     return f"{name}: {known.doc}" if known is not None else f"{name}: from the package {package_of(BACKEND_GROUP, name)}"
 
 
+def _backend_name(name: str, span: Span | None) -> str:
+    """The backend's own name for a name of it. Raises `RelayError` (R0601)."""
+    name = ALIASES.get(name, name)
+    if find_backend(name) is None:
+        near = did_you_mean(name, [*backend_names(), *ALIASES])
+        notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
+        notes += [_line(known) for known in backend_names()]
+        raise RelayError(error("R0601", f"unknown target {name}", span, notes=notes))
+    return name
+
+
+def _from_json(text: str) -> Target:
+    """A target from TVM's JSON for one. Raises `RelayError` (R0601, R0602)."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RelayError(error("R0602", "the target begins as JSON, and is none", notes=['write {"kind": "c"}'])) from None
+    kind = found.pop("kind", None)
+    if not isinstance(kind, str):
+        raise RelayError(error("R0601", 'the target has no kind: write {"kind": "c"}'))
+    options = {}
+    name = _backend_name(kind, None)
+    for key, value in found.items():
+        plain = ",".join(map(str, value)) if isinstance(value, list) else value
+        options[key] = json.dumps(plain) if isinstance(plain, dict) else plain
+    return with_options(Target(name), options)
+
+
 def parse_target(text: str) -> list[Target]:
     """The targets of a target string, in order. Raises `RelayError` for unknown names and options.
 
     A comma separates targets where a name follows it, so that an option's value may hold commas (`-mattr=+a,+b`).
+    A target of TVM may be JSON, too: `{"kind": "llvm", "mcpu": "skylake"}`.
     """
+    if text.lstrip().startswith("{"):
+        return [_from_json(text)]
     source = SourceFile("<target>", text)
     targets: list[Target] = []
     open_quote = re.search(r"[\"']", re.sub(_QUOTED, lambda q: " " * len(q[0]), text))
@@ -148,13 +226,7 @@ def parse_target(text: str) -> list[Target]:
         words = list(_WORD.finditer(part.group()))
         at = part.start()
         spans = [Span(source, at + w.start(), at + w.end()) for w in words]
-        name = words[0].group()
-        name = ALIASES.get(name, name)
-        if find_backend(name) is None:
-            near = did_you_mean(name, [*backend_names(), *ALIASES])
-            notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
-            notes += [_line(known) for known in backend_names()]
-            raise RelayError(error("R0601", f"unknown target {name}", spans[0], notes=notes))
+        name = _backend_name(words[0].group(), spans[0])
         options: dict[str, Any] = {}
         for word, span in zip(words[1:], spans[1:]):
             flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group(), re.S)
@@ -162,7 +234,7 @@ def parse_target(text: str) -> list[Target]:
                 raise RelayError(
                     error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"])
                 )
-            key = flag[1].replace("_", "-")
+            key = _key(name, flag[1])
             options[key] = _option(name, key, True if flag[2] is None else _unquoted(flag[2]), span)
         targets.append(Target(name, options))
     if not targets:

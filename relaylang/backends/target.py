@@ -21,7 +21,7 @@ class Target:
         return self.options.get(key, default)
 
     def __str__(self) -> str:
-        return " ".join([self.name, *(f"-{k}={_quoted(str(v))}" for k, v in self.options.items())])
+        return " ".join([self.name, *(f"-{k}" if v is True else f"-{k}={_quoted(str(v))}" for k, v in self.options.items())])
 
 
 def _quoted(value: str) -> str:

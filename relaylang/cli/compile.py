@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu import emit_c
-from relaylang.backends.registry import BACKENDS, find_backend, parse_target, with_options
+from relaylang.backends.cpu import STEPS, emit
+from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
@@ -25,12 +25,15 @@ from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule, MetaRef, Type, Var, post_order
 from relaylang.repl.session import Session
+from relaylang.runtime.cpu import CpuArtifact
 
 EPILOG = """\
 examples:
   relay compile net.relay -o net.so
   relay compile net.relay --params net.npz --cc clang -o net.tar
-  relay compile net.relay --emit c | less
+  relay compile net.relay --emit loops | less
+  relay compile net.relay --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o net.so
+  relay compile net.relay --target "c -mtriple=riscv64-linux-gnu" --cross-compiler riscv64-linux-gnu-gcc -o net.tar
   relay compile net.relay --target "ethos-u -accelerator=ethos-u55-256, c" --random-params 0 -o net.tar
 
 A target is a backend's name and its options, -key=value; of several, with commas between them, each takes what it can.
@@ -40,13 +43,22 @@ A target is a backend's name and its options, -key=value; of several, with comma
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG + "\ntargets:\n" + "\n".join(f"  {name:<8} {b.doc}" for name, b in BACKENDS.items())
+    parser.epilog += "\n\nsteps of target c, for --emit:\n" + "\n".join(f"  {name:<8} {doc}" for name, doc in STEPS.items())
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-t", "--target", default="c", help="what to compile for (default: c)")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the result: a shared library, or a .tar with everything"
     )
-    parser.add_argument("--emit", choices=["c"], help="write the C text (to stdout where no -o is given)")
+    parser.add_argument(
+        "--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given"
+    )
+    parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
+    parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
+    parser.add_argument(
+        "--cross-compiler", metavar="COMPILER", help="the C compiler for another machine (target option -mtriple names it)"
+    )
+    parser.add_argument("--cross-compiler-options", metavar="FLAGS", help="flags for it, behind = (--cross-compiler-options=-O3)")
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to compile (default: main)")
     parser.add_argument(
         "-i",
@@ -62,9 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None:
-        raise UsageError("relay compile: -o FILE or --emit c says where the result goes", "relay compile --help")
+        raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
     check_writable(args.output)
     targets = _targets(args)
+    report(ignored_options(targets))
     with Stages() as stages:
         with stages.stage("read"):
             program = load(args.file, options=import_options(args))
@@ -74,24 +87,24 @@ def run(args: argparse.Namespace) -> int:
         report(program.notes)
         mod, params = _bound(program.module, args, names)
         with stages.stage("compile"):
-            if args.emit == "c":
-                text = emit_c(mod, params, args.entry.removeprefix("@"), targets[0].options)
+            if args.emit is not None:
+                text = emit(mod, args.emit, params, args.entry.removeprefix("@"), targets[0].options)
                 write_text(args.output, text)
                 return 0
             artifact = compile_module(mod, targets, params=params, entry=args.entry.removeprefix("@"))
         with stages.stage("write"):
             artifact.save(args.output)
-    _say(artifact, args.output, list(params))
+    _say(artifact, args, list(params))
     return 0
 
 
 def _targets(args: argparse.Namespace) -> list[Target]:
     targets = parse_target(args.target)
-    if args.emit == "c" and targets[0].name != "c":
-        raise UsageError(f"relay compile: --emit c goes with target c, not {targets[0].name}", "relay compile --help")
-    if args.cc is None:
-        return targets
-    return [with_options(t, {"cc": args.cc}) if "cc" in _options(t) else t for t in targets]
+    if args.emit is not None and targets[0].name != "c":
+        raise UsageError(f"relay compile: --emit {args.emit} goes with target c, not {targets[0].name}", "relay compile --help")
+    given = {"cc": args.cc, "cross-compiler": args.cross_compiler, "cross-compiler-options": args.cross_compiler_options,
+             "schedule": args.schedule}  # fmt: skip
+    return [with_options(t, {key: value for key, value in given.items() if key in _options(t)}) for t in targets]
 
 
 def _options(target: Target) -> Mapping[str, type]:
@@ -131,9 +144,10 @@ def _wanted(needed: Sequence[Var | MetaRef], args: argparse.Namespace, inputs: S
     return [node for node in needed if isinstance(node, MetaRef) or node.name_hint not in inputs]
 
 
-def _say(artifact: Any, path: str, bound: Sequence[str]) -> None:
-    """Print the report of an accelerator, or a line about the result."""
-    if hasattr(artifact, "report"):
+def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
+    """Print the report of an accelerator or of `--report`, and a line about the result."""
+    path = args.output
+    if hasattr(artifact, "report") and (args.report or not isinstance(artifact, CpuArtifact)):
         print(artifact.report().rstrip("\n"))
     size = Path(path).stat().st_size
     inputs = ", ".join(f"%{n}" for n in artifact.input_names) or "none"

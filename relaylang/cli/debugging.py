@@ -1,4 +1,4 @@
-"""Observes a program that `relay run` runs: --trace, --break, --watch-nan, --save-intermediates, --profile."""
+"""Observes a program that `relay run` runs: --trace, --break, --watch-nan, --save-intermediates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.inputs import bad_value
+from relaylang.cli.measuring import write_profile
 from relaylang.cli.outputs import archive
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Intermediates, NanWatch, Profile, Trace, Watch, Watches
@@ -47,13 +48,6 @@ def add_debugging_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--watch-nan", action="store_true", help="warn where NaN or infinity comes from finite values")
     group.add_argument("--save-intermediates", metavar="FILE.npz", help="write the tensors of every binding to a file")
     group.add_argument(
-        "--profile",
-        nargs="?",
-        const="",
-        metavar="TRACE.json",
-        help="time by operator, as a table on stderr; with a file, also each call for Chrome's trace viewer",
-    )
-    group.add_argument(
         "--memory-limit",
         metavar="SIZE",
         help="stop a program whose memory grows by more: 500M, 2GiB (default, for recursion: half of what is left, up to 4GiB)",
@@ -67,8 +61,10 @@ class Debugging:
         self.args = args
         self.limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
         self.interactive = bool(args.trace or args.breaks)
-        self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or args.profile is not None)
-        if (self.watching or self.limit is not None) and (args.executor != "interpreter" or args.target is not None):
+        compiled = args.executor != "interpreter" or args.target is not None
+        profiled = args.profile is not None and not compiled
+        self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or profiled)
+        if (self.watching or self.limit is not None) and compiled:
             raise UsageError(
                 "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
             )
@@ -77,9 +73,9 @@ class Debugging:
                 "relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help"
             )
         check_writable(args.save_intermediates)
-        check_writable(args.profile or None)
         self.intermediates = Intermediates() if args.save_intermediates else None
-        self.profile = Profile(events=bool(args.profile)) if args.profile is not None else None
+        traced = bool(args.profile) or args.profile_format == "trace"
+        self.profile = Profile(events=traced) if profiled else None
 
     def prepared(self, module: IRModule) -> IRModule:
         """The module to run: in A-normal form where names matter, so that they are those of `relay print --anf`."""
@@ -113,9 +109,7 @@ class Debugging:
             if self.intermediates is not None:
                 write_bytes(self.args.save_intermediates, archive(self.intermediates.arrays))
             if self.profile is not None:
-                if self.args.profile:
-                    write_bytes(self.args.profile, self.profile.chrome_trace().encode())
-                print(self.profile.table(elapsed), file=sys.stderr)
+                write_profile(self.args, self.profile, self.profile.table(elapsed))
 
 
 def _show(text: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu.cc import find_compiler
+from relaylang.backends.cpu.toolchain import find_compiler
 from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
@@ -43,6 +43,7 @@ _EXTRAS = {
     "onnx": "importing .onnx files",
     "safetensors": "parameters from .safetensors files",
     "tflite": "importing .tflite files",
+    "zig": "a C compiler for this and other machines",
     "torch": "importing PyTorch programs in memory; .pt2 and .pt files do not need it",
     "lsp": "relay lsp, for editors",
     "golden": "relay test and golden.check, for golden files",

@@ -17,6 +17,8 @@ from relaylang.runtime.files import atomic_write
 
 FORMATS = ("text", "json", "sarif")
 COLORS = ("auto", "always", "never")
+#: Verbs with a `--report` of their own, which takes no file.
+OWN_REPORT = ("compile", "partition")
 
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto (default): on a terminal, unless NO_COLOR is set",
     )
-    if "--report" not in parser._option_string_actions:  # `relay partition` has a report of its own
+    if "--report" not in parser._option_string_actions:  # see OWN_REPORT
         group.add_argument("--report", metavar="FILE", help="write errors and notes to FILE instead of stderr")
 
 
@@ -43,7 +45,7 @@ def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
     """The common options in arguments that may have other errors."""
     found: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
     wanted = {"format": FORMATS, "color": COLORS, "report": None}
-    if "partition" in arguments[:1]:
+    if arguments[:1] and arguments[0] in OWN_REPORT:
         del wanted["report"]
     for i, argument in enumerate(arguments):
         if argument == "--":

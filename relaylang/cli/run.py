@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
+from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.program import Program, check, load
@@ -30,7 +35,8 @@ EPILOG = """\
 examples:
   relay run net.relay --random-params 0
   relay run net.relay --params net.npz --input data=image.npy --output result.npz
-  relay run net.relay --random-params 0 --executor cpu --time
+  relay run net.relay --random-params 0 --executor cpu --benchmark
+  relay run net.relay --random-params 0 --executor cpu --profile
   relay run net.relay --random-params 0 --target "c -num-threads=1"
   relay run loop.relay --entry power --input base=1.5 --input n=10
   relay run numbers.relay -e '@total(Two(5, 6))'
@@ -63,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
     )
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
-    parser.add_argument("--time", action="store_true", help="print the time of each stage to stderr")
+    add_measuring_options(parser)
     add_debugging_options(parser)
     add_import_options(parser)
 
@@ -78,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("relay run: --threads goes with --executor cpu or --target", "relay run --help")
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
+    check_measuring(args)
     debugging = Debugging(args)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
@@ -97,21 +104,23 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
             check(program, given_types(program, args))
         report(program.notes)
         if args.expr is not None:
-            value = _expression(program, args, stages, debugging.limit)
+            value, times = _expression(program, args, stages, debugging.limit), None
         else:
-            value = _function(program, args, stages, debugging)
+            value, times = _function(program, args, stages, debugging)
         if args.output is not None:
             with stages.stage("write"):
                 write_bytes(args.output, npz_bytes(value.data))
-    if args.output is None:
+    if times is not None:
+        print(times)
+    elif args.output is None:
         print(value)
     if args.time:
         print(", ".join(f"{name} {clock(t)}" for name, t in stages.times.items()), file=sys.stderr)
     return 0
 
 
-def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging) -> Value:
-    """The value of a function of the program; an expression is the body of its @main."""
+def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging) -> tuple[Value, str | None]:
+    """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
     body = list(post_order(function.body))
     calls = sum(isinstance(node, Call) for node in body)
@@ -138,15 +147,31 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
                 watch=watch,
                 memory_limit=debugging.limit,
             )
-        return Value(data, ty)
+        return Value(data, ty), None
+    fixed = _bound(function.params, values, args)
     with stages.stage("compile"):
-        artifact = compile_module(filled(program.module, constants), args.target or "c", entry=entry)
+        options = {"profile": True} if args.profile is not None else {}
+        artifact = compile_module(filled(program.module, constants), args.target or "c", fixed, options, entry)
         if args.threads is not None:
             if not isinstance(artifact, CpuArtifact):
                 raise bad_value(f"--threads {args.threads}: only programs for the target c have threads")
             artifact.threads = args.threads
+    named = zip(parameter_names(function.params), function.params, arguments)
+    inputs = {name: value for name, param, value in named if param.name_hint not in fixed}
     with stages.stage("run"):
-        return Value(artifact.run(**dict(zip(parameter_names(function.params), arguments))), ty)
+        value = Value(artifact.run(**inputs), ty)
+    if not args.benchmark and args.profile is None:
+        return value, None
+    with stages.stage("measure"):
+        return value, measured(args, artifact, inputs)
+
+
+def _bound(params: Sequence[Var], values: Mapping[str, Any], args: argparse.Namespace) -> dict[str, np.ndarray]:
+    """The parameters that are weights: all but those of --input, or else all but the first."""
+    given, types = split_types(split_inputs(args.input))
+    inputs = {*given, *types} or {p.name_hint for p in params[:1]}
+    names = [p.name_hint for p in params if p.name_hint not in inputs and isinstance(p.checked_type, TensorType)]
+    return {name: values[name] for name in names if isinstance(values[name], np.ndarray) and names.count(name) == 1}
 
 
 def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:

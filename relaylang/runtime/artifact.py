@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,14 +21,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.runtime.tensors import shared
 from relaylang.runtime.text import reason
 from relaylang.services import service
 
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.
 FORMATS = ("relaylang-cpu", "relaylang-ethos-u")
-#: How a library begins that is an artifact itself: ELF, Mach-O.
-LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
+#: How a library begins that is an artifact itself: ELF, Mach-O, PE.
+LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")
 
 
 #: The most threads that may be asked for.
@@ -66,10 +68,13 @@ class TensorSpec:
     def check(self, name: str, value: Any) -> np.ndarray:
         """The value as a C-contiguous, aligned array of this type; itself where it is one. Raises `RelayError` (R0640).
 
+        A value may share its memory by DLPack (`__dlpack__`), as PyTorch's tensors do.
         Python numbers and lists take the tensor's dtype where their kind allows it; arrays must have it.
         """
         if isinstance(value, (np.ndarray, np.generic)):
             array = np.asarray(value)
+        elif hasattr(value, "__dlpack__"):
+            array = shared(f"the input {name}", value)
         else:
             try:
                 array = np.asarray(value)
@@ -118,17 +123,28 @@ def write_tar(files: Mapping[str, bytes]) -> bytes:
 
 
 def read_tar(content: bytes) -> dict[str, bytes]:
-    """The files of a tar. Raises `ValueError` where it is none."""
+    """The files of a tar. Raises `ValueError` where it is none, or holds other things than files of its own folder."""
     files: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for member in tar:
-                stream = tar.extractfile(member) if member.isreg() else None
-                if stream is not None:
-                    files[member.name] = stream.read()
+                if not member.isreg() or member.issparse():
+                    raise ValueError(f"{member.name!a} in it is no plain file")
+                if not _inside(member.name):
+                    raise ValueError(f"the path {member.name!a} in it leaves its folder")
+                if member.name in files:
+                    raise ValueError(f"{member.name!a} is in it twice")
+                stream = tar.extractfile(member)
+                assert stream is not None
+                files[member.name] = stream.read()
     except (tarfile.TarError, ValueError, OverflowError, OSError, EOFError, AttributeError, RecursionError) as e:
-        raise ValueError(f"it is no archive: {e}") from None
+        raise ValueError(str(e) if type(e) is ValueError else f"it is no archive: {e}") from None
     return files
+
+
+def _inside(name: str) -> bool:
+    """Whether a path stays in the folder that it is read from, on every system."""
+    return all(part not in ("", ".", "..") for part in re.split(r"[/\\\\]", name)) and ":" not in name
 
 
 _SUMS = "sha256sums"
@@ -185,10 +201,14 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
 
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> Any:
     """The same from memory; `name` is what messages call it."""
-    if content[:4] in LIBRARY_MAGIC:
+    if content.startswith(LIBRARY_MAGIC):
         return service("artifact relaylang-cpu")(content, threads, name)
     try:
-        kind = FORMATS[FORMATS.index(json.loads(read_tar(content)["manifest.json"])["format"])]
+        files = read_tar(content)
+    except ValueError as e:
+        raise not_an_artifact(name, str(e)) from None
+    try:
+        kind = FORMATS[FORMATS.index(json.loads(files["manifest.json"])["format"])]
     except (KeyError, ValueError, TypeError, RecursionError):
         raise not_an_artifact(name, "it holds no manifest of a kind that is known here") from None
     return service(f"artifact {kind}")(content, threads, name)

@@ -1,48 +1,35 @@
 """Programs compiled for the CPU: a shared library, its weights and a manifest, called with numpy arrays.
 
-A run reads C-contiguous inputs in place and writes results into new arrays; it copies nothing else. Loading a program, or
-setting weights (`set_params`), computes the steps that depend on weights alone.
-
-A `.tar` file has `manifest.json`, `model.so`, `model.c`, `params.npz`, and their `sha256sums`. A file of any other name is
-the library itself. Weights, manifest and their digest follow its end, where the system's loader does not look.
+A run reads C-contiguous inputs in place and writes results into new arrays or given ones; it copies nothing else.
+Loading a program, or setting weights (`set_params`), computes the steps that depend on weights alone.
 """
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import io
 import os
-import platform
-import re
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import (
-    LIBRARY_MAGIC,
     MAX_THREADS,
     TensorSpec,
     bind_arguments,
-    not_an_artifact,
     read_file,
-    read_sealed,
     write_sealed,
 )
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.library import Library
 from relaylang.runtime.machine import usable_cpus
 from relaylang.runtime.manifest import Manifest, differences, read, read_text
-from relaylang.runtime.text import reason
+from relaylang.runtime.packed import Packed, check_machine, unpacked
+from relaylang.runtime.peaks import measured
+from relaylang.runtime.profile import Profile
+from relaylang.runtime.tensors import destinations
 
-_TRAILER = b"relaylang-cpu-v2"
-_EARLIER = b"relaylang-cpu-v1"
 _ALIGN = 64
 
 
@@ -65,25 +52,6 @@ def _pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*map(_address, arrays))
 
 
-@cache
-def _lacking(isa: str) -> str | None:
-    """What this machine lacks of an instruction set that a program was compiled for; None where it has it."""
-    machine = platform.machine().lower()
-    if isa == "neon":
-        return None if machine in ("aarch64", "arm64") or machine.startswith("arm") else "ARM NEON"
-    needed = {"avx512": "avx512f", "avx2": "avx2"}.get(isa)
-    if needed is None:
-        return None
-    shown = isa.upper().replace("AVX512", "AVX-512")
-    if machine not in ("x86_64", "amd64"):
-        return f"x86 with {shown}"
-    try:
-        flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text()))
-    except OSError:
-        return None  # no way to know
-    return None if needed in flags or "flags" not in flags else shown
-
-
 class CpuArtifact:
     """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
 
@@ -97,10 +65,7 @@ class CpuArtifact:
         """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
         try:
             found = manifest if isinstance(manifest, Manifest) else read(manifest)
-            lacking = _lacking(found.isa)
-            if lacking is not None:
-                notes = ["compile it on this machine, or anywhere with the target `c -march=x86-64-v2` (or generic)"]
-                raise RelayError(error("R0641", f"the program was compiled for {lacking}, which this machine lacks", notes=notes))
+            check_machine(found)
             self._code = library if isinstance(library, Library) else Library(library)
             notes = differences(found, read_text(self._code.about))
         except ValueError as e:
@@ -181,7 +146,76 @@ class CpuArtifact:
         return list(self._names)
 
     def run(self, *args: Any, **named: Any) -> Any:
-        """Run the program with its inputs by position or name. Raises `RelayError` (R0640) for inputs that do not fit."""
+        """Run the program with its inputs by position or name.
+
+        `out=`, unless an input has this name, are arrays for the results: one, or tuples as the result has them. The run
+        writes them in place and returns them. All arrays may be other libraries' tensors with `__dlpack__`.
+        Raises `RelayError` (R0640) for values that do not fit, and for arrays of `out` over other memory of the run.
+        """
+        out = named.pop("out", None) if "out" in named and "out" not in self._names else None
+        arrays = self._arrays(args, named)
+        if out is None:
+            outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        else:
+            taken = [(f"the input {name}", array) for (name, _, _), array in zip(self._inputs, arrays)]
+            outputs = destinations(self._manifest.structure, out, self._outputs, [*taken, *self.params.items()])
+        arena = self._arena()
+        bound = self._bound
+        self._code.run(_pointers(arrays), _pointers(outputs), bound[0], bound[1], arena[1], self._threads)
+        self._arenas.append(arena)
+        return _structured(self._manifest.structure, outputs) if out is None else out
+
+    __call__ = run
+
+    def report(self) -> str:
+        """A line about the program's memory: that of a run, its lower bound, and that between runs."""
+        weights = sum(v.nbytes for v in self.params.values())
+        parts = (self._manifest.arena, self._manifest.live, self._manifest.fixed, weights)
+        run, live, fixed, bound = (f"{part / 1e6:.3f} MB" for part in parts)
+        return f"memory: {run} for a run ({live} in use at once), {fixed} prepared, {bound} of weights"
+
+    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
+                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+        """The time of a run: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least.
+
+        Inputs are given by position, or by name in `inputs`. Checks and the making of results do not count.
+        Raises `RelayError` (R0640) for inputs and numbers that do not fit.
+        """
+        arrays = self._arrays(args, inputs or {})
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
+        code, threads = self._code, self._threads
+        try:
+            return timed(lambda: code.run(places, results, bound[0], bound[1], arena[1], threads), repeat, number, min_repeat_ms)
+        finally:
+            self._arenas.append(arena)
+
+    def profile(self, *args: Any, repeat: int = 10, inputs: Mapping[str, Any] | None = None) -> Profile:
+        """The time of each kernel over `repeat` runs, with inputs by position, or by name in `inputs`.
+
+        The program must be compiled for it (target `c -profile`). Raises `RelayError` (R0640) for other programs, and for
+        inputs that do not fit.
+        """
+        steps, code = self._manifest.steps, self._code
+        if code.peak is None or code.times is None:
+            notes = ['compile it with the option -profile: compile_module(mod, "c -profile")']
+            raise RelayError(error("R0640", "the program was compiled without the times of its kernels", notes=notes))
+        if repeat < 1:
+            raise RelayError(error("R0640", f"a profile wants 1 run or more, not {repeat}"))
+        named = inputs or {}
+        self.run(*args, **named)
+        found = np.empty((repeat, len(steps), 2), np.int64)
+        # The times lie in the library, one set for all its runs.
+        with code.profiling:
+            peaks = measured(code.peak, self._threads, self._manifest.isa)
+            self.run(*args, **named)
+            for row in found:
+                self.run(*args, **named)
+                row[:] = code.times()
+        return Profile(steps, found, peaks, self._threads)
+
+    def _arrays(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[np.ndarray]:
+        """The inputs as the library takes them."""
         values: Any = args
         if named or len(args) != len(self._names) or not self._simple:
             values = bind_arguments(self._names, args, named)
@@ -193,37 +227,19 @@ class CpuArtifact:
             # `carray`: contiguous, aligned, writable and in this machine's byte order.
             plain = type(value) is np.ndarray and value.dtype == dtype and value.shape == shape and value.flags.carray
             arrays.append(value if plain else spec.check(name, value))
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
-        arena = self._arena()
-        bound = self._bound
-        self._code.run(_pointers(arrays), _pointers(outputs), bound[0], bound[1], arena[1], self._threads)
-        self._arenas.append(arena)
-        return _structured(self._manifest.structure, outputs)
-
-    __call__ = run
+        return arrays
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.tar`, or under any other name the shared library with weights and manifest at its end."""
-        parts = self._parts()
-        try:
-            atomic_write(path, write_sealed(parts) if Path(path).suffix == ".tar" else _joined(parts))
-        except OSError as e:
-            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
+        self._packed().save(path)
 
-    def _parts(self) -> dict[str, bytes]:
-        """The files of the `.tar`."""
-        weights = io.BytesIO()
-        np.savez(weights, **{f"p{n}": v for n, v in enumerate(self.params.values())})
-        return {
-            "manifest.json": self._manifest.text().encode(),
-            "model.so": self.library,
-            "model.c": self.source.encode(),
-            "params.npz": weights.getvalue(),
-        }
+    def _packed(self) -> Packed:
+        """The program as its file has it."""
+        return Packed(self.library, self._manifest, self.params, self.source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         asked = self._threads if self._asked else None
-        return loads, (write_sealed(self._parts()), asked, "what was pickled")
+        return loads, (write_sealed(self._packed().parts()), asked, "what was pickled")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CpuArtifact:
         """A program with weights of its own. Its code, which nobody changes, is the same."""
@@ -250,56 +266,6 @@ def _structured(structure: Any, outputs: list[np.ndarray]) -> Any:
     return tuple(_structured(item, outputs) for item in structure)
 
 
-def _joined(parts: Mapping[str, bytes]) -> bytes:
-    """The library with the other parts behind its end: parts, lengths, digest of all that, mark."""
-    content = b"".join([*(parts[name] for name in _ORDER), struct.pack("<4Q", *(len(parts[name]) for name in _ORDER))])
-    return content + hashlib.sha256(content).digest() + _TRAILER
-
-
-def _taken_apart(content: bytes) -> dict[str, bytes]:
-    """The parts of what `_joined` made. Raises `ValueError`."""
-    if content.endswith(_EARLIER):
-        raise ValueError("an earlier relaylang made it; compile it again")
-    if not content.endswith(_TRAILER):
-        raise ValueError("it is a library, but not one that relaylang made, or its end is missing")
-    end = len(content) - len(_TRAILER) - 32
-    if hashlib.sha256(memoryview(content)[:max(end, 0)]).digest() != content[end : end + 32]:
-        raise ValueError("it is damaged (its checksum differs)")
-    sizes = struct.unpack("<4Q", content[end - 32 : end])
-    if sum(sizes) != end - 32:
-        raise ValueError("its parts do not fill it")
-    parts, at = {}, 0
-    for name, size in zip(_ORDER, sizes):
-        parts[name] = content[at : at + size]
-        at += size
-    return parts
-
-
-#: The parts as they lie in a file that is a library.
-_ORDER = ("model.so", "manifest.json", "params.npz", "model.c")
-
-
-def _from_parts(parts: Mapping[str, bytes], threads: int | None, name: str) -> CpuArtifact:
-    """A program from the files of its archive. Raises `RelayError` (R0641)."""
-    try:
-        manifest = read_text(parts["manifest.json"])
-        with np.load(io.BytesIO(parts["params.npz"]), allow_pickle=False) as stored:
-            if len(stored.files) != len(manifest.params):
-                raise ValueError(f"it has {len(stored.files)} parameters, and its manifest says {len(manifest.params)}")
-            params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
-        library, source = parts["model.so"], parts["model.c"].decode()
-    except KeyError as e:
-        raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
-    except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
-            MemoryError, struct.error, zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
-        raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
-    for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
-        if value.shape != shape or value.dtype.name != dtype:
-            given = TensorSpec(value.shape, value.dtype.name)
-            raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
-    return CpuArtifact(library, manifest, params, source, threads)
-
-
 def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifact:
     """Read what `CpuArtifact.save` wrote. `threads` is as for `CpuArtifact.threads`. Raises `RelayError` (R0641)."""
     return loads(read_file(path), threads, os.fspath(path))
@@ -307,11 +273,5 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifac
 
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> CpuArtifact:
     """The same from memory; `name` is what messages call it."""
-    if content[:4] in LIBRARY_MAGIC:
-        try:
-            parts = _taken_apart(content)
-        except ValueError as e:
-            raise not_an_artifact(name, str(e)) from None
-    else:
-        parts = read_sealed(content, name)
-    return _from_parts(parts, threads, name)
+    packed = unpacked(content, name)
+    return CpuArtifact(packed.library, packed.manifest, packed.params, packed.source, threads)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.text import reason
@@ -24,16 +28,19 @@ _PLACE = ctypes.c_void_p
 _PREPARE = ctypes.CFUNCTYPE(None, _PLACE, _PLACE, _PLACE)
 _RUN = ctypes.CFUNCTYPE(None, _PLACE, _PLACE, _PLACE, _PLACE, _PLACE, ctypes.c_int)
 _CLOSE = ctypes.CFUNCTYPE(None)
+_PEAK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, _PLACE, ctypes.c_long, ctypes.c_long, ctypes.c_int)
 
 
 class Library:
     """A loaded library. `about` is its own description, `content` its bytes.
 
+    A library for profiles has `peak`, which tries what the processor can do. `times` copies when each instruction of the
+    last run began and ended (ns); `profiling` is held meanwhile. Other libraries have None.
     The last reference ends its threads and unloads its code; hold a reference during a call.
     Raises `RelayError` (R0641) if it cannot be loaded.
     """
 
-    __slots__ = ("__weakref__", "about", "content", "prepare", "run")
+    __slots__ = ("__weakref__", "about", "content", "peak", "prepare", "profiling", "run", "times")
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -42,6 +49,9 @@ class Library:
             # Not the library's own attributes: those would keep its handle in a cycle that the collector has to find.
             self.prepare, self.run = _at(opened, "relay_prepare", _PREPARE), _at(opened, "relay_run", _RUN)
             close = _at(opened, "relay_close", _CLOSE)
+            self.peak = _at(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
+            self.times = _times(opened) if self.peak is not None else None
+            self.profiling = threading.Lock()
             self.about = ctypes.string_at(_address(opened, "relay_about"))
         except (AttributeError, ValueError):
             dlclose(opened._handle)
@@ -61,6 +71,15 @@ def _address(opened: ctypes.CDLL, name: str) -> int:
 
 def _at(opened: ctypes.CDLL, name: str, kind: Any) -> Any:
     return kind(_address(opened, name))
+
+
+def _times(opened: ctypes.CDLL) -> Callable[[], np.ndarray]:
+    place, count = _address(opened, "relay_times"), ctypes.c_long.in_dll(opened, "relay_steps").value
+
+    def times() -> np.ndarray:
+        return np.frombuffer(ctypes.string_at(place, 16 * count), np.int64).reshape(count, 2)
+
+    return times
 
 
 def _open(content: bytes) -> ctypes.CDLL:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from relaylang.runtime.features import NAMES
 
 FORMAT = "relaylang-cpu"
-VERSION = 2
+VERSION = 3
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
+    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1, "bfloat16": 2,
 }  # fmt: skip
 #: Instruction sets by the names that a manifest has for them.
 ISAS = ("avx512", "avx2", "neon", "generic")
@@ -25,11 +27,30 @@ _MAX_RANK = 32
 #: No machine addresses more bytes.
 _MAX_BYTES = 1 << 48
 _MAX_THREADS = 1024
+#: The most multiply-accumulates of a kernel.
+_MAX_MACS = 1 << 62
 #: Tuples in tuples: a deeper nesting would come from nobody's program.
 _MAX_DEPTH = 200
 
 #: A tensor's shape and element type.
 Spec = tuple[tuple[int, ...], str]
+
+
+class Step(NamedTuple):
+    """An instruction of a run: its operators, the type of its result, and its place in the program.
+
+    `line` is the program's line there. `macs` are its multiply-accumulates, on elements of `dtype`. `weights` are the
+    bytes of the parameters that it reads, `data` those of other tensors, results included.
+    """
+
+    operators: str
+    type: str
+    place: str
+    line: str
+    dtype: str
+    macs: int
+    weights: int
+    data: int
 
 
 @dataclass(frozen=True)
@@ -38,7 +59,9 @@ class Manifest:
 
     `inputs` has each tensor's parameter, type, and position inside a tuple. `structure` is the result: the number of an
     output, or a list of structures. `arena` and `fixed` are the bytes of working memory and of the memory of
-    `relay_prepare`. `threads` is the limit of threads: 1 for code without threads, None for no limit.
+    `relay_prepare`. `live` is the most of the arena that is in use at once. `threads` is the limit of threads: 1 for code
+    without threads, None for no limit. `machine` and `features` are the processor, the system and the processor's features
+    that the library needs (`relaylang.runtime.features`). `steps` are the instructions of a run, for a library that keeps their times.
     """
 
     entry: str
@@ -48,8 +71,12 @@ class Manifest:
     structure: Any
     arena: int
     fixed: int
+    live: int
     isa: str
     threads: int | None
+    machine: str = ""
+    features: frozenset[str] = frozenset()
+    steps: tuple[Step, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """The manifest as JSON has it."""
@@ -63,8 +90,12 @@ class Manifest:
             "structure": self.structure,
             "arena": self.arena,
             "fixed": self.fixed,
+            "live": self.live,
             "isa": self.isa,
             "threads": self.threads,
+            "machine": self.machine,
+            "features": sorted(self.features),
+            "steps": [list(step) for step in self.steps],
         }
 
     def text(self) -> str:
@@ -175,6 +206,14 @@ def _isa(place: str, value: Any) -> str:
     return value
 
 
+def _features(place: str, value: Any) -> frozenset[str]:
+    names = [_text(f"{place}[{n}]", item) for n, item in enumerate(_items(place, value))]
+    unknown = [name for name in names if name not in NAMES]
+    if unknown or names != sorted(set(names)):
+        raise _wrong(place, "a sorted list of processor features that are known here", unknown or names)
+    return frozenset(names)
+
+
 def _items(place: str, value: Any, length: int | None = None) -> list[Any]:
     if not isinstance(value, list) or (length is not None and len(value) != length):
         raise _wrong(place, "a list" if length is None else f"a list of {length}", value)
@@ -229,6 +268,17 @@ def _structure(place: str, value: Any) -> Any:
     return value
 
 
+def _steps(place: str, value: Any) -> tuple[Step, ...]:
+    out = []
+    for n, item in enumerate(_items(place, value)):
+        at = f"{place}[{n}]"
+        fields = _items(at, item, len(Step._fields))
+        texts = [_text(f"{at}[{k}]", text) for k, text in enumerate(fields[:5])]
+        numbers = [_whole(f"{at}[{k}]", number, 0, _MAX_MACS) for k, number in enumerate(fields[5:], 5)]
+        out.append(Step._make([*texts, *numbers]))
+    return tuple(out)
+
+
 _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "entry": _text,
     "inputs": _inputs,
@@ -237,8 +287,12 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "structure": _structure,
     "arena": _bytes,
     "fixed": _bytes,
+    "live": _bytes,
     "isa": _isa,
     "threads": _threads,
+    "machine": _text,
+    "features": _features,
+    "steps": _steps,
 }
 
-__all__ = ["ELEMENTS", "FORMAT", "ISAS", "VERSION", "Manifest", "differences", "read", "read_text", "tensor_spec"]
+__all__ = ["ELEMENTS", "FORMAT", "ISAS", "VERSION", "Manifest", "Step", "differences", "read", "read_text", "tensor_spec"]

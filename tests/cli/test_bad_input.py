@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relaylang.backends.cpu import toolchain
 from relaylang.cli import main
 from tests.cli.command import one_diagnostic, relay, relay_process
 from tests.shared import ROOT
@@ -183,6 +184,7 @@ def test_wrong_targets(capsys: Caps, tmp_path: Path, target: str) -> None:
 def test_no_c_compiler(tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(toolchain, "_zig", list)
     for call in (
         ["compile", MLP, "-o", tmp_path / "net.so"],
         ["run", MLP, "--random-params", "0", "--executor", "cpu"],

@@ -8,9 +8,12 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from relaylang.cli.command import VERBS, make_parser
+from relaylang.cli.reporting import OWN_REPORT, given_early
 from tests.cli.command import relay, relay_process
 from tests.cli.test_bad_input import VERB_CALLS, Caps
 from tests.diagnostics.test_value import check_sarif
@@ -65,6 +68,14 @@ def test_a_report_goes_to_its_file(capsys: Caps, wrong: Path, tmp_path: Path) ->
     assert ran.out.startswith(f"{wrong}:1:10: error[R0102]: ") and ran.err == ""
     ran = relay(capsys, "check", wrong, "--report", tmp_path / "no" / "r.txt")
     assert ran.status == 2 and "error[R0704]: cannot write the report" in ran.err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_reports_of_verbs_take_no_file(verb: str) -> None:
+    parser: Any = make_parser(verb)
+    own = parser._subparsers._group_actions[0].choices[verb]._option_string_actions["--report"].nargs == 0
+    assert own == (verb in OWN_REPORT)
+    assert given_early([verb, "net.relay", "--report", "-o"])["report"] == (None if own else "-o")
 
 
 def test_wrong_calls_are_reported_in_the_form_that_is_asked_for(capsys: Caps) -> None:

@@ -19,6 +19,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.runtime import cpu, manifest
 from relaylang.runtime.artifact import load, read_sealed, write_sealed, write_tar
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.packed import joined
 from relaylang.syntax import parse
 
 TEXT = """#[version = "0.0.5"]
@@ -103,7 +104,7 @@ def diagnosed(content: bytes) -> str:
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 13])
 def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
     """Each field is changed, and the checksums fit the change."""
-    parts = artifact._parts()
+    parts = artifact._packed().parts()
     data = json.loads(parts["manifest.json"])
     count = 0
     for changed in list(changes(data))[::step]:
@@ -120,7 +121,7 @@ def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
      b'{"format": "relaylang-cpu", "version": 1}'],
 )
 def test_manifests_that_are_no_json(artifact: CpuArtifact, text: bytes, tmp_path: Path) -> None:
-    content = write_sealed({**artifact._parts(), "manifest.json": text})
+    content = write_sealed({**artifact._packed().parts(), "manifest.json": text})
     assert diagnosed(content)
     (tmp_path / "net.tar").write_bytes(content)
     with pytest.raises(RelayError):
@@ -128,7 +129,7 @@ def test_manifests_that_are_no_json(artifact: CpuArtifact, text: bytes, tmp_path
 
 
 def test_the_message_names_the_field(artifact: CpuArtifact) -> None:
-    parts = artifact._parts()
+    parts = artifact._packed().parts()
 
     def said(**fields: Any) -> str:
         data = {**json.loads(parts["manifest.json"]), **fields}
@@ -142,11 +143,11 @@ def test_the_message_names_the_field(artifact: CpuArtifact) -> None:
 
 
 def test_every_part_missing_or_of_another_program(artifact: CpuArtifact) -> None:
-    parts = artifact._parts()
+    parts = artifact._packed().parts()
     other = compile_module(parse("fn (%x: float32) { negative(%x) }").expr, "c -num-threads=1")  # type: ignore[arg-type]
     for name in parts:
         assert name in diagnosed(write_sealed({k: v for k, v in parts.items() if k != name})) or name == "manifest.json"
-        for content in (b"", b"x", other._parts()[name]):  # type: ignore[attr-defined]
+        for content in (b"", b"x", other._packed().parts()[name]):  # type: ignore[attr-defined]
             changed = write_sealed({**parts, name: content})
             assert diagnosed(changed) or name == "model.c"
     assert "checksums" in diagnosed(write_tar(parts))
@@ -196,7 +197,8 @@ def test_lengths_at_the_end_of_a_library(artifact: CpuArtifact) -> None:
     """With a digest that fits."""
     import hashlib
 
-    content = cpu._joined(artifact._parts())
+    parts = artifact._packed().parts()
+    content = joined([parts["model.so"], parts["manifest.json"], parts["params.npz"], parts["model.c"]])
     mark = content[-16:]
     at = len(content) - len(mark) - 32 - 32
     for sizes in ((0, 0, 0, 0), (2**64 - 1,) * 4, (at, 0, 0, 0), (0, at, 0, 0), (0, 0, at, 0), (at + 1, 0, 0, 0)):

@@ -4,8 +4,8 @@
     artifact.run(data=x)
     print(emit_c(mod, {"weight": w}))
 
-The module becomes one data-flow graph (`flatten`), simplified for inference and fused into kernels (`passes.fuse_ops`).
-Each kernel is lowered to loops (`kernel`, `lower/`). The calls get an order and a plan of their memory (`schedule`).
+The module becomes one data-flow graph (`flatten`), simplified for inference and fused into kernels (`pipeline`).
+Each kernel is lowered to loops (`kernel`, `lower/`, `loops/`). The calls get an order and a plan of their memory (`schedule`).
 One C file is written (`emit`) and compiled (`cc`). Values that depend on bound parameters alone are computed once, when
 the artifact is loaded.
 """
@@ -18,45 +18,22 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.costs import step_of, timed
 from relaylang.backends.cpu.emit import Emitter
-from relaylang.backends.cpu.flatten import flatten
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lower.blocks import without_blocks
-from relaylang.backends.cpu.lower.fusion import pattern_of
-from relaylang.backends.cpu.lower.legalise import legalise
-from relaylang.backends.cpu.lowering import lower_function
-from relaylang.backends.cpu.schedule import Program, make_program
+from relaylang.backends.cpu.listing import listing, spaces
+from relaylang.backends.cpu.pipeline import fused_of, graph_of, lower_module
+from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Expr, Function, IRModule, post_order
-from relaylang.ops.record import Op
-from relaylang.passes.fusion.fuse_ops import fuse_expr
-from relaylang.passes.lower_extensions import lower_extensions
-from relaylang.passes.manager import stage
-from relaylang.passes.simplify.simplify_inference import simplify_expr
+from relaylang.ir import Expr, IRModule
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.features import why_not
 from relaylang.runtime.manifest import Manifest
-from relaylang.typing import check
-
-#: Kernels of more nodes than this would make long C expressions for no gain.
-MAX_DEPTH = 96
-def describe(function: Function) -> str:
-    """A kernel in a line: its operators in order."""
-    names = [n.op.name for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Op)]
-    shown = " > ".join(names[:8]) + (" ..." if len(names) > 8 else "")
-    return f"{shown}: {function.body.checked_type!r}"
-
-
-def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa) -> Program:
-    """The program of an entry function, with the parameters named in `bound` known when it is loaded."""
-    check(mod)
-    graph = without_blocks(lower_extensions(flatten(mod, entry)), mod)
-    graph = stage("Legalize", legalise, stage("SimplifyInference", simplify_expr, graph))
-    fused = stage("FuseOps", lambda e: fuse_expr(e, max_depth=MAX_DEPTH, pattern_of=pattern_of), graph)
-    assert isinstance(fused, Function)
-    return make_program(fused, set(bound), lambda f, numbers: lower_function(f, "KERNEL", isa, numbers), describe)
+from relaylang.runtime.packed import ForeignArtifact, Packed
 
 
 def threads_of(options: Mapping[str, Any]) -> int | None:
@@ -67,7 +44,9 @@ def threads_of(options: Mapping[str, Any]) -> int | None:
     return int(given) if given is not None else None
 
 
-def _manifest(program: Program, entry: str, isa: Isa, threads: int | None) -> Manifest:
+def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any], machine: str = "") -> Manifest:
+    threads, profile = threads_of(options), bool(options.get("profile"))
+
     def spec(ty: Any) -> tuple[tuple[int, ...], str]:
         return tuple(int(d) for d in ty.shape), ty.dtype
 
@@ -79,13 +58,18 @@ def _manifest(program: Program, entry: str, isa: Isa, threads: int | None) -> Ma
         structure=program.structure,
         arena=program.arena_bytes,
         fixed=program.fixed_bytes,
+        live=program.live_bytes,
         isa=isa.name,
         threads=threads,
+        machine=machine,
+        features=isa.features,
+        steps=tuple(step_of(item) for item in timed(program)) if profile else (),
     )
 
 
-def _emitter(program: Program, entry: str, isa: Isa, threads: int | None) -> Emitter:
-    return Emitter(isa, threads != 1, _manifest(program, entry, isa, threads).text())
+def _emitter(program: Program, manifest: Manifest, isa: Isa) -> Emitter:
+    numbers = {id(item): n for n, item in enumerate(timed(program))} if manifest.steps else {}
+    return Emitter(isa, manifest.threads != 1, manifest.text(), numbers)
 
 
 def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
@@ -95,12 +79,39 @@ def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str
     `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic". The default is
     the C compiler's own target. Raises `RelayError`.
     """
+    return emit(mod, "c", params, entry, options, isa)
+
+
+#: What `emit` writes: each step from the program to the machine.
+STEPS: Mapping[str, str] = {
+    "relay": "the program as one data-flow graph, ready for fusion",
+    "fused": "the same with its operators grouped into kernels",
+    "loops": "the kernels in the loop language",
+    "space": "the knobs of their schedules and the values, for -schedule (JSON)",
+    "c": "the C text",
+    "asm": "the C compiler's assembly",
+}
+
+
+def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
+         options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
+    """The text of a module at one of the `STEPS`; the arguments are those of `emit_c`. Raises `RelayError`."""
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
-    machine = BY_NAME[isa] if isa else Compiler(options or {}).isa
-    program = lower_module(mod, entry, params, machine)
-    emitter = _emitter(program, entry, machine, threads_of(options or {}))
-    return emitter.file(program, _title(entry))
+    if step in ("relay", "fused"):
+        graph = graph_of(mod, entry) if step == "relay" else fused_of(mod, entry, set(params))
+        return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
+    compiler = Compiler(options or {}) if isa is None or step == "asm" else None
+    found = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
+    program = lower_module(mod, entry, params, found, schedule_of(options or {}))
+    if step == "space":
+        return spaces(program)
+    manifest = _manifest(program, entry, found, options or {}, "" if isa else compiler.machine)  # type: ignore[union-attr]
+    emitter = _emitter(program, manifest, found)
+    text = emitter.file(program, _title(entry))
+    if step == "loops":
+        return listing(program, emitter, _title(entry))
+    return text if compiler is None or step == "c" else compiler.assembly(text)
 
 
 def _title(entry: str) -> str:
@@ -112,15 +123,17 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
                 entry: str) -> Artifact:  # fmt: skip
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
-    program = lower_module(mod, entry, params, compiler.isa)
-    threads = threads_of(target.options)
-    emitter = _emitter(program, entry, compiler.isa, threads)
+    program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))
+    manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
+    emitter = _emitter(program, manifest, compiler.isa)
     text = emitter.file(program, _title(entry))
     library = compiler.compile(emitter.units(program), text, target.get("keep-c"))
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
-    return CpuArtifact(library, _manifest(program, entry, compiler.isa, threads), values, text)
+    if why_not(manifest.machine, manifest.features) is not None:
+        return ForeignArtifact(Packed(library, manifest, values, text))
+    return CpuArtifact(library, manifest, values, text)
 
 
 def count_kernels(program: Program) -> int:
@@ -128,4 +141,4 @@ def count_kernels(program: Program) -> int:
     return len({id(item.kernel) for item in [*program.prepare, *program.run] if hasattr(item, "kernel")})
 
 
-__all__ = ["Kernel", "compile_for", "emit_c", "lower_module"]
+__all__ = ["STEPS", "Kernel", "compile_for", "emit", "emit_c", "lower_module"]

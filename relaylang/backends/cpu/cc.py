@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,10 +17,12 @@ from typing import Any
 
 from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
-from relaylang.diagnostics import RelayError, error
+from relaylang.backends.cpu.toolchain import find_toolchain, macros_of, words_of
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.library import temporary_failure
 from relaylang.runtime.machine import usable_cpus
+from relaylang.runtime.packed import library_suffix
 from relaylang.runtime.processes import Processes, cleaned_up
 
 #: Products and sums are fused only where the generated code asks for it. So element-wise results have the interpreter's
@@ -27,46 +30,15 @@ from relaylang.runtime.processes import Processes, cleaned_up
 FLAGS = ("-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
          "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
 
-
-def _words(text: str, what: str) -> list[str]:
-    """A text taken apart as by a shell. Raises `RelayError` (R0602)."""
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise RelayError(error("R0602", f"a quote is not closed in {what} `{text}`")) from None
-
-
-def find_compiler(name: str | None) -> list[str]:
-    """The compiler's command: the one named, `$CC`, or the first of cc, gcc, clang. Raises `RelayError` (R0630)."""
-    named = name or os.environ.get("CC")
-    if named:
-        candidates = [[named] if shutil.which(named) else _words(named, "the C compiler")]
-    else:
-        candidates = [["cc"], ["gcc"], ["clang"]]
-    for command in candidates:
-        if command and shutil.which(command[0]):
-            return command
-    said = f"the C compiler {named} is not there" if named else "there is no C compiler on this machine"
-    notes = [
-        "install one: `apt install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora), `xcode-select --install` (macOS)",
-        'name one: the target "c -cc=PATH", the option --cc PATH, or the environment variable CC',
-    ]
-    raise RelayError(error("R0630", said, notes=notes))
+#: Flags of one compiler alone. zig would end the process where a number wraps.
+_BY_FAMILY = {"gcc": ("-fvect-cost-model=dynamic",), "clang": (), "zig": ("-fno-sanitize=undefined",)}
+#: Libraries to link, by system.
+_LIBRARIES = {"linux": ("-lm", "-lpthread"), "freebsd": ("-lm", "-lpthread"), "android": ("-lm",), "": ("-lm", "-lpthread")}
 
 
 def _response(paths: Sequence[str]) -> str:
     """The text of a response file (`@file`) that names these paths, with any characters in them."""
     return "\n".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
-
-
-@cache
-def _macros(command: tuple[str, ...]) -> str | None:
-    """The compiler's predefined macros, None where it refuses the flags."""
-    try:
-        done = subprocess.run([*command, "-dM", "-E", "-x", "c", "-"], input="", capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
 
 
 @cache
@@ -79,25 +51,35 @@ def _version(command: tuple[str, ...]) -> str:
     return done.stdout
 
 
+class _Failure(Exception):
+    """The end of a compiler's call without its result: its words, its status, and the kernels at which it stopped."""
+
+    def __init__(self, said: str, status: int, kernels: Sequence[str]) -> None:
+        super().__init__(said)
+        self.said, self.status, self.kernels = said, status, kernels
+
+
 class Compiler:
     """A compiler with its flags, and the instruction set that they give."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.command = find_compiler(options.get("cc"))
-        extra = _words(str(options.get("cflags") or ""), "the flags")
-        march = options.get("march")
-        if march is not None:
-            machine = [] if march in ("", "generic") else [f"-march={march}"]
-        else:
-            machine = next((m for m in (["-march=native"], ["-mcpu=native"]) if _macros((*self.command, *m))), [])
-        self.flags = [*FLAGS, *machine, *extra]
-        macros = _macros((*self.command, *machine, *extra))
+        tools = find_toolchain(options)
+        self.command = list(tools.command)
+        given = (("cflags", "the flags"), ("cross-compiler-options", "the cross compiler's options"))
+        extra = [word for key, what in given for word in words_of(str(options.get(key) or ""), what)]
+        macros = macros_of([*self.command, *tools.flags, *extra]) if extra else tools.macros
         self.macros = macros
+        #: The machine that it compiles for, "" where it does not say.
+        self.machine = tools.machine
         self.isa: Isa = from_macros(macros) if macros else GENERIC
         #: Whether it has numbers of 16 bits, or conversions of them.
         self.halves = macros is None or any(m in macros for m in ("__FLT16_MAX__", "__F16C__", "__ARM_FP16_FORMAT_IEEE"))
-        if macros and "__clang__" not in macros:
-            self.flags.insert(2, "-fvect-cost-model=dynamic")
+        if tools.family == "clang" and self.machine.startswith("riscv") and "__riscv_zfh" not in (macros or ""):
+            self.halves = False  # it calls functions of a library of its own, which systems do not have
+        self.flags = [*FLAGS, *_BY_FAMILY[tools.family], *tools.flags, *extra]
+        self.system = self.machine.split("-")[1] if self.machine else ""
+        if self.system == "windows":
+            self.flags.remove("-fPIC")
 
     def compile(self, units: Sequence[str], text: str, keep: str | None = None) -> bytes:
         """The shared library made of several C files, which are compiled side by side.
@@ -113,7 +95,8 @@ class Compiler:
         if not self.halves and "r_f16" in text:
             raise RelayError(
                 error("R0635", f"the C compiler {shlex.join(self.command)} has no float16 for this machine",
-                      notes=["gcc 12 and clang 15 have it; on x86, so have older ones with -cflags=-mf16c",
+                      notes=["gcc 12 and clang 15 have it (on RISC-V, gcc 13); on x86, so have older ones with -cflags=-mf16c",
+                             "zig has it on every machine: `pip install 'relaylang[zig]'` and -cc=zig",
                              "the interpreter runs it: relay run --executor interpreter"])
             )  # fmt: skip
         keys = [self._key(unit) for unit in units]
@@ -128,7 +111,22 @@ class Compiler:
     def _built(self, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
         try:
             with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
-                return self._build(Path(folder), units, keys, text)
+                return self._build(Path(folder), units, keys)
+        except _Failure as failure:
+            raise RelayError(self._failed(text, failure)) from None
+        except OSError as e:
+            raise temporary_failure(e) from None
+
+    def assembly(self, text: str) -> str:
+        """The assembly of a C text."""
+        try:
+            with cleaned_up(), tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
+                source, target = Path(folder) / "model.c", Path(folder) / "model.s"
+                source.write_text(text, encoding="utf-8")
+                self._call(Processes(), ["-S", "-o", str(target), str(source)], target)
+                return target.read_text(encoding="utf-8", errors="replace")
+        except _Failure as failure:
+            raise RelayError(self._failed(text, failure)) from None
         except OSError as e:
             raise temporary_failure(e) from None
 
@@ -137,7 +135,7 @@ class Compiler:
         head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 
-    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
+    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str]) -> bytes:
         processes = Processes()
 
         def made(number: int) -> Path:
@@ -148,7 +146,7 @@ class Compiler:
                 return target
             source = folder / f"part{number}.c"
             source.write_text(units[number], encoding="utf-8")
-            self._call(processes, ["-c", "-o", str(target), str(source)], target, text)
+            self._call(processes, ["-c", "-o", str(target), str(source)], target)
             if len(units) > 1:
                 store(keys[number], target.read_bytes())
             return target
@@ -161,17 +159,18 @@ class Compiler:
                 pool.shutdown(wait=False, cancel_futures=True)
                 processes.end()
                 raise
-        library = folder / "model.so"
+        library = folder / f"model{library_suffix(self.machine)}"
         # Thousands of names do not fit a command line.
         (folder / "parts").write_text(_response(parts), encoding="utf-8")
         try:
-            self._call(processes, ["-shared", "-o", str(library), f"@{folder / 'parts'}", "-lm", "-lpthread"], library, text)
+            parts = ["-shared", "-o", str(library), f"@{folder / 'parts'}", *_LIBRARIES.get(self.system, ())]
+            self._call(processes, parts, library)
         except BaseException:
             processes.end()
             raise
         return library.read_bytes()
 
-    def _call(self, processes: Processes, arguments: Sequence[str], target: Path, text: str) -> None:
+    def _call(self, processes: Processes, arguments: Sequence[str], target: Path) -> None:
         # What the compiler writes meanwhile goes with our folder, however it ends; its words are read below.
         environment = {**os.environ, "TMPDIR": str(target.parent), "LC_ALL": "C"}
         try:
@@ -183,11 +182,16 @@ class Compiler:
         if done.returncode != 0 or not target.exists():
             if _FULL in done.stderr or _is_full(target.parent):
                 raise temporary_failure(OSError(errno.ENOSPC, _FULL))
-            raise RelayError(self._failed(text, done.stderr, done.returncode))
+            kernels = _kernels(done.stderr, Path(arguments[-1]))
+            raise _Failure(done.stderr, done.returncode, kernels)
 
-    def _failed(self, text: str, said: str, status: int) -> Any:
-        lines = [line for line in said.splitlines() if "error" in line or "fatal" in line] or said.splitlines()
-        notes = [f"it said: {line.strip()[:300]}" for line in lines[:5]] or [f"it ended with status {status}"]
+    def _failed(self, text: str, failure: _Failure) -> Diagnostic:
+        said = failure.said
+        lines = [line for line in said.splitlines() if "error" in line or "fatal" in line]
+        if not lines or any("linker command" in line or "ld returned" in line for line in lines):
+            lines = said.splitlines()  # the linker's reason is in the lines before
+        notes = _described(failure.kernels, text)
+        notes += [f"it said: {line.strip()[:300]}" for line in lines[:5]] or [f"it ended with status {failure.status}"]
         try:
             handle, name = tempfile.mkstemp(prefix="relay-failed-", suffix=".c")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -203,6 +207,35 @@ class Compiler:
         return error("R0631", title, notes=notes)
 
 
+def _kernels(said: str, source: Path) -> list[str]:
+    """The functions at which a compiler stopped: those of the lines in its errors, else those of the file."""
+    try:
+        text = source.read_text(encoding="utf-8").splitlines() if source.suffix == ".c" else []
+    except OSError:
+        return []
+    starts = {n: match[1] for n, line in enumerate(text, 1) if (match := _KERNEL.match(line))}
+    places = [int(place) for place in re.findall(rf"{re.escape(source.name)}:(\d+)", said)]
+    found = [starts[at] for place in places for at in [n for n in starts if n <= place][-1:]]
+    return list(dict.fromkeys(found)) if places else sorted(starts.values())
+
+
+def _described(names: Sequence[str], text: str) -> list[str]:
+    """A note with the first of some kernels, and the comments on them in a C text."""
+    lines = text.splitlines()
+    starts = {match[1]: n for n, line in enumerate(lines) if (match := _KERNEL.match(line))}
+    found = []
+    for name in names[:3]:
+        docs: list[str] = []
+        at = starts.get(name, 0)
+        while at > 0 and lines[at - 1].startswith("// "):
+            at -= 1
+            docs.insert(0, lines[at][3:])
+        found.append(f"{name} ({'; '.join(docs[:2])})" if docs else name)
+    return [f"in the kernel {', '.join(found)}{', ...' if len(names) > 3 else ''}"] if found else []
+
+
+#: How the C of a kernel's function begins.
+_KERNEL = re.compile(r"(?:R_LOCAL|static\b.*) void ((?:kernel|pack|block)_\w+)\(.*\{$")
 _FULL = "No space left on device"
 
 

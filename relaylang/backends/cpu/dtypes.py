@@ -1,9 +1,13 @@
 """Element types in C: those in memory, and those of the arithmetic."""
 from __future__ import annotations
 
+import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
+import numpy as np
+
 from relaylang.runtime.manifest import ELEMENTS
 
-#: dtype -> type in memory. bool is one byte of 0 or 1, as in numpy.
+#: The type in memory of each dtype. A bool takes one byte of 0 or 1, as in numpy.
+#: A bfloat16 takes the upper half of a float32.
 CTYPES: dict[str, str] = {
     "float32": "float",
     "float64": "double",
@@ -17,6 +21,7 @@ CTYPES: dict[str, str] = {
     "uint32": "uint32_t",
     "uint64": "uint64_t",
     "bool": "uint8_t",
+    "bfloat16": "uint16_t",
 }
 SIZES: dict[str, int] = ELEMENTS
 _INTS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
@@ -52,6 +57,8 @@ def literal(value: float | int | bool, dtype: str) -> str:
         elif dtype == "float64" and "builtin" in text:
             text = f"(double)({text})"
         return f"({text})" if text.startswith(("-", "(")) else text
+    if dtype == "bfloat16":
+        return f"({CTYPES[dtype]})({np.asarray(value, np.dtype(dtype)).view(np.uint16).item()})"
     number = int(value != 0) if dtype == "bool" else int(value)
     if dtype == "int64":
         return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"

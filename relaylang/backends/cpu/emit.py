@@ -17,12 +17,17 @@ import numpy as np
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES, literal
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot
+from relaylang.backends.cpu.loops import render
+from relaylang.backends.cpu.origin import origins
+from relaylang.backends.cpu.scalar import Buf
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
 #: The most characters of a file of kernels. Each file costs the compiler's start and its helpers.
 UNIT = 48_000
+#: The most lines of a function's comment.
+_NOTES = 12
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -31,7 +36,7 @@ def fragments() -> dict[str, str]:
     """The helpers of `csrc/`, by the name in front of each (`//@ name`)."""
     out: dict[str, str] = {}
     folder = files(f"{__package__}.csrc")
-    for name in ("prelude.h", "simd.h", "threads.h"):
+    for name in ("prelude.h", "simd.h", "threads.h", "profile.h"):
         text = folder.joinpath(name).read_text(encoding="utf-8")
         for part in re.split(r"^//@ ", text, flags=re.M)[1:]:
             key, _, body = part.partition("\n")
@@ -44,9 +49,16 @@ def _names(text: str) -> set[str]:
 
 
 #: Names by which a fragment is used, where they are not its own.
-_ALSO = {"r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
+_ALSO = {"r_exp_f32": ("r_exp_parts",),
+         "r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
                      "r_mix_vi", "r_vd", "r_vdu", "r_fma_vd", "r_splat_vd", "r_mix_vd",
-                     "r_vl", "r_vlu", "r_fma_vl", "r_splat_vl", "r_mix_vl")}
+                     "r_vl", "r_vlu", "r_fma_vl", "r_splat_vl", "r_mix_vl", "r_vb", "r_vub", "r_vh", "r_vuh"),
+         "r_dots": ("r_splat_pair_vs", "r_splat_quad_vuq", "r_splat_quad_vq", "r_dot_pair_vi", "r_dot_quad_vi", "r_dot_signed_vi",
+                    "r_vs", "r_vq", "r_vuq"),
+         "r_amx": ("r_tile_shapes", "r_tile_end", "r_tile_load", "r_tile_store", "R_TILE_STEP"),
+         "r_widen": ("r_widen_i8", "r_widen_u8", "r_widen_i16", "r_widen_u16"),
+         "r_peaks": ("r_peak_reads",),
+         "r_stamp": ("relay_times",)}
 
 
 def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
@@ -61,6 +73,11 @@ def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
                 wanted.add(name)
                 todo.append(body)
     return [name for name in every if name in wanted]
+
+
+def _printable(text: str) -> str:
+    """A text that fits a comment, whatever it holds."""
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
 
 
 def _digest(text: str) -> str:
@@ -90,8 +107,23 @@ def _string(text: str) -> str:
     return "\n  ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for part in parts)
 
 
-def _offset_text(slot: Slot) -> str:
-    """The address of a slot in the run function."""
+def _values(buf: Buf, data: np.ndarray) -> str:
+    """The elements of a table. Many equal ones are written once."""
+    values = np.asarray(data).ravel().tolist()
+    if len(values) > 8 and len(set(values)) == 1:
+        return f"[0 ... {len(values) - 1}] = {literal(values[0], buf.dtype)}"
+    return ", ".join(literal(v, buf.dtype) for v in values)
+
+
+def _offset_text(place: Slot | View) -> str:
+    """The address of a slot or of a view's first element in the run function."""
+    if isinstance(place, View):
+        text = _offset_text(place.slot)
+        if not place.start:
+            return text
+        text = text if place.slot.kind == "made" else f"(char*){text}"
+        return f"{text} + {place.start * SIZES[place.slot.dtype]}"
+    slot = place
     if slot.kind == "input":
         return f"in[{slot.number}]"
     if slot.kind == "param":
@@ -104,20 +136,25 @@ def _offset_text(slot: Slot) -> str:
 class Emitter:
     """Collects functions, each text once, and writes the file. Without `threads` the C knows of one thread only.
 
-    `about` is the text that the library shows of itself (`relay_about`).
+    `about` is the text that the library shows of itself (`relay_about`). `timed` has the number of each instruction
+    whose time a run keeps.
     """
 
-    def __init__(self, isa: Isa, threads: bool, about: str = "") -> None:
+    def __init__(self, isa: Isa, threads: bool, about: str = "", timed: Mapping[int, int] | None = None) -> None:
         self.isa = isa
         self.threads = threads
         self.about = about
+        self.timed = timed or {}
         self.blocks: dict[str, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
         self.stages: dict[str, str] = {}
         self.packs: dict[str, str] = {}
-        self.comments: dict[str, str] = {}
+        #: What a function's comment says: its operators, and the lines of the program that it came from.
+        self.notes: dict[str, list[str]] = {}
         self.numbers: dict[int, list[tuple[str, Stage]]] = {}
+        #: The names that a kernel's own functions have here.
+        self.shared: dict[int, dict[str, str]] = {}
 
     def _add(self, name: str, text: str, arguments: str, local: bool = False) -> None:
         self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, self.pieces)
@@ -125,7 +162,8 @@ class Emitter:
     def _shared(self, kernel: Kernel) -> dict[str, str]:
         """The kernel's own functions, each given a name by its text, so that equal ones are one."""
         names = {}
-        for text in kernel.functions:
+        for made in kernel.functions:
+            text = made if isinstance(made, str) else render.function(made)
             match = re.search(rf"\b({kernel.name}_\w+)\(", text)
             assert match is not None
             canonical = text.replace(match[1], "BLOCK")
@@ -150,7 +188,9 @@ class Emitter:
             for buf in bufs:
                 if buf.name in used:
                     const = "const " if constant else ""
-                    out.append(f"  {const}{CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
+                    # What may be overwritten is the result's memory, perhaps.
+                    alone = "" if number in kernel.in_place or (kernel.in_place and not constant) else " restrict"
+                    out.append(f"  {const}{CTYPES[buf.dtype]}*{alone} {buf.name} = b[{number}];")
                 number += 1
         at = 0
         for buf in kernel.work:
@@ -159,20 +199,31 @@ class Emitter:
             at += nbytes(buf)
         for buf, data in kernel.constants:
             if buf.name in used:
-                values = ", ".join(literal(v, buf.dtype) for v in np.asarray(data).ravel().tolist())
-                out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{values}}};")
+                out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
         return out
 
-    def kernel(self, kernel: Kernel, comment: str) -> list[tuple[str, Stage]]:
-        """The C functions of a kernel's stages."""
-        done = self.numbers.get(id(kernel))
-        if done is not None:
-            return done
-        names = self._shared(kernel)
+    def kernel(self, item: Run) -> list[tuple[str, Stage]]:
+        """The C functions of the stages of an instruction's kernel."""
+        kernel = item.kernel
+        made = self.numbers.get(id(kernel))
+        if made is None:
+            made = self.numbers[id(kernel)] = self._stages(kernel)
+        for number, (name, _) in enumerate(made):
+            head = f"{item.text} (stage {number + 1} of {len(made)})" if len(made) > 1 else item.text
+            self._note(name, [head, *origins(item.function)])
+        return made
+
+    def _note(self, name: str, lines: Sequence[str]) -> None:
+        known = self.notes.setdefault(name, [])
+        if len(known) < _NOTES:
+            known += [line for line in map(_printable, lines) if line not in known]
+            known[_NOTES:] = ["..."] if len(known) > _NOTES else []
+
+    def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:
+        names = self.shared[id(kernel)] = self._shared(kernel)
         out = []
-        for number, stage in enumerate(kernel.stages):
-            lines = stage.lines
-            text = "\n".join(lines)
+        for stage in kernel.stages:
+            text = "\n".join(stage.lines)
             for own, shared in names.items():
                 text = re.sub(rf"\b{own}\b", shared, text)
             declared = self._declarations(kernel, text)
@@ -183,10 +234,8 @@ class Emitter:
             name = self.stages.get(body)
             if name is None:
                 name = self.stages[body] = f"kernel_{_digest(body)}"
-                note = f"// {comment}" + (f" (stage {number + 1} of {len(kernel.stages)})" if len(kernel.stages) > 1 else "")
-                self._add(name, f"{note}\nR_LOCAL void {name}{body}", "(void* const* b, long lo, long hi)")
+                self._add(name, f"R_LOCAL void {name}{body}", "(void* const* b, long lo, long hi)")
             out.append((name, stage))
-        self.numbers[id(kernel)] = out
         return out
 
     def pack(self, item: PackIn) -> str:
@@ -199,32 +248,35 @@ class Emitter:
                 body.append(f"  const {CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
                 seen.add(buf.name)
         body.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        body += ["  " + line for line in pack.text.split("\n")]
+        body.append(pack.text)
         body.append("}")
         text = "\n".join(body)
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
-            self._add(name, f"// weights into the kernel's layout\nR_LOCAL void {name}{text}", "(void* const* b)")
+            self._add(name, f"R_LOCAL void {name}{text}", "(void* const* b)")
+            self._note(name, ["weights into the kernel's layout"])
         return name
 
     def instruction(self, item: Instruction, pad: str) -> list[str]:
         """One instruction of a run function (branches are opened by the caller)."""
         if isinstance(item, Copy):
-            if item.source is item.outputs[0]:
+            source = item.source
+            if source.slot is item.outputs[0]:
                 return []
-            return [f"{pad}memcpy({_offset_text(item.outputs[0])}, {_offset_text(item.source)}, {_exact(item.source)});"]
+            size = source.size * SIZES[source.slot.dtype]
+            return [f"{pad}memcpy({_offset_text(item.outputs[0])}, {_offset_text(source)}, {size});"]
         if isinstance(item, PackIn):
-            slots = [*item.inputs, *item.outputs]
-            array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots)
+            places: list[Slot | View] = [*item.inputs, *item.outputs]
+            array = ", ".join(f"(void*)({_offset_text(s)})" for s in places)
             return [f"{pad}{{ void* const b[] = {{{array}}}; {self.pack(item)}(b); }}"]
         assert isinstance(item, Run)
-        slots = [*item.inputs, *item.packs, *item.outputs]
+        slots: list[Slot | View] = [*item.inputs, *item.packs, *item.results]
         if item.work is not None:
             slots.append(item.work)
         array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots) or "(void*)0"
         calls = []
-        for name, stage in self.kernel(item.kernel, item.text):
+        for name, stage in self.kernel(item):
             if self.threads and stage.units > 1:
                 calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {stage.units}, {stage.grain}, threads); }}")
             else:
@@ -255,12 +307,39 @@ class Emitter:
                     pad += "  "
                     stack += ["end", *reversed(item.no), "else", *reversed(item.yes)]
                 else:
-                    lines += self.instruction(item, pad)
+                    lines += self._timed(item, self.instruction(item, pad), pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
         calls = [f"  {p}(in, out, params, fixed, arena, threads);" for p in pieces]
         return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
+
+    def _timed(self, item: Instruction, lines: list[str], pad: str) -> list[str]:
+        """The lines of an instruction, between two looks at the clock if its time is wanted."""
+        number = self.timed.get(id(item))
+        if number is None:
+            return lines
+        begin, end = (f"{pad}relay_times[{2 * number + n}] = r_stamp();" for n in range(2))
+        return [begin, *lines, end]
+
+    def _profile(self) -> str:
+        """What a library that keeps its times has besides: the times, and the measurement of the processor's peaks."""
+        if self.threads:
+            call = "static r_site site; atomic_store(&site.cost, 1000000000L);\n  r_begin(threads);\n"
+            call += "  r_parallel(&site, f, b, threads, 1, threads);\n  r_rest(threads);"
+        else:
+            call = "f(b, 0, 1);"
+        return (
+            f"R_EXPORT int64_t relay_times[{2 * len(self.timed)}];\nR_EXPORT const long relay_steps = {len(self.timed)};\n\n"
+            "// Do the work of a kind (0: floats, 1: small integers, 2: reads of `size` bytes) so many times on each thread.\n"
+            "// Returns the multiply-adds or bytes of each.\n"
+            "R_EXPORT int64_t relay_peak(int kind, void* memory, long size, long times, int threads) {\n"
+            "  r_peak_work work = {memory, size, times};\n"
+            "  void* const b[] = {&work};\n"
+            "  void (*f)(void* const*, long, long) = kind == 0 ? r_peak_floats : kind == 1 ? r_peak_integers : r_peak_reads;\n"
+            f"  {call}\n"
+            "  return (int64_t)times * (kind == 2 ? size : 12 * (kind == 0 ? R_LANES : R_PEAK_INTEGERS));\n}\n"
+        )
 
     def _ends(self, program: Program) -> str:
         """The two functions that the library shows, and what they call first."""
@@ -268,7 +347,9 @@ class Emitter:
             return self.ends
         run = self.sequence("run_all", program.run)
         prepare = self.sequence("prepare_all", program.prepare)
-        begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
+        begin, rest, end = ("  r_begin(threads);\n", "  r_rest(threads);\n", "  r_end();\n") if self.threads else ("", "", "")
+        if self.timed:
+            begin += f"  memset(relay_times, 0, {16 * len(self.timed)});\n"
         self.ends = "\n\n".join([
             prepare,
             run,
@@ -281,9 +362,11 @@ class Emitter:
             "  prepare_all(NULL, NULL, params, fixed, arena, 1);\n}\n",
             "// Run the program on up to `threads` threads. Runs that are under way at once need an arena each.\n"
             "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
-            f"                        char* arena, int threads) {{\n{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
+            "                        char* arena, int threads) {\n"
+            f"{begin}  run_all(in, out, params, fixed, arena, threads);\n{rest}}}\n",
             "// End the threads. Afterwards the library may be unloaded.\n"
             f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
+            *([self._profile()] if self.timed else []),
         ])  # fmt: skip
         return self.ends
 
@@ -303,7 +386,8 @@ class Emitter:
             "#define R_LOCAL static",
         ]
         extra = ["r_threads"] if self.threads else []
-        return self._text(head, [*[p.text for p in self.pieces.values()], ends], extra)
+        pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
+        return self._text(head, [*pieces, ends], extra)
 
     def units(self, program: Program) -> list[str]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows."""
@@ -337,10 +421,3 @@ class Emitter:
             body.insert(0, "void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);")
             extra = ["r_site"]
         return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], extra)
-
-
-def _exact(slot: Slot) -> int:
-    total = SIZES[slot.dtype]
-    for extent in slot.shape:
-        total *= extent
-    return total

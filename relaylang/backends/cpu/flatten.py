@@ -1,16 +1,20 @@
 """A whole program as one data-flow graph: lets, tuples, closures and calls are worked out when it is compiled.
 
-The program is evaluated with its tensors left unknown. A call of a known function becomes that function's body, a let
-its value, a projection the field. The result is one expression over operators, with `if` where the condition is not
-known. Evaluation runs on a stack of its own, whatever the program's depth.
+The program is evaluated with its tensors left unknown, but for small constants of whole numbers. A call of a known
+function becomes that function's body, a let its value, a projection the field. The result is one expression over
+operators, with `if` where the condition is not known. A recursion whose end constants decide becomes all its calls.
+Evaluation runs on a stack of its own, whatever the program's depth.
 """
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.compute import compute
 from relaylang.ir import (
     Call,
     Constant,
@@ -34,10 +38,15 @@ from relaylang.ir import (
     Var,
     parameter_names,
 )
-from relaylang.ir.typed import fresh_var, retype, typed
+from relaylang.ir.typed import fresh_var, retype, typed, typed_constant
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
+from relaylang.typing import check
 
+#: A recursion of more calls than this is refused.
+MAX_CALLS = 4096
+#: Constants of up to so many elements are computed with.
+_SMALL = 16
 #: More nodes than this, after calls have been replaced by their bodies, are taken for a mistake.
 MAX_NODES = 2_000_000
 
@@ -86,8 +95,13 @@ def _distinct(params: Sequence[Var]) -> list[Var]:
 class _Flattener:
     def __init__(self, mod: IRModule) -> None:
         self.mod = mod
-        self.active: dict[int, int] = {}
+        #: For each call that runs of a function, the undecided conditions around it.
+        self.active: dict[int, list[int]] = {}
+        self.undecided = 0
+        self.unrolled = False
         self.count = 0
+        #: Calls of operators by their place in the program and their operands. A loop's constant parts are computed once.
+        self.calls: dict[tuple[int, ...], Call] = {}
         self.holes: dict[str, Var] = {}
         self.fields: dict[tuple[int, int], Expr] = {}
         self.kept: list[Expr] = []
@@ -97,9 +111,12 @@ class _Flattener:
         params = _distinct(function.params)
         for param, new in zip(function.params, params):
             env.values[param] = self._unpack(new, new.checked_type)
-        self.active[id(function)] = 1
+        self.active[id(function)] = [0]
         body = self._expr(self._evaluate(function.body, env), function.body)
-        return Function([*params, *self.holes.values()], body, None, (), {}, function.span)
+        whole = Function([*params, *self.holes.values()], body, None, (), {}, function.span)
+        if self.unrolled:  # each turn of a loop has types of its own
+            check(whole, module=self.mod, fresh=True)
+        return whole
 
     def _evaluate(self, expr: Expr, env: Env) -> Value:
         """Run the steps on a stack of generators."""
@@ -189,8 +206,11 @@ class _Flattener:
             if Trait.PLACEMENT in expr.op.traits:  # there is one device
                 return values[0]
             args = [self._expr(v, a) for v, a in zip(values, expr.args)]
-            call = retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr)
-            return self._unpack(call, call.checked_type)
+            key = (id(expr), *map(id, args))
+            call = self.calls.get(key)
+            if call is None or expr.op.stateful:
+                call = self.calls[key] = retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr)
+            return _number(call) or self._unpack(call, call.checked_type)
         if isinstance(expr.op, Constructor):
             raise unsupported("values of a type definition cannot be compiled", expr)
         callee = yield (expr.op, env)
@@ -200,18 +220,29 @@ class _Flattener:
         compiler = function.attrs.get("Compiler")
         if compiler or function.body is None:
             raise unsupported(f"a function of the compiler {compiler or 'of another module'} cannot be compiled here", expr)
-        if self.active.get(id(function)):
-            raise RelayError(
-                error("R0632", "a recursive function cannot be compiled", expr.span, "calls a function that is running",
-                      also=[(function.span, "the function")],
-                      notes=["the interpreter runs it: relay run --executor interpreter"])
-            )  # fmt: skip
+        running = self.active.setdefault(id(function), [])
+        if running:
+            self._check_recursion(expr, function, running)
         inner = Env(callee.env)
         inner.values.update(zip(function.params, values))
-        self.active[id(function)] = 1
+        running.append(self.undecided)
         result = yield (function.body, inner)
-        self.active[id(function)] = 0
+        running.pop()
         return result
+
+    def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
+        """Raise `RelayError` for a recursion that cannot be written out as its calls."""
+        self.unrolled = True
+        if self.undecided > running[-1]:
+            title, note = "a recursive function cannot be compiled", "no constants decide where the recursion ends"
+        elif len(running) >= MAX_CALLS:
+            title, note = f"a recursion of more than {MAX_CALLS} calls cannot be compiled", "the compiler writes out all calls"
+        else:
+            return
+        raise RelayError(
+            error("R0632", title, call.span, "calls a function that is running", also=[(function.span, "the function")],
+                  notes=[note, "the interpreter runs it: relay run --executor interpreter"])
+        )  # fmt: skip
 
     def _if(self, expr: If, env: Env) -> Step:
         cond = yield (expr.cond, env)
@@ -219,9 +250,11 @@ class _Flattener:
             return (yield (expr.true_branch if bool(cond.data) else expr.false_branch, env))
         # Each branch has its own values; both share the values computed before.
         branches = []
+        self.undecided += 1
         for branch in (expr.true_branch, expr.false_branch):
             value = yield (branch, env)
             branches.append(self._expr(value, branch))
+        self.undecided -= 1
         new = typed(If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span), branches[0].checked_type)
         return self._unpack(new, new.checked_type)
 
@@ -250,6 +283,20 @@ class _Flattener:
                 return whole
             return typed(Tuple(fields, place.span), TupleType([_type(f) for f in fields]))
         return value
+
+
+def _number(call: Call) -> Constant | None:
+    """The value of a call on small constants of whole numbers, or None."""
+    op, ty = call.op, call.checked_type
+    assert isinstance(op, Op)
+    if not isinstance(ty, TensorType) or not call.args or op.stateful or Trait.BARRIER in op.traits:
+        return None
+    if not all(isinstance(a, Constant) and a.data.size <= _SMALL and a.data.dtype.kind in "iub" for a in call.args):
+        return None
+    value = compute(call, [a.data for a in call.args])  # type: ignore[attr-defined]
+    if value is None or np.size(value) > _SMALL or np.asarray(value).dtype != ty.dtype:
+        return None
+    return typed_constant(np.asarray(value), span=call.span)
 
 
 def _type(expr: Expr) -> Type:

@@ -1,88 +1,76 @@
-"""The matrix kernel: a block of results held in registers while the sum runs.
+"""The kernel of contractions: a block of results held in registers while a part of the sum runs.
 
-`rows` results times `vectors` vectors of columns are accumulated at once. Each step of the sum loads one row of packed
-weights. It broadcasts each row's input value straight from the data.
+Several results times `vectors` vectors of columns are accumulated at once. Each step of the sum loads one row of packed
+weights. It broadcasts each result's input value straight from the data.
 
-The addresses of the input values are constant offsets. So the same kernel serves products (rows of a matrix) and 1x1
-convolutions (neighbouring pixels). It also serves convolutions at any stride: an implicit im2col, never written to
-memory.
+The addresses of the input values are constant offsets. So the same kernel serves products and convolutions. The rows
+are those of a matrix, or neighbouring pixels at any stride. No im2col is written to memory.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 
+from relaylang.backends.cpu.arith import PLAIN, Arith
+from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.loops import ir, render
 
 
 def vector_types(dtype: str) -> tuple[str, str, str]:
     """The element type, the vector type, and the suffix of its macros."""
-    wide = {"int32": ("int32_t", "r_vi", "vi"), "int64": ("int64_t", "r_vl", "vl"), "float64": ("double", "r_vd", "vd")}
-    return wide.get(dtype, ("float", "r_vf", "vf"))
+    total = dtype if dtype in PLAIN else "float32"
+    return CTYPES[total], *render.VECTORS[total]
 
 
-def block_kernel(name: str, isa: Isa, dtype: str, vectors: int, rows: Sequence[int], depth: int, taps: Sequence[int]) -> str:
-    """C of `name(x, w, t, n0, s0, ...)`: `t[r][c] = sum over loops and taps of x[rows[r] + offsets] * w[step][c]`.
+@lru_cache(maxsize=256)
+def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apart: int, depth: int, taps: int, tap: int,
+                 start: bool) -> ir.Function:  # fmt: skip
+    """`name(x, w, t, step, first[, begin], n0, s0, ...)`, which adds a part of a sum to a block of results.
 
-    There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. `taps` are the offsets of
-    the innermost, unrolled steps. `w` is packed as [loops...][taps][vectors * lanes]; it and `t` are aligned to 64 bytes.
+    `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
+    `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
+    the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
+    [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
+    `begin`.
     """
-    ctype, vec, suffix = vector_types(dtype)
-    lanes = isa.lanes
-    loops = "".join(f", long n{n}, long s{n}" for n in range(depth))
-    out = [
-        "static __attribute__((noinline)) void "
-        f"{name}(const {ctype}* restrict x, const {ctype}* restrict w, {ctype}* restrict t{loops}) {{"
-    ]
-    for r in range(len(rows)):
-        out.append("  " + vec + " " + ", ".join(f"c{r}_{v} = {{0}}" for v in range(vectors)) + ";")
-    pad = "  "
-    base = "x"
-    for n in range(depth):
-        out.append(f"{pad}const {ctype}* x{n} = {base};")
-        out.append(f"{pad}for (long l{n} = 0; l{n} < n{n}; l{n}++, x{n} += s{n}) {{")
-        base = f"x{n}"
-        pad += "  "
-    for n, tap in enumerate(taps):
-        out.append(f"{pad}{{")
-        for v in range(vectors):
-            out.append(f"{pad}  const {vec} w{v} = *(const {vec}*)(w + {(n * vectors + v) * lanes});")
-        for r, offset in enumerate(rows):
-            steps = " ".join(f"c{r}_{v} = r_fma_{suffix}(a, w{v}, c{r}_{v});" for v in range(vectors))
-            out.append(f"{pad}  {{ const {vec} a = r_splat_{suffix}({base}[{offset + tap}]); {steps} }}")
-        out.append(f"{pad}}}")
-    out.append(f"{pad}w += {len(taps) * vectors * lanes};")
-    for _ in range(depth):
-        pad = pad[:-2]
-        out.append(f"{pad}}}")
-    for r in range(len(rows)):
-        stores = " ".join(f"*({vec}*)(t + {(r * vectors + v) * lanes}) = c{r}_{v};" for v in range(vectors))
-        out.append(f"  {stores}")
-    out.append("}")
-    return "\n".join(out)
+    lanes, width = isa.lanes, isa.lanes * arith.steps
+    vec = ir.vector(arith.total, lanes)
+    x, w, t = ir.Param("x", f"const {arith.data}*"), ir.Param("w", f"const {arith.weight}*"), ir.Param("t", f"{arith.total}*")
+    begin = ir.Param("begin", f"const {arith.total}*")
+    sizes = [ir.Param(f"{letter}{n}", ir.INDEX) for n in range(depth) for letter in "ns"]
+    c = ir.Local("c", vec, (rows, vectors), ir.REGISTERS, zero=not start)
+    b = ir.Local("b", ir.vector(arith.weight, width), (vectors,), ir.REGISTERS)
+    data, weights = [ir.Var(f"x{n}", x.type) for n in range(depth)], ir.Var("q", w.type)
+    r, v, k, step = ir.Var("r"), ir.Var("v"), ir.Var("k"), ir.Var("step")
 
+    def every(body: ir.Stmt, *before: ir.Stmt) -> ir.Body:
+        """A statement for each register of results, and statements before each row of them."""
+        return [ir.loop("r", 0, rows, [*before, ir.loop("v", 0, vectors, [body], ir.UNROLLED)], ir.UNROLLED)]
 
-def turn_kernel(name: str, isa: Isa, dtype: str) -> str:
-    """C of `name(t, n, r, m)`: a square of `lanes` by `lanes` numbers turned, `r[c * m + i] = t[i * n + c]`.
-
-    Rows trade halves, quarters and so on until each has become a column.
-    """
-    ctype, vec, suffix = vector_types(dtype)
-    lanes = isa.lanes
-    out = [f"static __attribute__((noinline)) void {name}(const {ctype}* restrict t, long n, {ctype}* restrict r, long m) {{"]
-    for i in range(lanes):
-        out.append(f"  {vec} a{i} = *(const {vec}*)(t + {i} * n);")
-    out.append(f"  {vec} b;")
-    step = 1
-    while step < lanes:
-        low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
-        high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
-        for i in range(lanes):
-            if not i & step:
-                first, second = f"a{i}", f"a{i + step}"
-                out.append(f"  b = r_mix_{suffix}({first}, {second}, {', '.join(map(str, low))});")
-                out.append(f"  {second} = r_mix_{suffix}({first}, {second}, {', '.join(map(str, high))}); {first} = b;")
-        step *= 2
-    for i in range(lanes):
-        out.append(f"  *({vec}u*)(r + {i} * m) = a{i};")
-    out.append("}")
-    return "\n".join(out)
+    at = k * tap + r * apart
+    value = ir.load(data[-1], at) if arith.steps == 1 else ir.address(data[-1], at)
+    a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data, width)))
+    product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v), ir.load(c, r, v)), vec)
+    row = ir.load(weights, k * (vectors * width) + v * width, lanes=width, aligned=True)
+    body: ir.Body = [
+        ir.loop("k", 0, taps, [
+            b,
+            ir.loop("v", 0, vectors, [ir.store(b, row, v)], ir.UNROLLED),
+            *every(ir.store(c, product, r, v), a),
+        ], ir.UNROLLED),
+        ir.Assign("q", ir.address(weights, taps * vectors * width)),
+    ]  # fmt: skip
+    for n in reversed(range(depth)):
+        forward = ir.Assign(data[n].name, ir.address(data[n], ir.Var(f"s{n}")))
+        body = [ir.Let(data[n].name, ir.address(data[n - 1] if n else x, 0), mutable=True),
+                ir.loop(f"l{n}", 0, f"n{n}", [*body, forward])]  # fmt: skip
+    held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
+    added = ir.Binary("+", ir.load(to.var, v * lanes, lanes=lanes), held, vec)
+    params = [x, w, t, ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX), *([begin] if start else []), *sizes]
+    return ir.Function(name, params, [
+        c,
+        *(every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []),
+        ir.Let("q", ir.address(w, 0), mutable=True),
+        *body,
+        ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to)),
+    ])  # fmt: skip

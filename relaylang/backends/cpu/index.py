@@ -73,10 +73,43 @@ def strides_of(shape: Sequence[int]) -> list[int]:
     return out
 
 
-def linear(index: Sequence[Affine], shape: Sequence[int]) -> Affine:
-    """The offset of an element in a C-contiguous array."""
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether strides are those of a C-contiguous array. The stride of an axis of extent 1 says nothing."""
+    return 0 in shape or all(e == 1 or s == w for e, s, w in zip(shape, strides, strides_of(shape)))
+
+
+def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> list[int] | None:
+    """The strides that give an array of `shape` and `strides` the shape `new`; None where there are none."""
+    if 0 in shape:
+        return strides_of(new)
+    # Stretches of the array that are run through with one stride: extent and stride of each.
+    stretches: list[tuple[int, int]] = []
+    for extent, stride in zip(shape, strides):
+        if extent == 1:
+            continue
+        if stretches and stretches[-1][1] == extent * stride:
+            stretches[-1] = (stretches[-1][0] * extent, stride)
+        else:
+            stretches.append((extent, stride))
+    out = [1] * len(new)
+    left, step = 1, 1
+    for d in range(len(new) - 1, -1, -1):
+        if new[d] == 1:
+            continue
+        if left == 1:
+            left, step = stretches.pop()
+        if left % new[d]:
+            return None
+        out[d] = step
+        left //= new[d]
+        step *= new[d]
+    return out
+
+
+def linear(index: Sequence[Affine], shape: Sequence[int], strides: Sequence[int] | None = None) -> Affine:
+    """The offset of an element in an array, by default in a C-contiguous one."""
     total = ZERO
-    for form, stride, extent in zip(index, strides_of(shape), shape):
+    for form, stride, extent in zip(index, strides_of(shape) if strides is None else strides, shape):
         if extent != 1:
             total = total + form * stride
     return total
@@ -109,3 +142,18 @@ def unravel(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> list[
     if shape:
         out.append(ZERO if shape[0] == 1 else form)
     return out[::-1]
+
+
+def splittable(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> tuple[int, int] | None:
+    """The variable that stands in the way of `unravel`, and the extent at which to cut it; None for others."""
+    for size in reversed(shape[1:]):
+        if size == 1:
+            continue
+        parts = divide(form, size, extents)
+        if parts is None:
+            for v, c in form.terms.items():
+                if c > 0 and size % c == 0 and size // c < extents[v] and extents[v] % (size // c) == 0:
+                    return v, size // c
+            return None
+        form = parts[0]
+    return None

@@ -7,7 +7,7 @@ stored.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ import numpy as np
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.loops import ir, render, rewrites, schedules
+from relaylang.backends.cpu.scalar import Bounds, Buf, End, Index, Nest, Scalar, split_nest
+from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.turns import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
@@ -45,15 +48,15 @@ class Tensor:
 
 
 class BufTensor(Tensor):
-    """A tensor that lies in memory."""
+    """A tensor that lies in memory, perhaps with strides."""
 
-    def __init__(self, buf: Buf, shape: Sequence[int] | None = None) -> None:
+    def __init__(self, buf: Buf) -> None:
         self.buf = buf
-        self.shape = tuple(buf.shape if shape is None else shape)
+        self.shape = buf.shape
         self.dtype = buf.dtype
 
     def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
-        return nest.load(self.buf, nest.offset(index, self.shape))
+        return nest.load(self.buf, nest.place(self.buf, index))
 
 
 class Recipe(Tensor):
@@ -108,42 +111,102 @@ class Anchored(Tensor):
 Value = Tensor | list[Any]
 
 
-class Stage:
-    """A function `(buffers, lo, hi)` over `units` units of work; stages run one after the other."""
+def is_load(value: Scalar) -> bool:
+    """Whether a value is an element of a buffer as it is."""
+    return value.kind in ("load", "loadx")
 
-    def __init__(self, units: int = 1, grain: int = 1) -> None:
-        self.units = units
+
+class Stage:
+    """A function `(buffers, lo, hi)` over units of work; stages run one after the other.
+
+    The units are those of the parallel loop in `body`. A body of C texts counts its `units` itself.
+    """
+
+    def __init__(self, units: int = 1, grain: int = 1, body: Sequence[ir.Stmt] = ()) -> None:
+        self.body: list[ir.Stmt] = list(body)
         self.grain = grain
-        self.lines: list[str] = []
+        self._units = units
+
+    @property
+    def units(self) -> int:
+        loop = ir.parallel(self.body)
+        return self._units if loop is None or loop.trips is None else loop.trips
+
+    def add(self, *stmts: ir.Stmt) -> None:
+        """Add statements of the loop language."""
+        self.body += stmts
 
     def put(self, text: str, indent: int = 1) -> None:
         """Add C text, indented."""
-        pad = "  " * indent
-        self.lines += [pad + line if line and not line.startswith("#") else line for line in text.split("\n")]
+        pad = "  " * (indent - 1)
+        self.body.append(ir.Statement("\n".join(pad + line if line else line for line in text.split("\n"))))
+
+    @property
+    def lines(self) -> _Lines:
+        """The body as lines of C. Lines that are added, or assigned, become texts of the body."""
+        return _Lines(self)
+
+    @lines.setter
+    def lines(self, lines: list[str]) -> None:
+        if not isinstance(lines, _Lines):
+            self.body = _text(lines)
+
+
+class _Lines(list[str]):
+    """The lines of a stage; adding to them adds to its body."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(render.lines(stage.body))
+        self._stage = stage
+
+    def __iadd__(self, lines: Iterable[str]) -> _Lines:  # type: ignore[misc,override]
+        self._stage.body += _text(lines)
+        return self
+
+
+def _text(lines: Iterable[str]) -> list[ir.Stmt]:
+    """Lines of C, indented as a function's, as a statement."""
+    text = "\n".join(line.removeprefix("  ") for line in lines)
+    return [ir.Statement(text)] if text else []
 
 
 class Pack:
     """Parameters that are brought into another layout before the kernel runs: once, if it is a weight."""
 
-    def __init__(self, sources: Sequence[Buf], target: Buf, text: str) -> None:
+    def __init__(self, sources: Sequence[Buf], target: Buf, body: ir.Body) -> None:
         self.sources = list(sources)
         self.target = target
-        self.text = text
+        loop = ir.parallel(body)
+        self.body = body if loop is None else rewrites.serial(body, loop.var)
+        self.text = "\n".join(render.lines(self.body))
 
 
 class Kernel:
     """A kernel in the making."""
 
-    def __init__(self, name: str, isa: Isa) -> None:
+    def __init__(self, name: str, isa: Isa, space: Space | None = None, key: str = "") -> None:
         self.name = name
         self.isa = isa
+        #: The decisions that a schedule may change; and what finds the kernel in it.
+        self.space = Space() if space is None else space
+        self.key = key
+        self._nests = 0
         self.params: list[Buf] = []
         self.outs: list[Buf] = []
         self.work: list[Buf] = []
         self.packs: list[Pack] = []
         self.stages: list[Stage] = []
-        self.functions: list[str] = []
+        #: Functions that the stages call, as nodes of the loop language or as C. Their names begin with the kernel's.
+        self.functions: list[ir.Function | str] = []
         self.constants: list[tuple[Buf, np.ndarray]] = []
+        #: The numbers of the parameters that the only result may overwrite: an element is read just before it is written.
+        self.in_place: set[int] = set()
+        #: Buffers whose axes may lie in any order in memory: they are read at no greater cost.
+        self.any_order: set[str] = set()
+        #: Buffers that are copied before they are used, and the bytes.
+        self.copies: list[tuple[str, int]] = []
+        #: The bytes of the results that are copied as they are.
+        self.moved = 0
 
     def buffer(self, shape: Sequence[int], dtype: str) -> Buf:
         """Working memory of the kernel."""
@@ -151,17 +214,28 @@ class Kernel:
         self.work.append(buf)
         return buf
 
-    def stage(self, units: int = 1, grain: int = 1) -> Stage:
-        stage = Stage(units, grain)
+    def stage(self, units: int = 1, grain: int = 1, body: Sequence[ir.Stmt] = ()) -> Stage:
+        stage = Stage(units, grain, body)
         self.stages.append(stage)
         return stage
 
     def loops(self, nest: Nest) -> None:
         """A stage that is one loop nest."""
-        lines, units = nest.emit()
-        if lines:
-            stage = self.stage(units)
-            stage.lines = lines
+        prefix = f"loops{self._nests}."
+        self._nests += 1
+
+        def pick(name: str, *rest: Any) -> Any:
+            return self.space.pick(prefix + name, *rest)
+
+        found = turned(nest, self.isa, f"{self.name}_turn{len(self.functions)}")
+        if found is not None and pick("turn", ("squares", "loops"), "squares") == "squares":
+            function, lines, units = found
+            self.functions.append(function)
+            self.stage(units).put("\n".join(lines))
+            return
+        body = nest.build()
+        if body:
+            self.stage(body=schedules.nest(body, pick, not nest.reductions))
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
@@ -171,37 +245,43 @@ class Kernel:
 
     def in_memory(self, tensor: Tensor) -> Buf:
         """The tensor as a C-contiguous buffer: itself where it is one, else written out by a stage."""
+        return self.strided(tensor, lambda buf: buf.contiguous)
+
+    def strided(self, tensor: Tensor, fits: Callable[[Buf], bool] = lambda buf: True) -> Buf:
+        """The tensor as a buffer with strides: itself where it is one that `fits`, else written out."""
         if isinstance(tensor, Anchored) and tensor.impl is not None:
             tensor = tensor.impl
-        if isinstance(tensor, BufTensor):
-            if tensor.shape == tensor.buf.shape:
-                return tensor.buf
-            return Buf(tensor.buf.name, tensor.shape, tensor.dtype)
+        if isinstance(tensor, BufTensor) and fits(tensor.buf):
+            return tensor.buf
         buf = self.buffer(tensor.shape, tensor.dtype)
-        nest = Nest(tensor.shape)
-        index = [variable(d) for d in range(len(tensor.shape))]
-        nest.store(buf, nest.offset(index, tensor.shape), tensor.at(nest, index))
+
+        def fill(nest: Nest, index: list[Affine]) -> None:
+            nest.store(buf, nest.offset(index, tensor.shape), tensor.at(nest, index))
+
+        nest = split_nest(tensor.shape, fill)
+        self.copies += [(value.text, buf.size * SIZES[buf.dtype]) for _, _, value in nest.stores if is_load(value)]
         self.loops(nest)
         return buf
 
-    def packed(self, source: Tensor, size: int, dtype: str, text: Callable[[str, str], str],
-               extra: Sequence[Tensor] = ()) -> Buf:  # fmt: skip
-        """A weight in another layout, of `size` elements; `text(from, to)` is the C that packs it.
+    def packed(self, source: Tensor, size: int, dtype: str, body: Callable[[Buf, Buf], ir.Body],
+               extra: Sequence[Tensor] = (), as_is: bool = False) -> Buf:  # fmt: skip
+        """A weight in another layout, of `size` elements; `body(from, to)` is the stage that packs it.
 
         Parameters are packed before the kernel runs (once, where they are bound); anything else in a stage of it.
-        `extra` are further tensors that the text reads, by the names of their buffers.
+        `extra` are further tensors that the loops read, by the names of their buffers. Loops that have the source's
+        strides read it `as_is`, else it is contiguous.
         """
-        bufs = [self.in_memory(t) for t in (source, *extra)]
+        bufs = [self.strided(source) if as_is else self.in_memory(source), *(self.in_memory(t) for t in extra)]
         params = {p.name for p in self.params}
         if all(b.name in params for b in bufs):
-            for pack in self.packs:
-                if pack.text == text(bufs[0].name, pack.target.name):
-                    return pack.target
             target = Buf(f"packed{len(self.packs)}", (size,), dtype)
-            self.packs.append(Pack(bufs, target, text(bufs[0].name, target.name)))
+            for pack in self.packs:
+                if pack.target.dtype == dtype and pack.text == Pack(bufs, pack.target, body(bufs[0], pack.target)).text:
+                    return pack.target
+            self.packs.append(Pack(bufs, target, body(bufs[0], target)))
             return target
         target = self.buffer((size,), dtype)
-        self.stage().put(text(bufs[0].name, target.name))
+        self.stage(body=body(bufs[0], target))
         return target
 
 
@@ -213,8 +293,10 @@ class Sink:
         self.anchor = anchor
         self.root = root
         self.out = out
-        #: The buffer that the anchor may write itself, where nothing follows it.
-        self.direct: Buf | None = out if root is anchor else None
+        #: The contiguous buffer that the anchor may write itself, where nothing follows it.
+        self.direct: Buf | None = out if root is anchor and out.contiguous else None
+        #: The same, contiguous or not.
+        self.plain: Buf | None = out if root is anchor else None
 
     def store(self, nest: Nest, index: Sequence[Affine], value: Tensor | Scalar) -> None:
         """Store the result at `index`, given the anchor's own value there."""
@@ -223,7 +305,7 @@ class Sink:
             value = Recipe(self.anchor.shape, scalar.dtype, lambda nest, index: scalar)
         self.anchor.impl = value
         nest.elements.clear()
-        nest.store(self.out, nest.offset(index, self.out.shape), self.root.at(nest, index))
+        nest.store(self.out, nest.place(self.out, index), self.root.at(nest, index))
         nest.elements.clear()
         self.anchor.impl = None
 
@@ -236,9 +318,9 @@ class Sink:
         self.store(nest, index, nest.load(probe, nest.offset(index, shape)))
         return nest.runs_as_one(first, last)
 
-    def store_block(self, source: str, strides: Sequence[int], bounds: dict[int, tuple[str, str]],
-                    flat: tuple[int, int, str, str] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip
-        """C that passes on a block of the anchor's results, given as `source[sum of index * strides]`.
+    def block(self, source: str, strides: Sequence[int], bounds: Bounds,
+              flat: tuple[int, int, End, End] | None = None) -> ir.Body:  # fmt: skip
+        """Loops that pass on a block of the anchor's results, given as `source[sum of index * strides]`.
 
         `bounds` limits each dimension; `flat` = (first, last, low, high) limits the dimensions `first..last` taken as one.
         """
@@ -247,7 +329,12 @@ class Sink:
         index = [variable(d) for d in range(len(shape))]
         form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
-        return nest.emit(split=False, indent=indent, flat=flat)[0]
+        return nest.build(flat=flat)
+
+    def store_block(self, source: str, strides: Sequence[int], bounds: Bounds,
+                    flat: tuple[int, int, End, End] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip
+        """The C of `block`, for lowerings that write C."""
+        return render.lines(self.block(source, strides, bounds, flat), len(indent) // 2)
 
 
 #: The most results of a row that are held on the stack at a time. A thread's stack may be small.

@@ -1,14 +1,15 @@
 """A primitive function as a kernel: recipes and anchors of its calls, by the table of lowerings."""
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import Affine, strides_of, variable
-from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.dtypes import CTYPES, SIZES
+from relaylang.backends.cpu.index import Affine, is_contiguous, strides_of, variable
+from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.kernel import (
     Anchored,
     AnchorLowering,
@@ -19,12 +20,14 @@ from relaylang.backends.cpu.kernel import (
     Sink,
     Tensor,
     Value,
+    is_load,
     static_shape,
     tensor_types,
     unsupported,
 )
-from relaylang.backends.cpu.lower import ANCHORS, RECIPES, gap
-from relaylang.backends.cpu.scalar import Buf, Nest
+from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
+from relaylang.backends.cpu.scalar import Buf, Nest, split_nest
+from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
@@ -40,6 +43,7 @@ from relaylang.ir import (
     children,
     post_order,
 )
+from relaylang.ir.structural import structural_hash
 from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
@@ -51,12 +55,101 @@ _ELEMENTS, _EACH = 32, 4
 _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]
 
 
-def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var, Constant]) -> Kernel:
+#: Strides of the tensors of a function, from left to right; None where they are contiguous.
+Strides = Sequence[Sequence[int] | None]
+
+
+def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var, Constant], given: Strides = (),
+                   wanted: Strides = (), done: Collection[int] = (),
+                   schedule: Schedule | None = None) -> Kernel:  # fmt: skip
     """The kernel of a primitive function. Raises `RelayError` for operators that have no lowering.
 
-    `numbers` are parameters that stand for a constant scalar; the kernel does not have them.
+    `numbers` are parameters that stand for a constant scalar; the kernel does not have them. `given` are the strides of
+    the other parameters' tensors, `wanted` those of the results. Without them, all are contiguous. `done` are parts of
+    the result (`parts_of`) that lie in their place before the kernel runs.
+
+    A `schedule` may have other choices for the kernel than the cost models.
     """
-    kernel = Kernel(name, isa)
+    key = _key(function, isa, [p in numbers for p in function.params], [*given, *wanted], done)
+    kernel = Kernel(name, isa, (schedule or Schedule()).space(key), key)
+    anchors, roots = _tensors(kernel, function, numbers, given)
+    for i, root in enumerate(roots):
+        kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype, wanted[i] if i < len(wanted) else None))
+    _emit(kernel, anchors, roots, done)
+    kernel.space.finish()
+    return kernel
+
+
+def _key(function: Function, isa: Isa, numbers: Sequence[bool], strides: Strides, done: Collection[int]) -> str:
+    """A digest of a kernel, but for the values of its constants: the same in every run."""
+    apart = [(n, tuple(s)) for n, s in enumerate(strides) if s is not None]
+    parts = (structural_hash(function), isa.name, [n for n, known in enumerate(numbers) if known], apart, sorted(done))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+class Selected(NamedTuple):
+    """A tensor that is a part of a parameter: the parameter's number, the first element, and the strides."""
+
+    param: int
+    start: int
+    strides: tuple[int, ...]
+
+
+class Part(NamedTuple):
+    """A part of a result: its shape, where it begins, and the parameter's number where it is a whole parameter."""
+
+    shape: tuple[int, ...]
+    first: tuple[int, ...]
+    param: int | None
+
+
+def parts_of(function: Function, numbers: Mapping[Var, Constant]) -> list[Part] | None:
+    """The parts of which a function puts its result together; None where it does something else."""
+    body = function.body
+    if not (isinstance(body, Call) and isinstance(body.op, Op) and body.op.name in ASSEMBLIES):
+        return None
+    kernel = Kernel("parts", GENERIC)
+    anchors, roots = _tensors(kernel, function, numbers, ())
+    parts = getattr(roots[0], "parts", None)
+    if anchors or parts is None:
+        return None
+    out = []
+    for shape, first, tensor in parts():
+        found = _selected(kernel, tensor)
+        whole = found is not None and found.start == 0 and is_contiguous(shape, found.strides)
+        whole = whole and math.prod(shape) == kernel.params[found.param].size  # type: ignore[union-attr]
+        out.append(Part(tuple(shape), tuple(first), found.param if found is not None and whole else None))
+    return out
+
+
+def selected(function: Function, numbers: Mapping[Var, Constant], given: Strides = ()) -> list[Selected] | None:
+    """The parts of parameters that a function's results are; None where it computes, or moves elements otherwise."""
+    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
+    if not all(isinstance(c.op, Op) and c.op.name in SELECTIONS for c in calls):
+        return None
+    kernel = Kernel("parts", GENERIC)
+    _, roots = _tensors(kernel, function, numbers, given)
+    found = [_selected(kernel, root) for root in roots]
+    return [f for f in found if f is not None] if None not in found else None
+
+
+def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
+    if 0 in tensor.shape:
+        return None
+    nest = Nest(tensor.shape)
+    value = tensor.at(nest, [variable(d) for d in range(len(tensor.shape))])
+    names = [p.name for p in kernel.params]
+    if value.kind != "load" or value.text not in names:
+        return None
+    strides = tuple(value.data.terms.get(d, 0 if e > 1 else 1) for d, e in enumerate(tensor.shape))
+    if min(strides, default=1) < 0:
+        return None
+    return Selected(names.index(value.text), value.data.const, strides)
+
+
+def _tensors(kernel: Kernel, function: Function, numbers: Mapping[Var, Constant],
+             given: Strides) -> tuple[list[_Anchoring], list[Tensor]]:  # fmt: skip
+    """The anchors of a function and its results."""
     values: dict[int, Value] = {}
 
     def as_params(ty: Type | None, node: Expr) -> Value:
@@ -64,7 +157,8 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
             return [as_params(f, node) for f in ty.fields]
         shape = static_shape(ty, node)
         assert isinstance(ty, TensorType)
-        buf = Buf(f"arg{len(kernel.params)}", shape, ty.dtype)
+        number = len(kernel.params)
+        buf = Buf(f"arg{number}", shape, ty.dtype, given[number] if number < len(given) else None)
         kernel.params.append(buf)
         return BufTensor(buf)
 
@@ -124,11 +218,7 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
         if users[id(node)] > 1 and trial.is_costly(values[id(node)]):
             values[id(node)] = in_buffers(values[id(node)], node)
-    roots = flat(values[id(function.body)])
-    for i, root in enumerate(roots):
-        kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype))
-    _emit(kernel, anchors, roots)
-    return kernel
+    return anchors, flat(values[id(function.body)])
 
 
 class _Trial:
@@ -173,7 +263,7 @@ def flat(value: Value) -> list[Tensor]:
     return out
 
 
-def _emit(kernel: Kernel, anchors: list[_Anchoring], roots: list[Tensor]) -> None:
+def _emit(kernel: Kernel, anchors: list[_Anchoring], roots: list[Tensor], done: Collection[int]) -> None:
     for number, (lower, call, args, anchor) in enumerate(anchors):
         if number == len(anchors) - 1 and len(roots) == 1 and roots[0].shape == anchor.shape:
             root = roots[0]
@@ -191,28 +281,37 @@ def _emit(kernel: Kernel, anchors: list[_Anchoring], roots: list[Tensor]) -> Non
         lower(kernel, call, args, Sink(kernel, anchor, anchor, out))
         anchor.impl = BufTensor(out)
     for root, out in zip(roots, kernel.outs):
-        nest = Nest(root.shape)
-        index = [variable(d) for d in range(len(root.shape))]
-        emit_regions(kernel, root, out, nest, index)
+        nest = emit_regions(kernel, root, out, done)
+        if nest is not None and not anchors and len(roots) == len(kernel.stages) == 1:
+            fits = [b for b in kernel.params if b.contiguous and (SIZES[b.dtype], b.size) == (SIZES[out.dtype], out.size)]
+            same = nest.only_read_where_written(fits) if out.contiguous else []
+            kernel.in_place = {n for n, buf in enumerate(kernel.params) if buf in same}
 
 
-def emit_regions(kernel: Kernel, root: Tensor, out: Buf, nest: Nest, index: list[Affine]) -> None:
-    """Write a result by loops; results that are made of parts (concatenation, padding) part by part."""
+def emit_regions(kernel: Kernel, root: Tensor, out: Buf, done: Collection[int] = ()) -> Nest | None:
+    """Write a result by loops, which are returned. Results that are made of parts (concatenation, padding) have several;
+    those `done` are left out."""
+
+    def write(part: Tensor, shape: Sequence[int], first: Sequence[int]) -> Nest:
+        def fill(nest: Nest, index: list[Affine]) -> None:
+            nest.store(out, nest.place(out, [i + n for i, n in zip(index, first)]), part.at(nest, index))
+
+        nest = split_nest(shape, fill)
+        kernel.moved += sum(is_load(value) for _, _, value in nest.stores) * math.prod(shape) * SIZES[out.dtype]
+        kernel.loops(nest)
+        return nest
+
     parts = getattr(root, "parts", None)
     if parts is None:
-        nest.store(out, nest.offset(index, root.shape), root.at(nest, index))
-        kernel.loops(nest)
-        return
-    pieces = list(parts())
+        return write(root, root.shape, [0] * len(root.shape))
+    pieces = [piece for n, piece in enumerate(parts()) if n not in done]
     if len(pieces) > _MANY:
-        _copies(kernel, root, out, [p for p in pieces if isinstance(p[2], BufTensor)])
-        pieces = [p for p in pieces if not isinstance(p[2], BufTensor)]
+        plain = [out.contiguous and isinstance(p[2], BufTensor) and p[2].buf.contiguous for p in pieces]
+        _copies(kernel, root, out, [p for p, whole in zip(pieces, plain) if whole])
+        pieces = [p for p, whole in zip(pieces, plain) if not whole]
     for shape, shift, part in pieces:
-        sub = Nest(shape)
-        inner = [variable(d) for d in range(len(shape))]
-        where = [i + s for i, s in zip(inner, shift)]
-        sub.store(out, sub.offset(where, root.shape), part.at(sub, inner))
-        kernel.loops(sub)
+        write(part, shape, shift)
+    return None
 
 
 def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Sequence[int], Sequence[int], Any]]) -> None:
@@ -231,5 +330,6 @@ def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Seque
             start = sum(s * n for s, n in zip(shift, strides_of(root.shape)))
             # Before the runs, the part's dimensions are those of the whole: its lines are equally far apart.
             step = math.prod(root.shape[inner:])
+            kernel.moved += outer * run * SIZES[out.dtype]
             stage.put(f"for (long o = 0; o < {outer}; o++) memcpy({out.name} + {start} + o * {step}L,"
                       f" {part.buf.name} + o * {run}L, sizeof({CTYPES[out.dtype]}) * {run});")  # fmt: skip

@@ -1,27 +1,44 @@
-"""Scalar expressions and loop nests: how one element of a result is computed, and the C of all elements.
+"""Scalar expressions and loop nests: how one element of a result is computed, and the loops over all elements.
 
 A `Nest` holds a loop for each dimension. Its expressions are a graph of `Scalar` nodes (shared by structure), its
-stores say where results go. `emit` merges neighbouring loops that all accesses run through as one. It computes each
-expression in the outermost loop where its operands are known, and writes the C.
+stores say where results go. `build` merges neighbouring loops that all accesses run through as one. It computes each
+expression in the outermost loop where its operands are known, and makes statements of the loop language.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
-from relaylang.backends.cpu.index import ZERO, Affine, linear, strides_of, unravel
+from relaylang.backends.cpu.dtypes import literal
+from relaylang.backends.cpu.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
+from relaylang.backends.cpu.loops import ir, render
+
+#: A longer expression in C gets a name, even if it is used once.
+_INLINE = 72
 
 
 class Buf:
-    """Memory with a C name: a C-contiguous array of `shape` and `dtype`."""
+    """Memory with a C name, which points to the first element: an array of `shape` and `dtype`.
 
-    __slots__ = ("name", "shape", "dtype")
+    It is C-contiguous, or has `strides` (in elements): then it is a part of a larger tensor.
+    """
 
-    def __init__(self, name: str, shape: Sequence[int], dtype: str) -> None:
+    __slots__ = ("name", "shape", "dtype", "strides")
+
+    def __init__(self, name: str, shape: Sequence[int], dtype: str, strides: Sequence[int] | None = None) -> None:
         self.name = name
         self.shape = tuple(shape)
         self.dtype = dtype
+        self.strides = tuple(strides_of(shape) if strides is None else strides)
+
+    @property
+    def contiguous(self) -> bool:
+        return is_contiguous(self.shape, self.strides)
+
+    def reshaped(self, shape: Sequence[int]) -> Buf | None:
+        """The same memory seen with another shape; None where no strides do that."""
+        strides = reshaped(self.shape, self.strides, shape)
+        return None if strides is None else Buf(self.name, shape, self.dtype, strides)
 
     @property
     def size(self) -> int:
@@ -45,13 +62,19 @@ class Scalar:
 
 
 Index = Affine | Scalar
+#: The most loops of a nest that are cut in two.
+_SPLITS = 6
+#: An end of a loop, as an expression, a number, or C.
+End = ir.Expr | int | str
+#: Bounds of loops: a low and a high end, and where it is known, the count of iterations.
+Bounds = dict[int, tuple[End, ...]]
 
 
 class Nest:
     """Loops `0..extents[d]` and the values computed inside. `bounds[d]`, where given, narrows loop `d` to C
-    expressions."""
+    expressions `(low, high)`, or to `(low, high, count)` where the count of iterations is known."""
 
-    def __init__(self, extents: Sequence[int], bounds: dict[int, tuple[str, str]] | None = None) -> None:
+    def __init__(self, extents: Sequence[int], bounds: Bounds | None = None) -> None:
         self.extents = [max(1, e) for e in extents]
         self.empty = any(e == 0 for e in extents)
         self.bounds = bounds or {}
@@ -59,6 +82,10 @@ class Nest:
         #: What tensors have at an index, each worked out once: (tensor, index) -> element.
         self.elements: dict[tuple[Any, ...], Scalar] = {}
         self.stores: list[tuple[Buf, Index, Scalar]] = []
+        self._scaled: dict = {}
+        #: Loops to cut in two, so that an index needs no division: (loop, extent of its inner part).
+        self.splits: list[tuple[int, int]] = []
+        self.reductions: list[tuple[Buf, Index, Scalar, str]] = []
         self.statements: list[tuple[str, tuple[Scalar, ...]]] = []
 
     # -- making expressions ------------------------------------------------------------------------------------------
@@ -71,7 +98,7 @@ class Nest:
 
     def const(self, value: float | int | bool, dtype: str) -> Scalar:
         text = literal(value, dtype)
-        return self._make(("const", text, dtype), "const", text, (), dtype)
+        return self._make(("const", text, dtype), "const", text, (), dtype, value)
 
     def index(self, form: Affine) -> Scalar:
         """An index as a number of type int64."""
@@ -111,13 +138,13 @@ class Nest:
             return index * factor
         return index if factor == 1 else self.op(f"({{0}} * {factor})", [index], "int64")
 
-    def offset(self, index: Sequence[Index], shape: Sequence[int]) -> Index:
-        """The offset of an element in a C-contiguous array of `shape`."""
+    def offset(self, index: Sequence[Index], shape: Sequence[int], strides: Sequence[int] | None = None) -> Index:
+        """The offset of an element in an array of `shape`: a C-contiguous one, or one with `strides`."""
         affine = [i for i in index if isinstance(i, Affine)]
         if len(affine) == len(index):
-            return linear(affine, shape)
+            return linear(affine, shape, strides)
         total: Index = ZERO
-        for i, stride, extent in zip(index, strides_of(shape), shape):
+        for i, stride, extent in zip(index, strides_of(shape) if strides is None else strides, shape):
             if extent != 1:
                 total = self.add(total, self.scale(i, stride))
         return total
@@ -128,6 +155,9 @@ class Nest:
             parts = unravel(offset, shape, self.extents)
             if parts is not None:
                 return list(parts)
+            split = splittable(offset, shape, self.extents)
+            if split is not None:
+                self.splits.append(split)
         value = self.as_scalar(offset)
         out: list[Index] = []
         for d, (stride, extent) in enumerate(zip(strides_of(shape), shape)):
@@ -149,21 +179,34 @@ class Nest:
         clamped = self.op(f"r_clamp_index({{0}}, {low}, {high - 1})", [value], "int64")
         return test, clamped
 
+    def place(self, buf: Buf, index: Sequence[Index]) -> Index:
+        """The offset of an element in a buffer."""
+        return self.offset(index, buf.shape, buf.strides)
+
     def store(self, buf: Buf, offset: Index, value: Scalar) -> None:
         self.stores.append((buf, offset, value))
+
+    def reduce(self, buf: Buf, offset: Index, both: str, value: Scalar) -> None:
+        """Combine a value into an element: `both` is C with `{0}` for the element and `{1}` for the value."""
+        self.reductions.append((buf, offset, value, both))
 
     def statement(self, template: str, args: Sequence[Scalar]) -> None:
         """A C statement in the innermost loop, with `{0}`, `{1}` ... for expressions."""
         self.statements.append((template, tuple(args)))
 
     # -- emitting ----------------------------------------------------------------------------------------------------
-    def _reachable(self) -> list[Scalar]:
+    def _written(self) -> list[tuple[Buf, Index, Scalar]]:
+        """What the loops write: the buffer, the offset and the value."""
+        return [*self.stores, *(r[:3] for r in self.reductions)]
+
+    def reachable(self) -> list[Scalar]:
+        """All values that the loops need, operands first."""
         order: list[Scalar] = []
         done: set[int] = set()
         stack: list[tuple[Scalar, bool]] = []
         for _, args in reversed(self.statements):
             stack.extend((a, False) for a in reversed(args))
-        for _, offset, value in reversed(self.stores):
+        for _, offset, value in reversed(self._written()):
             stack.append((value, False))
             if isinstance(offset, Scalar):
                 stack.append((offset, False))
@@ -196,34 +239,47 @@ class Nest:
                     keep[-1] = d
                     extents[d] = extents[outer] * self.extents[d]
                     if outer in self._scaled:
-                        low, high = self._scaled[outer]
-                        self._scaled[d] = (f"({low})*{self.extents[d]}", f"({high})*{self.extents[d]}")
+                        self._scaled[d] = tuple(ir.expr(part) * self.extents[d] for part in self._scaled[outer])
                     # later comparisons need this loop's own extent, kept in self.extents
                     continue
             keep.append(d)
         return keep, extents
 
+    def merged_axes(self) -> tuple[list[int], list[int]]:
+        """`merged` for all accesses."""
+        self._scaled = {}
+        return self.merged(self._forms(self.reachable()))
+
     def runs_as_one(self, first: int, last: int) -> bool:
         """Whether the loops `first..last` merge into one."""
-        self._scaled: dict = {}
-        keep, _ = self.merged(self._forms(self._reachable()), (first, last))
+        self._scaled = {}
+        keep, _ = self.merged(self._forms(self.reachable()), (first, last))
         return sum(first <= d <= last for d in keep) <= 1
+
+    def only_read_where_written(self, bufs: Sequence[Buf]) -> list[Buf]:
+        """The buffers of these that are read at the written offset alone."""
+        if len(self.stores) != 1 or len(self._written()) != 1 or self.statements:
+            return []
+        where = self.stores[0][1]
+        elsewhere = {
+            n.text for n in self.reachable()
+            if n.kind == "loadx" or (n.kind == "load" and not (isinstance(where, Affine) and n.data.key() == where.key()))
+        }  # fmt: skip
+        return [b for b in bufs if b.name not in elsewhere]
 
     def _forms(self, order: list[Scalar]) -> list[Affine]:
         forms = [n.data for n in order if isinstance(n.data, Affine)]
-        return forms + [offset for _, offset, _ in self.stores if isinstance(offset, Affine)]
+        return forms + [offset for _, offset, _ in self._written() if isinstance(offset, Affine)]
 
-    def emit(self, split: bool = True, indent: str = "  ", fixed: int = 0,
-             flat: tuple[int, int, str, str] | None = None) -> tuple[list[str], int]:  # fmt: skip
-        """The C of the loops and the number of units that the outermost one may be cut into.
+    def build(self, fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
+        """The loops, in the loop language. The innermost one is vector code, unless it reduces into one element.
 
-        With `split`, the outermost loop runs over units `lo..hi` (C variables of the enclosing function). The first
-        `fixed` loops are neither merged nor opened: the caller has opened them and named their variables `i0`, `i1`...
+        The first `fixed` loops are neither merged nor opened: the caller has opened them, with variables `i0`, `i1`...
         `flat` = (first, last, low, high) bounds the loops `first..last`, which must merge, taken as one.
         """
-        if self.empty or not (self.stores or self.statements):
-            return [], 0
-        order = self._reachable()
+        if self.empty or not (self._written() or self.statements):
+            return []
+        order = self.reachable()
         forms = self._forms(order)
         variables = [n for n in order if n.kind == "var"] or self.statements
         self._scaled = dict(self.bounds)
@@ -237,110 +293,146 @@ class Nest:
             group = [d for d in keep if first <= d <= last]
             assert len(group) <= 1
             self._scaled.update({d: (low, high) for d in group})
-        names = [""] * len(self.extents)
-        position = {}
-        for p, d in enumerate(keep):
-            names[d] = f"i{d}"
-            position[d] = p + 1
-        for d in range(len(self.extents)):
-            if not names[d]:
-                names[d] = "0"
+        levels = self._levels(order, {d: p + 1 for p, d in enumerate(keep)})
+        return self._loops(keep, extents, levels, fixed)
 
-        def known(form: Affine) -> Affine:
-            return Affine({v: c for v, c in form.terms.items() if v in position}, form.const)
+    def _levels(self, order: list[Scalar], position: dict[int, int]) -> list[ir.Body]:
+        """The statements outside all loops, in the first, and so on: each value as far out as possible.
 
-        def depth_of(form: Affine) -> int:
-            return max((position[v] for v in known(form).terms), default=0)
+        `position` has the number of the loops of each variable.
+        """
+        loops = len(position)
 
-        stored = {buf.name for buf, _, _ in self.stores}
+        def known(form: Affine) -> ir.Expr:
+            terms = [(v, c) for v, c in form.terms.items() if v in position]
+            if len(terms) == 1 and terms[0][1] == 1 and not form.const:
+                return ir.Var(f"i{terms[0][0]}")
+            return ir.Linear(tuple((ir.Var(f"i{v}"), c) for v, c in terms), form.const)
+
+        stored = {buf.name for buf, _, _ in self._written()}
         depth: dict[int, int] = {}
         uses: dict[int, int] = {}
+        #: The innermost loop in which a value is used.
+        deepest: dict[int, int] = {}
+
+        def use(node: Scalar, at: int) -> None:
+            uses[id(node)] = uses.get(id(node), 0) + 1
+            deepest[id(node)] = max(deepest.get(id(node), 0), at)
+
         for node in order:
             own = 0
             if isinstance(node.data, Affine):
-                own = depth_of(node.data)
+                own = max((position.get(v, 0) for v in node.data.terms), default=0)
             elif node.kind == "var":
                 own = int(node.data)
             if node.text in stored and node.kind in ("load", "loadx"):
                 # What the loops write they read anew each time.
-                own = len(keep)
-            depth[id(node)] = max([own, *[depth[id(a)] for a in node.args]])
+                own = loops
+            own = depth[id(node)] = max([own, *[depth[id(a)] for a in node.args]])
             for a in node.args:
-                uses[id(a)] = uses.get(id(a), 0) + 1
-        for _, offset, value in self.stores:
-            uses[id(value)] = uses.get(id(value), 0) + 1
+                use(a, own)
+        for _, offset, value in self._written():
+            use(value, loops)
             if isinstance(offset, Scalar):
-                uses[id(offset)] = uses.get(id(offset), 0) + 1
+                use(offset, loops)
         for _, args in self.statements:
             for a in args:
-                uses[id(a)] = uses.get(id(a), 0) + 1
-        body: list[list[str]] = [[] for _ in range(len(keep) + 1)]
-        texts: dict[int, str] = {}
-        user_depth: dict[int, int] = {}
-        for node in order:
-            for a in node.args:
-                user_depth[id(a)] = max(user_depth.get(id(a), 0), depth[id(node)])
-        for _, _, value in self.stores:
-            user_depth[id(value)] = len(keep)
-        for _, args in self.statements:
-            for a in args:
-                user_depth[id(a)] = len(keep)
+                use(a, loops)
+        levels: list[ir.Body] = [[] for _ in range(loops + 1)]
+        made: dict[int, ir.Expr] = {}
         count = 0
         for node in order:
-            if node.kind in ("const", "var"):
-                texts[id(node)] = node.text
+            terms = tuple(made[id(a)] for a in node.args)
+            expr = made[id(node)] = _expr(node, terms, known)
+            if node.kind in ("const", "var", "index"):
                 continue
-            if node.kind == "index":
-                texts[id(node)] = f"((int64_t)({known(node.data).text(names)}))"
-                continue
-            if node.kind == "load":
-                text = f"{node.text}[{known(node.data).text(names)}]"
-            elif node.kind == "loadx":
-                text = f"{node.text}[{texts[id(node.args[0])]}]"
-            else:
-                text = node.text.format(*[texts[id(a)] for a in node.args])
             own = depth[id(node)]
-            if uses.get(id(node), 0) == 1 and len(text) < 72 and user_depth.get(id(node), own) == own:
-                texts[id(node)] = text
+            if uses.get(id(node), 0) == 1 and deepest.get(id(node), own) == own and len(render.render(expr)) < _INLINE:
                 continue
-            name = f"t{count}"
+            let = ir.Let(f"t{count}", expr)
             count += 1
-            body[own].append(f"const {CTYPES[node.dtype]} {name} = {text};")
-            texts[id(node)] = name
-        for buf, offset, value in self.stores:
-            where = known(offset).text(names) if isinstance(offset, Affine) else texts[id(offset)]
-            body[len(keep)].append(f"{buf.name}[{where}] = {texts[id(value)]};")
-        for template, args in self.statements:
-            body[len(keep)].append(template.format(*[texts[id(a)] for a in args]))
-        return self._loops(keep, extents, names, body, split, indent, fixed)
+            levels[own].append(let)
+            made[id(node)] = let.var
 
-    def _loops(self, keep: list[int], extents: list[int], names: list[str], body: list[list[str]], split: bool,
-               indent: str, fixed: int) -> tuple[list[str], int]:  # fmt: skip
-        out: list[str] = []
-        units = 1
-        pad = indent
-        open_loops = 0
-        out += [pad + line for line in body[0]]
-        for p, d in enumerate(keep):
-            low, high = self._scaled.get(d, ("0", str(extents[d])))
-            if p >= fixed:
-                if split and p == 0 and d not in self._scaled:
-                    if len(keep) == 1:
-                        units = -(-extents[d] // 1024)
-                        low, high = "lo*1024", f"(hi*1024 < {extents[d]} ? hi*1024 : {extents[d]})"
-                    else:
-                        units = extents[d]
-                        low, high = "lo", "hi"
-                if p == len(keep) - 1:
-                    out.append(pad + "R_IVDEP")
-                out.append(f"{pad}for (long {names[d]} = {low}; {names[d]} < {high}; {names[d]}++) {{")
-                pad += "  "
-                open_loops += 1
-            out += [pad + line for line in body[p + 1]]
-        for _ in range(open_loops):
-            pad = pad[:-2]
-            out.append(pad + "}")
-        if fixed and any(body[: fixed + 1]):
-            # Names of its own: several nests may stand in the loops that the caller has opened.
-            out = [indent + "{", *out, indent + "}"]
-        return out, units
+        def place(offset: Index) -> ir.Expr:
+            return known(offset) if isinstance(offset, Affine) else made[id(offset)]
+
+        for buf, offset, value in self.stores:
+            levels[loops].append(ir.Store(buf.name, place(offset), made[id(value)]))
+        for buf, offset, value, both in self.reductions:
+            levels[loops].append(ir.Reduce(both, buf.name, place(offset), made[id(value)]))
+        for template, args in self.statements:
+            levels[loops].append(ir.Statement(template, tuple(made[id(a)] for a in args)))
+        return levels
+
+    def _loops(self, keep: list[int], extents: list[int], levels: list[ir.Body], fixed: int) -> ir.Body:
+        """The loops around the levels, from inside out."""
+        body = levels[-1]
+        inner = keep[-1] if keep else -1
+        vector = not self.statements and all(
+            isinstance(offset, Affine) and inner in offset.terms for _, offset, _, _ in self.reductions
+        )
+        last = len(keep) - 1
+        # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
+        short = vector and last > fixed and inner not in self._scaled and extents[inner] <= _FEW and not self.reductions
+        for p in range(last, fixed - 1, -1):
+            d = keep[p]
+            low, high, *count = self._scaled.get(d, ("0", str(extents[d])))
+            kind = ir.VECTOR if vector and p == last - short else ir.UNROLLED if short and p == last else ir.SERIAL
+            if count:
+                # Compilers find the count of a loop that begins with 0.
+                start = ir.Let(f"i{d}", ir.expr(low) + ir.Var(f"n{d}"))
+                loop = ir.loop(f"n{d}", 0, count[0], [start, *body], kind)
+            else:
+                loop = ir.loop(f"i{d}", low, high, body, kind)
+            body = [*levels[p], loop]
+        if fixed:
+            body = [s for level in levels[: min(fixed, len(keep))] for s in level] + body
+            if any(isinstance(s, ir.Let) for level in levels[: fixed + 1] for s in level):
+                # Names of its own: several nests may stand in the loops that the caller has opened.
+                return [ir.Block(body)]
+        return body
+
+    def emit(self, indent: str = "  ", fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> list[str]:
+        """The C of the loops, for lowerings that write C; see `build`."""
+        return render.lines(self.build(fixed, flat), len(indent) // 2)
+
+
+#: The most iterations of an innermost loop that are written out.
+_FEW = 4
+
+
+def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None]) -> Nest:
+    """A nest over `shape` that `fill(nest, index)` gives its stores; loops are cut where reshaped indices want it."""
+    factors = [[extent] for extent in shape]
+    for _ in range(_SPLITS):
+        nest = Nest([f for parts in factors for f in parts])
+        index, where, n = [], [], 0
+        for d, parts in enumerate(factors):
+            steps = strides_of(parts)
+            index.append(Affine({n + i: step for i, step in enumerate(steps)}))
+            where += [(d, i) for i in range(len(parts))]
+            n += len(parts)
+        fill(nest, index)
+        if not nest.splits or nest.empty:
+            return nest
+        loop, inner = nest.splits[0]
+        d, i = where[loop]
+        factors[d][i : i + 1] = [factors[d][i] // inner, inner]
+    return nest
+
+
+def _expr(node: Scalar, args: tuple[ir.Expr, ...], known: Callable[[Affine], ir.Expr]) -> ir.Expr:
+    """A node as an expression of the loop language."""
+    match node.kind:
+        case "const":
+            return ir.Const(node.data, node.dtype)
+        case "var":
+            return ir.Var(node.text, node.dtype) if node.text.isidentifier() else ir.Template(node.text, (), node.dtype)
+        case "index":
+            return ir.Cast(known(node.data), "int64")
+        case "load":
+            return ir.Load(node.text, known(node.data), node.dtype)
+        case "loadx":
+            return ir.Load(node.text, args[0], node.dtype)
+    return ir.Template(node.text, args, node.dtype)

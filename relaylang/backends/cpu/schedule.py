@@ -7,13 +7,18 @@ are computed before.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.index import reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel, Pack, nbytes, static_shape, tensor_types, unsupported
+from relaylang.backends.cpu.lowering import Part
+from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.views import Key, Plan, numbers_of, offset
 from relaylang.ir import (
     Call,
     Constant,
@@ -64,13 +69,33 @@ class Slot:
 
 
 class View:
-    """A slot seen with another shape."""
+    """A tensor in a slot: its shape, its first element and its strides; by default all of the slot."""
 
-    __slots__ = ("slot", "shape")
+    __slots__ = ("slot", "shape", "start", "strides")
 
-    def __init__(self, slot: Slot, shape: Sequence[int]) -> None:
+    def __init__(self, slot: Slot, shape: Sequence[int], start: int = 0, strides: Sequence[int] | None = None) -> None:
         self.slot = slot
         self.shape = tuple(shape)
+        self.start = start
+        self.strides = tuple(strides_of(shape) if strides is None else strides)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing else lies in the slot."""
+        return self.size == math.prod(self.slot.shape)
+
+    def part(self, first: Sequence[int], shape: Sequence[int]) -> View:
+        return View(self.slot, shape, self.start + offset(first, self.strides), self.strides)
+
+    def lies_at(self, other: View) -> bool:
+        """Whether this is the same memory as another view, which may have another shape."""
+        steps = reshaped(self.shape, self.strides, other.shape)
+        same = steps is not None and all(e == 1 or a == b for e, a, b in zip(other.shape, steps, other.strides))
+        return same and self.slot is other.slot and self.start == other.start
 
 
 Place = View | list[Any]
@@ -79,53 +104,59 @@ Place = View | list[Any]
 class Run:
     """Run a kernel."""
 
-    def __init__(self, kernel: Kernel, inputs: list[Slot], outputs: list[Slot], packs: list[Slot], text: str) -> None:
+    def __init__(self, kernel: Kernel, inputs: list[View], results: list[View], packs: list[Slot], text: str,
+                 function: Function) -> None:  # fmt: skip
         self.kernel = kernel
         self.inputs = inputs
-        self.outputs = outputs
+        self.results = results
         self.packs = packs
         self.text = text
+        self.function = function
         self.work: Slot | None = None
 
+    @property
+    def outputs(self) -> list[Slot]:
+        return [v.slot for v in self.results]
+
     def reads(self) -> list[Slot]:
-        return [*self.inputs, *self.packs]
+        return [*[v.slot for v in self.inputs], *self.packs]
 
 
 class PackIn:
     """Bring a parameter into a kernel's layout."""
 
-    def __init__(self, kernel: Kernel, pack: Pack, inputs: list[Slot], output: Slot) -> None:
+    def __init__(self, kernel: Kernel, pack: Pack, inputs: list[View], output: Slot) -> None:
         self.kernel = kernel
         self.pack = pack
         self.inputs = inputs
         self.outputs = [output]
 
     def reads(self) -> list[Slot]:
-        return self.inputs
+        return [v.slot for v in self.inputs]
 
 
 class Copy:
-    """Copy a tensor."""
+    """Copy a contiguous tensor."""
 
-    def __init__(self, source: Slot, target: Slot) -> None:
+    def __init__(self, source: View, target: Slot) -> None:
         self.source = source
         self.outputs = [target]
 
     def reads(self) -> list[Slot]:
-        return [self.source]
+        return [self.source.slot]
 
 
 class Branch:
     """Run one of two lists by a condition; both write the same outputs."""
 
-    def __init__(self, cond: Slot, yes: list[Any], no: list[Any], outputs: list[Slot]) -> None:
+    def __init__(self, cond: View, yes: list[Any], no: list[Any], outputs: list[Slot]) -> None:
         self.cond = cond
         self.yes = yes
         self.no = no
         self.outputs = outputs
 
     def reads(self) -> list[Slot]:
-        return [self.cond]
+        return [self.cond.slot]
 
 
 Instruction = Run | PackIn | Copy | Branch
@@ -144,6 +175,9 @@ class Program:
         self.run: list[Instruction] = []
         self.fixed_bytes = 0
         self.arena_bytes = 0
+        #: The decisions for the program as a whole.
+        self.space = Space()
+        self.live_bytes = 0  # the least that any arena could have
 
 
 class _Scope(Scope):
@@ -174,15 +208,17 @@ def _order(expr: Expr) -> list[Expr]:
     return out
 
 
-def make_program(function: Function, bound: Collection[str], lower: Callable[[Function, dict[Var, Constant]], Kernel],
-                 describe: Callable[[Function], str]) -> Program:  # fmt: skip
+#: Lowers a function: `lower(function, numbers, given, wanted, done)`, as `lowering.lower_function` has them.
+Lower = Callable[..., Kernel]
+
+
+def make_program(function: Function, bound: Collection[str], lower: Lower, describe: Callable[[Function], str]) -> Program:
     """The instructions of a fused function. `bound` names the parameters whose values are known when it is loaded."""
     return _Maker(bound, lower, describe).make(function)
 
 
 class _Maker:
-    def __init__(self, bound: Collection[str], lower: Callable[[Function, dict[Var, Constant]], Kernel],
-                 describe: Callable[[Function], str]) -> None:  # fmt: skip
+    def __init__(self, bound: Collection[str], lower: Lower, describe: Callable[[Function], str]) -> None:
         self.bound = bound
         self.lower = lower
         self.describe = describe
@@ -192,6 +228,7 @@ class _Maker:
         self.packed: dict[tuple[Any, ...], Slot] = {}
         self.places: dict[int, Place] = {}
         self.scopes: dict[int, _Scope] = {}
+        self.bases: dict[Key, Slot] = {}
         self.made = 0
         self.kernels = 0
 
@@ -210,12 +247,12 @@ class _Maker:
             for child, where in zip(children(node), inner):
                 known = self.scopes.get(id(child))
                 self.scopes[id(child)] = where if known is None else common(known, where)
+        self.plan = Plan(order, function.body, self.scopes, self.bound, self.lower)
         for node in order:
             self._node(node, branches)
         self._outputs(function.body)
         program = self.program
         program.run = self.root.items
-        _plan(program)
         return program
 
     def _slot(self, kind: str, shape: Sequence[int], dtype: str) -> Slot:
@@ -271,13 +308,25 @@ class _Maker:
                 out.append(item)
         return out
 
-    def _new(self, ty: Type | None, node: Expr) -> Place:
-        """Fresh slots for a value of a type."""
-        if isinstance(ty, TupleType):
-            return [self._new(f, node) for f in ty.fields]
-        shape = static_shape(ty, node)
-        assert isinstance(ty, TensorType)
-        return View(self._slot("made", shape, ty.dtype), shape)
+    def _new(self, node: Expr) -> Place:
+        """The memory of a value: fresh slots, or where the plan puts it."""
+        count = 0
+
+        def build(ty: Type | None) -> Place:
+            nonlocal count
+            if isinstance(ty, TupleType):
+                return [build(f) for f in ty.fields]
+            shape = static_shape(ty, node)
+            assert isinstance(ty, TensorType)
+            count += 1
+            home = self.plan.homes.get((id(node), count - 1))
+            if home is None:
+                return View(self._slot("made", shape, ty.dtype), shape)
+            if home.base not in self.bases:
+                self.bases[home.base] = self._slot("made", self.plan.shapes[home.base], ty.dtype)
+            return View(self.bases[home.base], shape, home.start, home.strides)
+
+        return build(node.checked_type)
 
     def _put(self, scope: _Scope, item: Instruction) -> None:
         """Append an instruction: to the prepare list where all that it reads is fixed."""
@@ -304,11 +353,11 @@ class _Maker:
                 assert isinstance(whole, list)
                 place = whole[index]
             case If(cond):
-                place = self._new(node.checked_type, node)
+                place = self._new(node)
                 for value, inner in zip((node.true_branch, node.false_branch), branches[id(node)]):
                     for source, target in zip(self._flat(self._place(value)), self._flat(place)):
-                        inner.items.append(Copy(source.slot, target.slot))
-                test = self._flat(self._place(cond))[0].slot
+                        inner.items.append(Copy(source, target.slot))
+                test = self._flat(self._place(cond))[0]
                 outputs = [v.slot for v in self._flat(place)]
                 scope.items.append(Branch(test, branches[id(node)][0].items, branches[id(node)][1].items, outputs))
             case Call(op, args) if isinstance(op, Function) and is_closed(op):
@@ -318,30 +367,41 @@ class _Maker:
         self.places[id(node)] = place
 
     def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
-        numbers = {p: a for p, a in zip(function.params, args) if _is_number(a)}
+        numbers = numbers_of(node)
+        inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
+        found = self.plan.seen(node, [v.strides for v in inputs])
+        if found is not None:
+            views = [inputs[part.param] for part in found]
+            types = tensor_types(node.checked_type, node)
+            parts = [View(v.slot, t.shape, v.start + p.start, p.strides) for v, t, p in zip(views, types, found)]  # type: ignore[arg-type]
+            return parts if isinstance(node.checked_type, TupleType) else parts[0]
+        done: set[int] = set()
+        place: Place | None = None
+        if id(node) in self.plan.parts:
+            place = self._new(node)
+            done = _in_place(self.plan.parts[id(node)], inputs, self._flat(place)[0])
+            if len(done) == len(self.plan.parts[id(node)]):
+                return place
         self.kernels += 1
         if self.kernels > SPECIALISED and not _wants_numbers(function):
             function, args = _with_open_numbers(function, args)
             numbers = {}
-        inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
-        if function.attrs.get("relay.reshape_only") and len(inputs) == 1:
-            return View(inputs[0].slot, tensor_types(node.checked_type, node)[0].shape)  # type: ignore[arg-type]
-        kernel = self.lower(function, numbers)
-        place = self._new(node.checked_type, node)
-        slots = [v.slot for v in inputs]
-        by_name = {p.name: s for p, s in zip(kernel.params, slots)}
+            inputs = self._flat([self._place(a) for a in args])
+        kernel = self.lower(function, numbers, [v.strides for v in inputs], self.plan.wanted(node), done)
+        place = place or self._new(node)
+        results = self._flat(place)
+        by_name = {p.name: v for p, v in zip(kernel.params, inputs)}
         packs = []
         for pack in kernel.packs:
             sources = [by_name[b.name] for b in pack.sources]
-            key = (pack.text, *[id(s) for s in sources])
+            key = (pack.text, *[(id(v.slot), v.start) for v in sources])
             slot = self.packed.get(key)
             if slot is None or id(slot) not in self.fixed:
                 slot = self._slot("made", pack.target.shape, pack.target.dtype)
                 self.packed[key] = slot
                 self._put(scope, PackIn(kernel, pack, sources, slot))
             packs.append(slot)
-        outputs = [v.slot for v in self._flat(place)]
-        run = Run(kernel, slots, outputs, packs, self.describe(function))
+        run = Run(kernel, inputs, results, packs, self.describe(function), function)
         if kernel.work:
             run.work = Slot("made", 0, (sum(nbytes(b) for b in kernel.work),), "uint8")
         self._put(scope, run)
@@ -356,18 +416,26 @@ class _Maker:
                 return [build(p) for p in place]
             slot = place.slot
             number = len(self.program.outputs)
-            if slot.kind == "made" and id(slot) in root_made and id(slot) not in taken:
+            if place.is_whole and slot.kind == "made" and id(slot) in root_made and id(slot) not in taken:
                 taken.add(id(slot))
                 slot.kind, slot.number = "output", number
             else:
                 target = Slot("output", number, place.shape, slot.dtype)
-                self.root.items.append(Copy(slot, target))
+                self.root.items.append(Copy(place, target))
                 slot = target
             out = Slot("output", number, place.shape, slot.dtype)
             self.program.outputs.append(out)
             return number
 
         self.program.structure = build(self._place(body))
+
+
+def _in_place(parts: Sequence[Part], inputs: Sequence[View], whole: View) -> set[int]:
+    """The numbers of the parts of a result that lie in their place already."""
+    return {
+        n for n, (shape, first, param) in enumerate(parts)
+        if 0 in shape or (param is not None and inputs[param].lies_at(whole.part(first, shape)))
+    }  # fmt: skip
 
 
 def _wants_numbers(function: Function) -> bool:
@@ -395,6 +463,17 @@ def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Functi
     return made, [*args, *values]
 
 
+def copied_bytes(program: Program) -> int:
+    """The bytes that kernels copy as they are, in a run: into their results, or before they use them."""
+    total = 0
+    for item in walk(program.run):
+        if isinstance(item, Run):
+            total += item.kernel.moved + sum(size for _, size in item.kernel.copies)
+        elif isinstance(item, Copy):
+            total += item.source.size * SIZES[item.source.slot.dtype]
+    return total
+
+
 def _is_number(node: Expr) -> TypeGuard[Constant]:
     """Whether a constant is a scalar that can stand in the code."""
     return isinstance(node, Constant) and node.data.ndim == 0 and node.dtype in SIZES
@@ -411,94 +490,3 @@ def walk(items: Sequence[Instruction]) -> list[Instruction]:
             stack.extend(reversed(item.no))
             stack.extend(reversed(item.yes))
     return out
-
-
-def _lives(items: list[Instruction]) -> list[Slot]:
-    """The slots that instructions make, with the first and the last instruction that touches each."""
-    slots: dict[int, Slot] = {}
-    for position, item in enumerate(items):
-        touched = [*item.reads(), *item.outputs]
-        if isinstance(item, Run) and item.work is not None:
-            touched.append(item.work)
-        for slot in touched:
-            if slot.kind != "made":
-                continue
-            if slot.first < 0:
-                slot.first = position
-            slot.last = position
-            slots[id(slot)] = slot
-    return list(slots.values())
-
-
-def _plan(program: Program) -> None:
-    """Give every slot its place. Values that prepare keeps lie in the fixed memory, the rest in a reused arena."""
-    prepare, run = walk(program.prepare), walk(program.run)
-    made_before = {id(s): s for item in prepare for s in item.outputs}
-    kept: dict[int, Slot] = {}
-    for item in run:
-        for slot in item.reads():
-            if id(slot) in made_before:
-                kept[id(slot)] = slot
-    total = 0
-    for slot in kept.values():
-        slot.fixed = True
-        slot.offset = total
-        total += slot.bytes
-    program.fixed_bytes = total
-    sizes = []
-    for items in (prepare, run):
-        slots = [s for s in _lives(items) if not s.fixed]
-        sizes.append(_place(slots))
-    program.arena_bytes = max(sizes)
-
-
-def _place(slots: list[Slot]) -> int:
-    """Offsets for slots with known lives, none of which overlap in time and place. Returns the arena's size.
-
-    Large slots come first, each at the lowest place that is free throughout its life. Very many slots are placed in
-    order of time from a list of free stretches, which is linear.
-    """
-    if len(slots) > 1500:
-        return _place_in_order(slots)
-    placed: list[Slot] = []
-    total = 0
-    for slot in sorted(slots, key=lambda s: (-s.bytes, s.first)):
-        at = 0
-        for other in placed:  # in order of offset
-            if other.last < slot.first or other.first > slot.last:
-                continue
-            if other.offset - at >= slot.bytes:
-                break
-            at = max(at, other.offset + other.bytes)
-        slot.offset = at
-        total = max(total, at + slot.bytes)
-        low, high = 0, len(placed)
-        while low < high:
-            middle = (low + high) // 2
-            if placed[middle].offset < at:
-                low = middle + 1
-            else:
-                high = middle
-        placed.insert(low, slot)
-    return total
-
-
-def _place_in_order(slots: list[Slot]) -> int:
-    starts: dict[int, list[Slot]] = {}
-    ends: dict[int, list[Slot]] = {}
-    for slot in slots:
-        starts.setdefault(slot.first, []).append(slot)
-        ends.setdefault(slot.last, []).append(slot)
-    free: dict[int, list[int]] = {}  # stretches by size
-    total = 0
-    for position in sorted({*starts, *ends}):
-        for slot in starts.get(position, ()):
-            same = free.get(slot.bytes)
-            if same:
-                slot.offset = same.pop()
-            else:
-                slot.offset = total
-                total += slot.bytes
-        for slot in ends.get(position, ()):
-            free.setdefault(slot.bytes, []).append(slot.offset)
-    return total

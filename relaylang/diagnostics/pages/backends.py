@@ -16,7 +16,9 @@ PAGES = (
     Page(
         "R0602",
         "wrong target option",
-        """A target has options, `-key=value`, and does not have this one, or not with this value.""",
+        """A target has options, `-key=value`, and does not have this one, or not with this value. A processor (`-mcpu`,
+        `-march`) or a feature (`-mattr`) must be known to the C compiler; the notes list its names. As a note: the option
+        is one of TVM's that has no effect.""",
         '$ relay compile examples/mlp.relay --target "c -threads=4" -o net.so',
         '$ relay compile examples/mlp.relay --target "c -num-threads=4" --random-params 0 --emit c -o net.c',
         "shell",
@@ -86,8 +88,9 @@ PAGES = (
     Page(
         "R0630",
         "no C compiler",
-        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc or clang. This machine has
-        none of them, or the chosen compiler does not start. On Debian or Ubuntu: apt install gcc.""",
+        """Compiling for the CPU calls a C compiler: the one of --cc or $CC, else cc, gcc, clang or zig. This machine has
+        none of them, or the chosen compiler does not start. On Debian or Ubuntu: apt install gcc. Anywhere:
+        pip install 'relaylang[zig]'. For another machine (`-mtriple`) it takes a cross compiler, clang or zig.""",
         "$ relay compile examples/mlp.relay --cc /no/such/cc --random-params 0 -o net.so",
         "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
         "shell",
@@ -95,7 +98,7 @@ PAGES = (
     Page(
         "R0631",
         "the C compiler failed",
-        """The C compiler refused what relaylang wrote, or a flag of -cflags or -march. The notes carry its words. Without flags
+        """The C compiler refused what relaylang wrote, or a flag of -cflags. The notes carry its words. Without flags
         of your own please report it.""",
         '$ relay compile examples/mlp.relay --target "c -cflags=--no-such-flag" --random-params 0 -o net.so',
         "$ relay compile examples/mlp.relay --random-params 0 --emit c -o net.c",
@@ -104,10 +107,10 @@ PAGES = (
     Page(
         "R0632",
         "cannot be compiled",
-        """The CPU backend compiles programs of known shape. It leaves recursive functions, functions as values and
-        results without tensors to the interpreter.""",
+        """The CPU backend compiles programs of known shape. It writes out the calls of a recursive function, if constants
+        decide where they end. It leaves other recursion, functions as values and results without tensors to the interpreter.""",
+        "$ relay compile examples/loop.relay --entry power -o power.so",
         "$ relay compile examples/loop.relay -o loop.so",
-        "$ relay run examples/loop.relay",
         "text",
     ),
     Page(
@@ -165,4 +168,14 @@ PAGES = (
         "TMPDIR=/var/tmp relay compile net.relay -o net.so",
         "text",
     ),
+    Page(
+        "R0643",
+        "a schedule does not fit",
+        """A schedule is a JSON file of choices for kernels. `relay compile --emit space` writes one. The file is missing or no
+        schedule, or a value is none of its knob's choices.""",
+        "$ relay compile examples/mlp.relay --schedule no_such_file.json --random-params 0 -o net.so",
+        "$ relay compile examples/mlp.relay --random-params 0 --emit space -o schedule.json",
+        "shell",
+    ),
 )
+

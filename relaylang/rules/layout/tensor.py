@@ -182,6 +182,22 @@ def squeeze(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out 
     return Out([new[0]], [_without(new[0], drop)], changed(attrs, axis=drop))
 
 
+def take(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
+    """Elements along an axis, by a vector of numbers."""
+    shape, numbers = shape_at(types, 0), shape_at(types, 1)
+    before = old[0]
+    if before is None or shape is None or numbers is None or rank(before) != len(shape) or len(numbers) != 1:
+        return None
+    if attrs.axis is None or attrs.batch_dims:
+        return None
+    letter, size = parts(before)[attrs.axis % len(shape)]
+    layout = new[0] if new is not None and new[0] is not None else before
+    at = places(layout, letter)
+    if layout == before or size or len(at) != 1:
+        return Out([before, PLAIN], [before], attrs)
+    return Out([layout, PLAIN], [layout], changed(attrs, axis=at[0]))
+
+
 def _without(layout: str, gone: Sequence[int]) -> str:
     return text([part for i, part in enumerate(parts(layout)) if i not in set(gone)])
 
@@ -370,6 +386,7 @@ RULES: dict[str, Rule] = {
     "squeeze": squeeze,
     "strided_slice": strided_slice,
     "slice_like": slice_like,
+    "take": take,
     **dict.fromkeys(having(Trait.REDUCTION, without=[Trait.ARG_REDUCTION]), reduction()),
     **dict.fromkeys(having(Trait.ARG_REDUCTION), reduction(position=True)),
     "topk": topk,

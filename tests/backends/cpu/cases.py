@@ -36,6 +36,9 @@ def unary() -> Iterator[Case]:
                      "abs", "negative", "copy", "isnan", "isinf", "isfinite", "nn.relu", "atan", "asinh", "fast_exp",
                      "fast_tanh", "fast_erf"):  # fmt: skip
             yield name, {}, [ends(dtype)], set()
+        near = np.linspace(-12, 12, 1201).astype(dtype)
+        for name in ("exp", "tanh", "sigmoid", "erf"):
+            yield name, {}, [near], set()
         for name in ("sin", "cos", "sinh", "cosh", "asin", "acos", "atanh"):
             yield name, {}, [real(5, 7, dtype=dtype, low=-0.9, high=0.9)], set()
         yield "acosh", {}, [real(5, 7, dtype=dtype, low=1.1, high=9)], set()
@@ -151,6 +154,12 @@ def reductions() -> Iterator[Case]:
         yield "nn.log_softmax", {"axis": -1}, [real(3, 21, dtype=dtype, low=-5, high=5)], set()
         yield "nn.layer_norm", {}, [real(3, 21, dtype=dtype), real(21, dtype=dtype), real(21, dtype=dtype)], set()
     yield "nn.softmax", {"axis": -1}, [f32([[1e30, -1e30, 3], [-np.inf, 0, 1]])], set()
+    odd = real(6, 37, low=-50, high=50)
+    odd[1], odd[2, 3], odd[3, 36], odd[4, 36], odd[5, ::2] = -np.inf, np.nan, np.nan, np.inf, -np.inf
+    for name in ("nn.softmax", "nn.log_softmax"):
+        yield name, {"axis": -1}, [odd], set()
+        yield name, {"axis": -1}, [real(2, 4099, low=-99, high=9)], set()
+        yield name, {"axis": 2}, [real(2, 3, 19, 1)], set()
     yield "nn.l2_normalize", {"eps": 1e-5, "axis": [1, 2]}, [real(2, 3, 4)], set()
     yield "nn.layer_norm", {"axis": 1, "epsilon": 1e-3, "scale": False}, [real(2, 5, 3), real(5), real(5)], set()
     yield "nn.group_norm", {"num_groups": 3, "center": False}, [real(2, 6, 3, 5), real(6), real(6)], set()
@@ -284,7 +293,13 @@ def products() -> Iterator[Case]:
             yield "nn.matmul", {"units": 20, "transpose_a": a, "transpose_b": b}, [left, right], set()
             left, right = real(2, *((9, 3) if a else (3, 9))), real(2, *((20, 9) if b else (9, 20)))
             yield "nn.batch_matmul", {"transpose_a": a, "transpose_b": b}, [left, right], set()
+            for rows, columns, depth in ((1, 300, 5), (1, 40, 70), (2, 37, 9), (3, 33, 19), (3, 5, 40), (2, 1, 1), (1, 16, 0)):
+                left = real(2, *((depth, rows) if a else (rows, depth)))
+                right = real(2, *((columns, depth) if b else (depth, columns)))
+                yield "nn.batch_matmul", {"transpose_a": a, "transpose_b": b}, [left, right], set()
     yield "nn.batch_matmul", {"transpose_b": True}, [real(3, 2, 4), real(1, 5, 4)], set()
+    yield "nn.batch_matmul", {}, [real(3, 2, 4), real(1, 4, 20)], set()
+    yield "nn.batch_matmul", {}, [real(1, 2, 4), real(3, 4, 20)], set()
     ints = [whole(2, 3, 7, dtype="int8"), whole(2, 5, 7, dtype="int8")]
     yield "nn.batch_matmul", {"transpose_b": True, "out_dtype": "int32"}, ints, set()
 
@@ -389,6 +404,43 @@ def pools() -> Iterator[Case]:
     for mode in ("half_pixel", "align_corners", "asymmetric"):
         up = {"scale_d": 1.0, "scale_h": 2.0, "scale_w": 1.5, "method": "trilinear", "coordinate_transformation_mode": mode}
         yield "nn.upsampling3d", {**up, "layout": "NCDHW"}, [real(1, 2, 3, 4, 6)], set()
+
+
+def depthwise() -> Iterator[Case]:
+    """Channels last: batch, extents, channels, kernel, strides, padding, dilation, results a channel."""
+    shapes: list[tuple[int, tuple[int, ...], int, tuple[int, ...], int, list[int], int, int]] = [
+        (2, (7, 14), 32, (3, 3), 1, [1, 1, 1, 1], 1, 1),
+        (1, (7, 9), 40, (3, 3), 2, [0, 0, 1, 1], 1, 1),
+        (1, (5, 33), 5, (3, 3), 1, [1, 1, 1, 1], 1, 1),
+        (1, (12, 30), 24, (5, 5), 2, [2, 2, 2, 2], 1, 1),
+        (1, (9, 9), 16, (3, 2), 1, [2, 2, 2, 2], 2, 1),
+        (1, (3, 4), 273, (7, 7), 1, [3, 3, 3, 3], 1, 1),
+        (1, (6, 7), 9, (3, 3), 1, [1, 1, 1, 1], 1, 2),
+        (2, (2, 90), 17, (3, 3), 1, [9, 30, 9, 30], 9, 1),
+        (1, (2, 20), 16, (1, 17), 1, [0, 8, 0, 8], 1, 1),
+        (1, (3, 3), 16, (3, 3), 4, [5, 5, 5, 5], 1, 1),
+        (1, (40,), 19, (4,), 1, [2, 1], 1, 1),
+        (1, (4, 5, 6), 18, (3, 2, 3), 1, [1, 0, 1, 1, 1, 1], 1, 1),
+    ]
+    for batch, size, channels, kernel, stride, pads, step, times in shapes:
+        space = "DHW"[-len(size) :]
+        attrs = {"data_layout": f"N{space}C", "kernel_layout": f"{space}OI", "groups": channels, "padding": pads,
+                 "channels": channels * times, "kernel_size": kernel, "strides": [stride] * len(size),
+                 "dilation": [step] * len(size)}  # fmt: skip
+        x, w = (batch, *size, channels), (*kernel, channels, times)
+        yield f"nn.conv{len(size)}d", attrs, [real(*x), real(*w)], set()
+        if len(size) != 2:
+            continue
+        yield "nn.conv2d", attrs, [real(*x, dtype="float64"), real(*w, dtype="float64")], set()
+        for source, weights, zeros in (("uint8", "int8", (131, -3)), ("int8", "int8", (-128, 0)), ("uint8", "uint8", (0, 255)),
+                                       ("int16", "int8", (0, 1)), ("int8", "int8", (1000, -1000))):  # fmt: skip
+            low, high = (0, 255) if source == "uint8" else (-128, 127)
+            args = [whole(*x, dtype=source, low=low, high=high),
+                    whole(*w, dtype=weights, low=0 if weights == "uint8" else -128, high=127, seed=2),
+                    i32(zeros[0]), i32(zeros[1]), f32(0.02), f32(0.01)]  # fmt: skip
+            more = {**attrs, "out_dtype": "int32"}
+            yield "qnn.conv2d", more, args, {2, 3, 4, 5}
+            yield "qnn.conv2d", more, args, set()
 
 
 def images() -> Iterator[Case]:
@@ -515,7 +567,8 @@ def rest() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, pools, images, quantised):
+    for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, depthwise, pools, images,
+                   quantised):  # fmt: skip
         yield from family()
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu import cache, emit_c
+from relaylang.backends.cpu import cache, emit_c, toolchain
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.lower import GAPS, gap, lowered
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, evaluate
 from relaylang.ir import Call, Constant, Expr, Function, If, IRModule, Let, TensorType, Tuple, Var
 from relaylang.ops import OPS, get, make_attrs
-from relaylang.runtime import cpu
+from relaylang.runtime import cpu, features
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
 from tests.backends.cpu.cases import Case
@@ -139,6 +139,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code_of(lambda: compile_module(network(), "c")) == "R0630"
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(toolchain, "_zig", list)
     assert code_of(lambda: compile_module(network(), "c")) == "R0630"
 
 
@@ -235,14 +236,28 @@ def test_saved_programs_and_damaged_ones(tmp_path: Path, name: str) -> None:
     assert code_of(lambda: artifact.save(tmp_path / "no" / "folder.so")) == "R0001"
 
 
-def test_a_program_for_a_machine_with_more(tmp_path: Path) -> None:
+def test_a_program_for_a_machine_with_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "net.tar"
     compile_module(network(), f"{QUICK} -march=generic").save(path)
     assert load(path).run(**values()).shape == (1, 10)
     artifact = compile_module(network(), QUICK)
-    manifest = {**artifact.manifest, "isa": "neon" if artifact.manifest["isa"] != "neon" else "avx512"}
-    with pytest.raises(RelayError, match="this machine lacks"):
-        cpu.CpuArtifact(artifact.library, manifest, {}, "")
+    assert artifact.manifest["machine"] == features.this_machine()
+    monkeypatch.setattr(features, "_CPUINFO", tmp_path / "cpuinfo")
+    features.lacking.cache_clear()
+    word = {"x86_64": "flags", "aarch64": "Features"}.get(features.this_machine().partition("-")[0])
+    needs = artifact.manifest["features"]
+    if word and needs:
+        (tmp_path / "cpuinfo").write_text(f"model name : a\n{word}\t: fpu\n")
+        with pytest.raises(RelayError, match=f"a processor with .*{needs[0]}.*, which this machine lacks"):
+            cpu.CpuArtifact(artifact.library, artifact.manifest, {}, "")
+    # A system that does not say what its processor has refuses nothing.
+    features.lacking.cache_clear()
+    (tmp_path / "cpuinfo").unlink(missing_ok=True)
+    cpu.CpuArtifact(artifact.library, artifact.manifest, {}, "")
+    features.lacking.cache_clear()
+    other = "aarch64-linux" if features.this_machine() != "aarch64-linux" else "x86_64-linux"
+    with pytest.raises(RelayError, match=f"compiled for {other}, and this machine is {features.this_machine()}"):
+        cpu.CpuArtifact(b"", {**artifact.manifest, "machine": other}, {}, "")
 
 
 def test_wrong_calls() -> None:
@@ -372,7 +387,7 @@ def test_what_cannot_be_compiled_is_said_in_one_diagnostic(case: Case) -> None:
     "text",
     [
         "fn (%x: Tensor[(?, 3), float32]) { nn.relu(%x) }",
-        "fn (%x: Tensor[(2, 3), bfloat16]) { nn.relu(%x) }",
+        "fn (%x: Tensor[(2, 3), float8_e4m3fn]) { nn.relu(%x) }",
         "fn (%x: float32) { let %r = ref(%x); ref_read(%r) }",
         "fn (%f: fn (int32) -> int32) { %f(1) }",
         "fn (%x: int32) { fn (%y: int32) { add(%x, %y) } }",

@@ -96,7 +96,9 @@ def same(name: str, ours: Any, theirs: Any) -> None:
     theirs = np.asarray(theirs)
     assert ours.dtype == theirs.dtype
     assert ours.shape == theirs.shape
-    if theirs.dtype.kind == "f":
+    if theirs.dtype.name == "bfloat16":
+        np.testing.assert_allclose(ours.astype(np.float32), theirs.astype(np.float32), rtol=2**-7, atol=2**-8)
+    elif theirs.dtype.kind == "f":
         tolerance = LOOSE.get(name, {2: 2e-3, 4: 5e-6, 8: 1e-12}[theirs.dtype.itemsize])
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance / 2)
     else:

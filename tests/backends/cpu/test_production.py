@@ -49,7 +49,7 @@ def network(text: str = NETWORK) -> IRModule:
 
 def compiled(target: str = "c", threads: int | None = None) -> CpuArtifact:
     # Every kernel of more than one unit wakes threads, however short it is.
-    artifact = compile_module(network(), target, {"w": W}, {"cflags": "-O1 -DR_WAKE=1"})
+    artifact = compile_module(network(), target, {"w": W}, {"cflags": "-O1 -DR_WAKE=1 -DR_HAND=1"})
     assert isinstance(artifact, CpuArtifact)
     artifact.threads = threads  # type: ignore[assignment]
     return artifact
@@ -376,3 +376,44 @@ if sys.platform == "linux":
         assert machine.cpu_quotas() == [3]
         (tmp_path / "own").write_bytes(b"\xff\n")
         assert machine.cpu_quotas() == []
+
+
+DEEP = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8, 33, 31), float32], %w: Tensor[(24, 8, 3, 3), float32], %v: Tensor[(37, 24), float32]) {
+  %0 = nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=24, kernel_size=[3, 3]));
+  %1 = nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]);
+  %2 = nn.dense(mean(%1, axis=[2, 3]), %v, units=37);
+  (nn.softmax(%2), sum(%1, axis=[1]), cumsum(%0, axis=2))
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "c -march=generic"])
+def test_results_do_not_depend_on_the_number_of_threads(target: str) -> None:
+    shapes = {"x": (1, 8, 33, 31), "w": (24, 8, 3, 3), "v": (37, 24)}
+    values = {name: RNG.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+    x = values.pop("x")
+    artifact = compile_module(network(DEEP), target, values, {"cflags": "-O1 -DR_WAKE=1 -DR_HAND=1 -DR_SHARE=1"})
+    assert isinstance(artifact, CpuArtifact)
+    results = []
+    for threads in (1, 2, 3, 5, 2):
+        artifact.threads = threads
+        results += [[part.tobytes() for part in artifact.run(x)] for _ in range(20)]
+    assert all(result == results[0] for result in results)
+
+
+def test_idle_threads_use_no_processor() -> None:
+    artifact = compiled(threads=4)
+    for _ in range(50):
+        artifact.run(X)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.5)
+    # A thread that looked out all the while would take half a second.
+    assert time.process_time() - before < 0.1
+
+
+def test_more_threads_than_share_a_kernel() -> None:
+    artifact = compiled(threads=400)
+    for _ in range(3):
+        assert right(artifact.run(X))

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   return 0;
 }
 """
-_FLAGS = ["-g", "-O1", "-w", "-fwrapv", "-fno-strict-aliasing", "-fsanitize=thread", "-DR_WAKE=1"]
+_FLAGS = ["-g", "-O1", "-w", "-fwrapv", "-fno-strict-aliasing", "-fsanitize=thread", "-DR_WAKE=1", "-DR_HAND=1"]
 
 
 def _build(text: str, place: Path, flags: list[str]) -> subprocess.CompletedProcess[bytes]:
@@ -73,9 +73,10 @@ def _run(place: Path) -> subprocess.CompletedProcess[bytes]:
 
 def eager(source: str) -> str:
     """The C with every unit on its own, and time for each thread to take some."""
-    call, even = "r_pool.kernel(r_pool.buffers, lo, hi);", "if (grain < even) grain = even;"
-    assert source.count(call) == source.count(even) == 1
-    return source.replace(call, f"{call}\n    if (r_pool.units < 400) usleep(100);").replace(even, "")
+    call, least, half = "r_pool.kernel(r_pool.buffers, lo, hi);", "if (grain < least) grain = least;", "(end - lo) / 2"
+    assert source.count(call) == source.count(least) == source.count(half) == 1
+    units = "r_pool.share[r_pool.shares - 1].end"
+    return source.replace(call, f"{call}\n    if ({units} < 400) usleep(100);").replace(least, "").replace(half, "0")
 
 
 def described(source: str) -> dict[str, Any]:

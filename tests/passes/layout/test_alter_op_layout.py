@@ -166,6 +166,7 @@ KEPT = {  # what stays in blocks until the end
     "slice of sizes": lambda: op_call("strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
                                       begin=[0, 16], end=[-1, 16], strides=[1], slice_mode="size"),
     "slice_like": lambda: op_call("slice_like", [MIXED, op_call("nn.max_pool2d", [MIXED], pool_size=[2, 2])], axes=[2, 3]),
+    "take of rows": lambda: op_call("take", [MIXED, const(np.array([5, 0, 0, 2]))], axis=-2),
     "squeeze": lambda: op_call("squeeze", [op_call("nn.global_max_pool2d", [MIXED])], axis=[-1, 2]),
     "mean": lambda: op_call("mean", [MIXED], axis=[2, 3]),
     "max": lambda: op_call("max", [MIXED], axis=[0], exclude=True, keepdims=True),
@@ -176,6 +177,9 @@ KEPT = {  # what stays in blocks until the end
 }  # fmt: skip
 BACK = {  # what needs the channels as they were
     "pad of channels": lambda: op_call("nn.pad", [MIXED, const(np.float32(1))], pad_width=[[0, 0], [1, 0], [0, 0], [0, 0]]),
+    "take of channels": lambda: op_call("take", [MIXED, const(np.array([15, 0, 2]))], axis=1),
+    "take by a matrix": lambda: op_call("take", [MIXED, const(np.array([[5, 0], [1, 2]]))], axis=2),
+    "take of all": lambda: op_call("take", [MIXED, const(np.array([15, 0, 2]))], axis=None),
     "slice inside a block": lambda: op_call("strided_slice", [MIXED], begin=[0, 3], end=[1, 9], strides=[1]),
     "slice with steps": lambda: op_call("strided_slice", [MIXED], begin=[0, 0], end=[1, 16], strides=[1, 2]),
     "split inside a block": lambda: TupleGetItem(op_call("split", [MIXED], indices_or_sections=(5,), axis=1), 0),

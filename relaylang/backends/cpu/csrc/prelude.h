@@ -10,6 +10,8 @@
 #else
 #define R_IVDEP _Pragma("GCC ivdep")
 #endif
+// Functions of a number that loops become vectors with. Compilers leave such calls where a function is long.
+#define R_INLINE static inline __attribute__((always_inline))
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -24,6 +26,21 @@
 typedef __fp16 r_f16;
 #else
 typedef _Float16 r_f16;
+#endif
+
+//@ r_whole_i32
+// A float cut to a whole number; the least one where it does not fit, as x86's instructions have it.
+#if defined(__SSE2_MATH__)
+#define r_whole_i32(x) ((int32_t)(x))
+#else
+#define r_whole_i32(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p31f && f_ < 0x1p31f ? (int32_t)f_ : INT32_MIN; })
+#endif
+
+//@ r_whole_i64
+#if defined(__SSE2_MATH__)
+#define r_whole_i64(x) ((int64_t)(x))
+#else
+#define r_whole_i64(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p63f && f_ < 0x1p63f ? (int64_t)f_ : INT64_MIN; })
 #endif
 
 //@ r_clamp_index
@@ -161,10 +178,20 @@ static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, u
 }
 
 //@ r_bits_f32
-static inline int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
+R_INLINE int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
 
 //@ r_f32_bits
-static inline float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
+R_INLINE float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
+
+//@ r_bf16_f32
+R_INLINE float r_bf16_f32(uint16_t x) { return r_f32_bits((int32_t)((uint32_t)x << 16)); }
+
+//@ r_f32_bf16
+// To the nearest, halves to even; nans stay nans.
+R_INLINE uint16_t r_f32_bf16(float x) {
+  const uint32_t bits = (uint32_t)r_bits_f32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return (uint16_t)(x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
+}
 
 //@ r_f64_f16
 #if defined(__FLT16_MAX__)
@@ -180,28 +207,48 @@ static inline float r_odd_f32(double x) {
 #define r_f64_f16(x) ((r_f16)r_odd_f32(x))
 #endif
 
+//@ r_fma_f32
+#ifdef __FP_FAST_FMAF
+#define r_fma_f32(x, y, z) __builtin_fmaf((x), (y), (z))
+#else
+#define r_fma_f32(x, y, z) ((x) * (y) + (z))
+#endif
+
 //@ r_exp_f32
 // exp without branches, so that loops over it become vector code: 2^n * p(r), n and r from Cody and Waite's reduction.
-static inline float r_exp_f32(float x) {
+R_INLINE float r_exp_parts(float x, int32_t* e) {
+  float n = __builtin_rintf(x * 0x1.715476p+0f);
+  float r = r_fma_f32(n, -0x1.7f7d1cp-20f, r_fma_f32(n, -0x1.62e400p-1f, x));
+  float p = 0x1.a01a02p-13f;
+  p = r_fma_f32(p, r, 0x1.6c16c2p-10f);
+  p = r_fma_f32(p, r, 0x1.111112p-7f);
+  p = r_fma_f32(p, r, 0x1.555556p-5f);
+  p = r_fma_f32(p, r, 0x1.555556p-3f);
+  p = r_fma_f32(p, r, 0.5f);
+  *e = (int32_t)n;
+  return r_fma_f32(p * r, r, r) + 1.0f;
+}
+R_INLINE float r_exp_f32(float x) {
   float c = x < -104.0f ? -104.0f : x;
   c = c > 89.0f ? 89.0f : c;
-  float n = __builtin_rintf(c * 0x1.715476p+0f);
-  float r = (c - n * 0x1.62e400p-1f) - n * 0x1.7f7d1cp-20f;
-  float p = 0x1.a01a02p-13f;
-  p = p * r + 0x1.6c16c2p-10f;
-  p = p * r + 0x1.111112p-7f;
-  p = p * r + 0x1.555556p-5f;
-  p = p * r + 0x1.555556p-3f;
-  p = p * r + 0.5f;
-  p = (p * r) * r + r + 1.0f;
+  int32_t e, h;
+  float p = r_exp_parts(c, &e);
   // The scale is applied in two halves: 2^128 and 2^-149 are no floats of their own.
-  int32_t e = (int32_t)n, h = e >> 1;
+  h = e >> 1;
   return p * r_f32_bits((h + 127) << 23) * r_f32_bits((e - h + 127) << 23);
+}
+
+//@ r_exp_near
+// exp of numbers between -87 and 88.
+R_INLINE float r_exp_near(float x) {
+  int32_t e;
+  float p = r_exp_parts(x, &e);
+  return p * r_f32_bits((e + 127) << 23);
 }
 
 //@ r_log_f32
 // log for positive finite numbers by the mantissa's polynomial; zero, infinity and negative numbers by selection.
-static inline float r_log_f32(float x) {
+R_INLINE float r_log_f32(float x) {
   int32_t small = x < 0x1p-126f;
   float y = small ? x * 0x1p24f : x;
   int32_t bits = r_bits_f32(y);
@@ -210,10 +257,10 @@ static inline float r_log_f32(float x) {
   float n = (float)(small ? e - 24 : e);
   float s = m / (2.0f + m), z = s * s;
   float p = 0x1.c71c72p-4f;
-  p = p * z + 0x1.24924ap-3f;
-  p = p * z + 0x1.99999ap-3f;
-  p = p * z + 0x1.555556p-2f;
-  float f = 2.0f * s + 2.0f * s * z * p;
+  p = r_fma_f32(p, z, 0x1.24924ap-3f);
+  p = r_fma_f32(p, z, 0x1.99999ap-3f);
+  p = r_fma_f32(p, z, 0x1.555556p-2f);
+  float f = r_fma_f32(2.0f * s * z, p, 2.0f * s);
   float out = n * 0x1.62e400p-1f + (f + n * 0x1.7f7d1cp-20f);
   out = x == 0.0f ? -__builtin_inff() : out;
   out = x < 0.0f ? __builtin_nanf("") : out;
@@ -221,20 +268,42 @@ static inline float r_log_f32(float x) {
 }
 
 //@ r_tanh_f32
-static inline float r_tanh_f32(float x) {
+R_INLINE float r_tanh_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  float near = x + x * z * p;
-  float far = 1.0f - 2.0f / (r_exp_f32(2.0f * a) + 1.0f);
-  return a < 0.625f ? near : __builtin_copysignf(far, x);
+  p = r_fma_f32(p, z, 2.06390887954e-2f);
+  p = r_fma_f32(p, z, -5.37397155531e-2f);
+  p = r_fma_f32(p, z, 1.33314422036e-1f);
+  p = r_fma_f32(p, z, -3.33332819422e-1f);
+  float near = r_fma_f32(x * z, p, x);
+  float far = 1.0f - 2.0f / (r_exp_near(2.0f * (a > 10.0f ? 10.0f : a)) + 1.0f);
+  return __builtin_copysignf(a < 0.625f ? near : far, x);
+}
+
+//@ r_erf_f32
+// erf by polynomials, within two units in the last place: of x near zero; of log(1 - erf) beyond, up to where erf is 1.
+R_INLINE float r_erf_f32(float x) {
+  float a = __builtin_fabsf(x), z = x * x, t = a > 4.0f ? 4.0f : a;
+  float p = -0x1.3bb750p-11f;
+  p = r_fma_f32(p, z, 0x1.47a764p-8f);
+  p = r_fma_f32(p, z, -0x1.b69ee6p-6f);
+  p = r_fma_f32(p, z, 0x1.ce1be0p-4f);
+  p = r_fma_f32(p, z, -0x1.8126eep-2f);
+  p = r_fma_f32(p, z, 0x1.06eba6p-3f);
+  float near = r_fma_f32(p, x, x);
+  float q = 0x1.98d53ep-13f;
+  q = r_fma_f32(q, t, -0x1.8da1d4p-9f);
+  q = r_fma_f32(q, t, 0x1.6b8eacp-6f);
+  q = r_fma_f32(q, t, -0x1.a9654ep-4f);
+  q = r_fma_f32(q, t, -0x1.4647b2p-1f);
+  q = r_fma_f32(q, t, -0x1.20ac30p+0f);
+  q = r_fma_f32(q, t, -0x1.b220d8p-13f);
+  float far = 1.0f - r_exp_near(q);
+  return a < 0.92f ? near : __builtin_copysignf(far, x);
 }
 
 //@ r_sigmoid_f32
-static inline float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
+R_INLINE float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
 
 //@ r_pack
 // Pack a weight matrix W[rows][inner][taps] (any strides) into panels of `nr` rows: P[rows / nr][inner][taps][nr],
@@ -281,7 +350,7 @@ static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, 
 
 //@ r_round_f32
 // To the nearest whole number, halves away from zero; without branches.
-static inline float r_round_f32(float x) {
+R_INLINE float r_round_f32(float x) {
   float whole = __builtin_truncf(x);
   return __builtin_fabsf(x - whole) >= 0.5f ? whole + __builtin_copysignf(1.0f, x) : whole;
 }
@@ -304,6 +373,20 @@ static inline int64_t r_fixed_shift(double m) {
   int shift;
   int64_t s = (int64_t)round(frexp(m, &shift) * 2147483648.0);
   return s == INT64_C(2147483648) ? shift + 1 : shift;
+}
+
+//@ r_fixed_right
+// How far a product with the significand is shifted to the right. A shift to the left makes that less; beyond it, it is
+// part of the significand (r_fixed_low), of which the low 32 bits count.
+static inline int64_t r_fixed_right(double m) {
+  const int64_t shift = r_fixed_shift(m);
+  return shift > 30 ? 0 : shift > -32 ? 31 - shift : 63;
+}
+
+//@ r_fixed_low
+static inline int32_t r_fixed_low(double m) {
+  const int64_t more = r_fixed_shift(m) - 31;
+  return (int32_t)(uint32_t)((uint64_t)r_fixed_significand(m) << (more < 0 ? 0 : more < 32 ? more : 32));
 }
 
 //@ r_fixed_multiply

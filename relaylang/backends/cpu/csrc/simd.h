@@ -11,6 +11,11 @@ typedef double r_vdu __attribute__((vector_size(4 * R_LANES), aligned(8)));
 typedef int64_t r_vl __attribute__((vector_size(4 * R_LANES)));
 typedef int64_t r_vlu __attribute__((vector_size(4 * R_LANES), aligned(8)));
 typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
+// As many short integers as a vector has 32-bit numbers, at any address.
+typedef int8_t r_vb __attribute__((vector_size(R_LANES), aligned(1)));
+typedef uint8_t r_vub __attribute__((vector_size(R_LANES), aligned(1)));
+typedef int16_t r_vh __attribute__((vector_size(2 * R_LANES), aligned(2)));
+typedef uint16_t r_vuh __attribute__((vector_size(2 * R_LANES), aligned(2)));
 #ifndef __has_builtin
 #define __has_builtin(name) 0
 #endif
@@ -46,11 +51,150 @@ typedef int32_t r_viu __attribute__((vector_size(4 * R_LANES), aligned(4)));
 #endif
 #define r_mix_vl r_mix_vd
 
-//@ r_fma_f32
-#ifdef __FP_FAST_FMAF
-#define r_fma_f32(x, y, z) __builtin_fmaf((x), (y), (z))
+//@ r_dots
+// Sums of products of neighbours in each 32-bit lane: pairs of int16, or four bytes, the second ones signed.
+typedef int32_t r_lane __attribute__((aligned(1), may_alias));
+typedef int16_t r_vs __attribute__((vector_size(4 * R_LANES), may_alias));
+typedef int8_t r_vq __attribute__((vector_size(4 * R_LANES), may_alias));
+typedef uint8_t r_vuq __attribute__((vector_size(4 * R_LANES), may_alias));
+typedef int16_t r_vsu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(2)));
+typedef int8_t r_vqu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(1)));
+typedef uint8_t r_vuqu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(1)));
+#define r_splat_pair_vs(p) (r_vs)(*(const r_lane*)(p) - (r_vi){0})
+#define r_splat_quad_vuq(p) (r_vuq)(*(const r_lane*)(p) - (r_vi){0})
+#define r_splat_quad_vq(p) (r_vq)(*(const r_lane*)(p) - (r_vi){0})
+#if defined(__AVX512VNNI__) && R_LANES == 16 && defined(__clang__)
+#define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#define r_dot_pair_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#elif defined(__AVX512VNNI__) && R_LANES == 16
+#define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd_v16si((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#define r_dot_pair_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd_v16si((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#elif defined(__AVX512BW__) && R_LANES == 16 && defined(__clang__)
+#define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd512((r_vs)(x), (r_vs)(y))
+#elif defined(__AVX512BW__) && R_LANES == 16
+#define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd512_mask((r_vs)(x), (r_vs)(y), (r_vi){0}, (unsigned short)-1)
+#elif defined(__AVX2__) && R_LANES == 8
+#if defined(__AVXVNNI__) && defined(__clang__)
+#define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd256((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#elif defined(__AVXVNNI__)
+#define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd_v8si((r_vi)(z), (r_vi)(x), (r_vi)(y))
+#endif
+#define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd256((r_vs)(x), (r_vs)(y))
+#endif
+#if defined(__ARM_FEATURE_DOTPROD) && R_LANES == 4
+#include <arm_neon.h>
+#define r_dot_signed_vi(x, y, z) (r_vi)vdotq_s32((int32x4_t)(z), (int8x16_t)(x), (int8x16_t)(y))
+#endif
+#ifdef r_products
+// The empty statement keeps gcc from reordering the sums, which would need more registers than there are.
+#define r_dot_pair_vi(x, y, z) ({ r_vi r_ = (z) + r_products(x, y); __asm__("" : "+v"(r_)); r_; })
+#endif
+// Elsewhere, for tests of the same code: what those instructions compute.
+#ifndef r_dot_pair_vi
+static inline r_vi r_dot_pair_vi(r_vs a, r_vs b, r_vi z) {
+  for (int n = 0; n < R_LANES; n++) z[n] += a[2 * n] * b[2 * n] + a[2 * n + 1] * b[2 * n + 1];
+  return z;
+}
+#endif
+#ifndef r_dot_quad_vi
+static inline r_vi r_dot_quad_vi(r_vuq a, r_vq b, r_vi z) {
+  for (int n = 0; n < 4 * R_LANES; n++) z[n / 4] += a[n] * b[n];
+  return z;
+}
+#endif
+#ifndef r_dot_signed_vi
+static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
+  for (int n = 0; n < 4 * R_LANES; n++) z[n / 4] += a[n] * b[n];
+  return z;
+}
+#endif
+
+//@ r_amx
+// Tiles of 8-bit numbers, where the system lets a process use them: rows of up to 64 bytes, up to 16 at once.
+#include <sys/syscall.h>
+#include <unistd.h>
+static inline int r_amx(void) {
+  static int known;  // 0: not asked yet, 1: yes, 2: no. Threads that ask at once get the same answer.
+  int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (answer == 0) {
+    answer = syscall(SYS_arch_prctl, 0x1023, 18) == 0 ? 1 : 2;
+    __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+  }
+  return answer == 1;
+}
+// Tiles 0 to 3: sums of `rows` by 16 numbers. 4 and 5: `rows` of `bytes` of data. 6 and 7: weights for so many bytes.
+static inline void r_tile_shapes(int rows, int bytes) {
+  struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; } shapes = {.palette = 1};
+  for (int n = 0; n < 8; n++) {
+    shapes.bytes[n] = n == 4 || n == 5 ? bytes : 64;
+    shapes.rows[n] = n < 6 ? rows : bytes / 4;
+  }
+  __asm__ volatile("ldtilecfg %0" :: "m"(shapes));
+}
+#define r_tile_end() __asm__ volatile("tilerelease")
+#define r_tile_load(n, from, step) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #n :: "r"(from), "r"((long)(step)) : "memory")
+#define r_tile_store(n, to, step) __asm__ volatile("tilestored %%tmm" #n ", (%0,%1,1)" :: "r"(to), "r"((long)(step)) : "memory")
+#define r_tile_dot(sum, data, weight) __asm__ volatile("tdpbusd %%tmm" #weight ", %%tmm" #data ", %%tmm" #sum ::: "memory")
+// Two blocks of rows times 32 columns, summed over `chunks` runs of `bytes`. A run's weights are rows of 128 bytes.
+#define R_TILE_STEP(a, b, w, apart) do { \
+  r_tile_load(4, a, apart); r_tile_load(6, w, 128); r_tile_load(5, b, apart); r_tile_load(7, (w) + 64, 128); \
+  r_tile_dot(0, 4, 6); r_tile_dot(1, 4, 7); r_tile_dot(2, 5, 6); r_tile_dot(3, 5, 7); } while (0)
+
+//@ r_widen
+// As many 8-bit or 16-bit numbers as a vector has lanes, from any address. gcc converts such vectors one by one.
+#if !defined(__clang__) && defined(__AVX512F__) && R_LANES == 16
+typedef char r_bytes __attribute__((vector_size(16), aligned(1), may_alias));
+typedef short r_shorts __attribute__((vector_size(32), aligned(2), may_alias));
+#define r_widen_i8(p) (r_vi)__builtin_ia32_pmovsxbd512_mask(*(const r_bytes*)(p), (r_vi){0}, (unsigned short)-1)
+#define r_widen_u8(p) (r_vi)__builtin_ia32_pmovzxbd512_mask(*(const r_bytes*)(p), (r_vi){0}, (unsigned short)-1)
+#define r_widen_i16(p) (r_vi)__builtin_ia32_pmovsxwd512_mask(*(const r_shorts*)(p), (r_vi){0}, (unsigned short)-1)
+#define r_widen_u16(p) (r_vi)__builtin_ia32_pmovzxwd512_mask(*(const r_shorts*)(p), (r_vi){0}, (unsigned short)-1)
+#elif !defined(__clang__) && defined(__AVX2__) && R_LANES == 8
+typedef long long r_eight __attribute__((aligned(1), may_alias));
+typedef long long r_eights __attribute__((vector_size(16)));
+typedef char r_bytes __attribute__((vector_size(16)));
+typedef short r_shorts __attribute__((vector_size(16), aligned(2), may_alias));
+#define r_widen_i8(p) (r_vi)__builtin_ia32_pmovsxbd256((r_bytes)(r_eights){*(const r_eight*)(p), 0})
+#define r_widen_u8(p) (r_vi)__builtin_ia32_pmovzxbd256((r_bytes)(r_eights){*(const r_eight*)(p), 0})
+#define r_widen_i16(p) (r_vi)__builtin_ia32_pmovsxwd256(*(const r_shorts*)(p))
+#define r_widen_u16(p) (r_vi)__builtin_ia32_pmovzxwd256(*(const r_shorts*)(p))
 #else
-#define r_fma_f32(x, y, z) ((x) * (y) + (z))
+#define r_widen_i8(p) __builtin_convertvector(*(const r_vb*)(p), r_vi)
+#define r_widen_u8(p) __builtin_convertvector(*(const r_vub*)(p), r_vi)
+#define r_widen_i16(p) __builtin_convertvector(*(const r_vh*)(p), r_vi)
+#define r_widen_u16(p) __builtin_convertvector(*(const r_vuh*)(p), r_vi)
+#endif
+
+//@ r_peak_vf
+// The greater of x and y, or a nan among them.
+#if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_blendmps_512_mask)
+#define r_peak_vf(x, y) (r_vf)__builtin_ia32_blendmps_512_mask( \
+  __builtin_ia32_maxps512_mask((x), (y), (r_vf){0}, (unsigned short)-1, 4), (x), \
+  __builtin_ia32_cmpps512_mask((x), (x), 3, (unsigned short)-1, 4))
+#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_blendvps256)
+#define r_peak_vf(x, y) (r_vf)__builtin_ia32_blendvps256( \
+  __builtin_ia32_maxps256((x), (y)), (x), __builtin_ia32_cmpps256((x), (x), 3))
+#else
+#define r_peak_vf(x, y) ({ const r_vi m_ = ((x) > (y)) | ((x) != (x)); (r_vf)((m_ & (r_vi)(x)) | (~m_ & (r_vi)(y))); })
+#endif
+
+//@ r_pair_vi
+// Numbers of 16 bits side by side: x in the lower half, y in the upper one.
+#define r_pair_vi(x, y) (((x) & 0xffff) | ((y) << 16))
+
+//@ r_madd_vi
+// z plus the products of lower and of upper halves, as numbers of 16 bits.
+typedef short r_vhh __attribute__((vector_size(4 * R_LANES)));
+#if defined(__AVX512VNNI__) && R_LANES == 16 && __has_builtin(__builtin_ia32_vpdpwssd_v16si)
+#define r_madd_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd_v16si((z), (x), (y))
+#elif defined(__AVX512BW__) && R_LANES == 16 && __has_builtin(__builtin_ia32_pmaddwd512_mask)
+#define r_madd_vi(x, y, z) ((z) + (r_vi)__builtin_ia32_pmaddwd512_mask((r_vhh)(x), (r_vhh)(y), (r_vi){0}, (unsigned short)-1))
+#elif defined(__AVX512BW__) && R_LANES == 16 && __has_builtin(__builtin_ia32_pmaddwd512)
+#define r_madd_vi(x, y, z) ((z) + (r_vi)__builtin_ia32_pmaddwd512((r_vhh)(x), (r_vhh)(y)))
+#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_pmaddwd256)
+#define r_madd_vi(x, y, z) ((z) + (r_vi)__builtin_ia32_pmaddwd256((r_vhh)(x), (r_vhh)(y)))
+#else
+#define r_madd_vi(x, y, z) ((z) + (((x) << 16) >> 16) * (((y) << 16) >> 16) + ((x) >> 16) * ((y) >> 16))
 #endif
 
 //@ r_sum_vf
@@ -59,4 +203,21 @@ static inline float r_sum_vf(r_vf v) {
   memcpy(lanes, &v, sizeof v);
   for (int n = R_LANES / 2; n > 0; n /= 2) for (int l = 0; l < n; l++) lanes[l] += lanes[l + n];
   return lanes[0];
+}
+
+//@ r_exp_vf
+// exp of numbers up to zero, by the polynomial of r_exp_f32. Below -86.5 it is zero.
+static inline r_vf r_exp_vf(r_vf x) {
+  // The sum's lowest bits are the exponent.
+  const r_vf shift = r_splat_vf(0x1.8p23f), sum = r_fma_vf(x, r_splat_vf(0x1.715476p+0f), shift), n = sum - shift;
+  const r_vf r = r_fma_vf(n, r_splat_vf(-0x1.7f7d1cp-20f), r_fma_vf(n, r_splat_vf(-0x1.62e400p-1f), x));
+  r_vf p = r_splat_vf(0x1.a01a02p-13f);
+  p = r_fma_vf(p, r, r_splat_vf(0x1.6c16c2p-10f));
+  p = r_fma_vf(p, r, r_splat_vf(0x1.111112p-7f));
+  p = r_fma_vf(p, r, r_splat_vf(0x1.555556p-5f));
+  p = r_fma_vf(p, r, r_splat_vf(0x1.555556p-3f));
+  p = r_fma_vf(p, r, r_splat_vf(0.5f));
+  p = r_fma_vf(p * r, r, r) + 1.0f;
+  const r_vi small = x < -86.5f;
+  return (r_vf)(((r_vi)p + ((r_vi)sum << 23)) & ~small);
 }

@@ -6,27 +6,56 @@ typedef void (*r_kernel)(void* const* b, long lo, long hi);
 
 //@ r_threads
 // A pool of threads that share the units of one kernel at a time; the calling thread takes part. It waits for those
-// that have begun, never for one that the system has not woken yet.
+// that have begun, never for one that the system has not woken yet. Between the kernels of a run the threads look out for
+// the next one for a moment, and sleep then. Outside of runs they sleep.
+// Each thread begins with its own stretch of the units, the same in each kernel: its processor has what it made before.
+// Then it helps with the rest of the others' stretches.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-// Waking a thread takes about this long (ns); a thread is woken for so much work at least.
+// Waking a thread takes about this long (ns), and giving work to one that looks out for it. It gets so much work at least.
 #ifndef R_WAKE
 #define R_WAKE 20000
+#endif
+#ifndef R_HAND
+#define R_HAND 2000
+#endif
+// How long a thread looks out before it sleeps, and what a share of the work takes at least.
+#define R_LOOK 50000
+#ifndef R_SHARE
+#define R_SHARE 1000
+#endif
+#define R_APART __attribute__((aligned(64)))
+// The most threads that share a kernel.
+#define R_MOST 256
+#if defined(__x86_64__) || defined(__i386__)
+#define r_pause() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define r_pause() __asm__ volatile("isb" ::: "memory")
+#else
+#define r_pause() __asm__ volatile("" ::: "memory")
 #endif
 static struct {
   pthread_mutex_t lock, owner;
   pthread_cond_t wake, done;
   pthread_t* threads;
-  int open, busy, stop;
+  int stop;
+  atomic_long process;
+  atomic_int alive;
+  // The kernel that is run, and the threads that are still welcome to it.
   r_kernel kernel;
   void* const* buffers;
-  long units, grain;
-  atomic_long next, process;
-  atomic_int alive;
+  long grain;
+  int shares;
+  R_APART atomic_int tickets;
+  R_APART atomic_int finished;
+  struct { R_APART atomic_long next; long end; } share[R_MOST];
+  // Runs under way, threads that look out, threads that sleep, and whether the caller sleeps.
+  R_APART atomic_int runs;
+  atomic_int looking, asleep, waiting;
 } r_pool;
 
 static long r_now(void) {
@@ -35,33 +64,89 @@ static long r_now(void) {
   return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-// Work on the kernel until nothing is left; the units that were done here.
-static long r_share(void) {
+// Work on the kernel until nothing is left; the units that were done here. A piece is half of what a stretch has left.
+static long r_share(int own) {
+  const long grain = r_pool.grain;
+  const int shares = r_pool.shares;
   long done = 0;
+  for (int n = 0; n < shares; n++) {
+    const int from = (own + n) % shares;
+    atomic_long* next = &r_pool.share[from].next;
+    const long end = r_pool.share[from].end;
+    long lo = atomic_load_explicit(next, memory_order_relaxed);
+    while (lo < end) {
+      long size = (end - lo) / 2;
+      if (size < grain) size = grain;
+      long hi = end - lo - size < grain ? end : lo + size;
+      if (!atomic_compare_exchange_weak_explicit(next, &lo, hi, memory_order_relaxed, memory_order_relaxed)) continue;
+      r_pool.kernel(r_pool.buffers, lo, hi);
+      done += hi - lo;
+      lo = hi;
+    }
+  }
+  return done;
+}
+
+// Take a ticket for the kernel that is run, if there is one left.
+static int r_enter(void) {
+  int left = atomic_load(&r_pool.tickets);
+  while (left > 0) if (atomic_compare_exchange_weak(&r_pool.tickets, &left, left - 1)) return 1;
+  return 0;
+}
+
+// Look out for a ticket for a moment, while a run is under way. Others on this processor get their turn.
+static int r_look(void) {
+  int found = 0;
+  long start = r_now(), past = 0;
+  atomic_fetch_add(&r_pool.looking, 1);
+  while (!found && past < R_LOOK && atomic_load_explicit(&r_pool.runs, memory_order_relaxed) > 0) {
+    for (int n = 0; n < 32 && atomic_load_explicit(&r_pool.tickets, memory_order_relaxed) <= 0; n++) r_pause();
+    found = r_enter();
+    past = r_now() - start;
+    if (!found && past > R_LOOK / 8) sched_yield();
+  }
+  atomic_fetch_sub(&r_pool.looking, 1);
+  return found;
+}
+
+static void* r_worker(void* number) {
   for (;;) {
-    long lo = atomic_fetch_add_explicit(&r_pool.next, r_pool.grain, memory_order_relaxed);
-    if (lo >= r_pool.units) return done;
-    long hi = lo + r_pool.grain < r_pool.units ? lo + r_pool.grain : r_pool.units;
-    r_pool.kernel(r_pool.buffers, lo, hi);
-    done += hi - lo;
+    if (r_enter() || r_look()) {
+      r_share((int)(size_t)number % r_pool.shares);
+      atomic_fetch_add(&r_pool.finished, 1);
+      if (atomic_load(&r_pool.waiting)) {
+        pthread_mutex_lock(&r_pool.lock);
+        pthread_cond_signal(&r_pool.done);
+        pthread_mutex_unlock(&r_pool.lock);
+      }
+      continue;
+    }
+    pthread_mutex_lock(&r_pool.lock);
+    atomic_fetch_add(&r_pool.asleep, 1);
+    while (atomic_load(&r_pool.tickets) <= 0 && !r_pool.stop) pthread_cond_wait(&r_pool.wake, &r_pool.lock);
+    atomic_fetch_sub(&r_pool.asleep, 1);
+    int stop = r_pool.stop;
+    pthread_mutex_unlock(&r_pool.lock);
+    if (stop) return NULL;
   }
 }
 
-static void* r_worker(void* unused) {
-  (void)unused;
-  pthread_mutex_lock(&r_pool.lock);
-  for (;;) {
-    while (r_pool.open == 0 && !r_pool.stop) pthread_cond_wait(&r_pool.wake, &r_pool.lock);
-    if (r_pool.stop) break;
-    r_pool.open--;
-    r_pool.busy++;
-    pthread_mutex_unlock(&r_pool.lock);
-    r_share();
-    pthread_mutex_lock(&r_pool.lock);
-    if (--r_pool.busy == 0) pthread_cond_signal(&r_pool.done);
+// Wait until so many threads have finished.
+static void r_wait(int count) {
+  for (int n = 0; n < 256; n++) {
+    if (atomic_load(&r_pool.finished) == count) return;
+    r_pause();
   }
-  pthread_mutex_unlock(&r_pool.lock);
-  return NULL;
+  long start = r_now();
+  while (atomic_load(&r_pool.finished) != count) {
+    for (int n = 0; n < 64 && atomic_load_explicit(&r_pool.finished, memory_order_relaxed) != count; n++) r_pause();
+    if (r_now() - start < R_LOOK) continue;
+    pthread_mutex_lock(&r_pool.lock);
+    atomic_store(&r_pool.waiting, 1);
+    while (atomic_load(&r_pool.finished) != count) pthread_cond_wait(&r_pool.done, &r_pool.lock);
+    atomic_store(&r_pool.waiting, 0);
+    pthread_mutex_unlock(&r_pool.lock);
+  }
 }
 
 // Make the pool this process's own. A fork copies it without its threads and with its locks in any state.
@@ -77,31 +162,51 @@ static void r_adopt(long own) {
   pthread_cond_init(&r_pool.wake, NULL);
   pthread_cond_init(&r_pool.done, NULL);
   r_pool.threads = NULL;
-  r_pool.open = r_pool.busy = r_pool.stop = 0;
+  r_pool.stop = 0;
+  atomic_store(&r_pool.tickets, 0);
+  atomic_store(&r_pool.runs, 0);
+  atomic_store(&r_pool.looking, 0);
+  atomic_store(&r_pool.asleep, 0);
+  atomic_store(&r_pool.waiting, 0);
   atomic_store(&r_pool.alive, 0);
   atomic_store(&r_pool.process, own);
 }
 
-// Start threads until `count` of them can work together, the caller included. They take none of the process's signals.
+// Begin a run: start threads until `count` of them can work together, the caller included. They take none of the
+// process's signals.
 static void r_begin(int count) {
   long own = (long)getpid();
   if (atomic_load(&r_pool.process) != own) r_adopt(own);
+  if (count > 1) atomic_fetch_add(&r_pool.runs, 1);
   if (count <= atomic_load(&r_pool.alive) + 1) return;
   pthread_mutex_lock(&r_pool.lock);
   pthread_t* threads = count > r_pool.alive + 1 ? realloc(r_pool.threads, sizeof(pthread_t) * (size_t)count) : NULL;
   if (threads != NULL) {
-    sigset_t every, old;
     pthread_attr_t attributes;
     r_pool.threads = threads;
+#ifndef _WIN32
+    sigset_t every, old;
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &old);
+#endif
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 8 << 20);
-    while (r_pool.alive + 1 < count && pthread_create(&threads[r_pool.alive], &attributes, r_worker, NULL) == 0) r_pool.alive++;
+    while (r_pool.alive + 1 < count) {
+      int n = r_pool.alive;
+      if (pthread_create(&threads[n], &attributes, r_worker, (void*)(size_t)(n + 1)) != 0) break;
+      r_pool.alive++;
+    }
     pthread_attr_destroy(&attributes);
+#ifndef _WIN32
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+#endif
   }
   pthread_mutex_unlock(&r_pool.lock);
+}
+
+// End a run that began with so many threads.
+static void r_rest(int count) {
+  if (count > 1) atomic_fetch_sub(&r_pool.runs, 1);
 }
 
 // End the threads, before the library goes. No run may be under way.
@@ -134,21 +239,24 @@ R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, lon
   // Times change little: most runs are not measured.
   long runs = helpers > 0 ? atomic_fetch_add_explicit(&site->runs, 1, memory_order_relaxed) : 0;
   int measured = helpers > 0 && (runs < 4 || (runs & 31) == 0);
-  long even = (units + 8L * threads - 1) / (8L * threads);
-  if (grain < even) grain = even;
   if (units <= grain) helpers = 0;
   if (helpers > 0) {
-    long cost = atomic_load_explicit(&site->cost, memory_order_relaxed);
+    long cost = atomic_load_explicit(&site->cost, memory_order_relaxed), looking = atomic_load(&r_pool.looking);
     if (measured) start = r_now();
     if (cost == 0) {
-      kernel(buffers, 0, grain);
-      r_learn(site, units, grain, r_now() - start);
+      // The first units are not cheaper than others, and enough of them for a measurement.
+      from = (units + 15) / 16 > grain ? (units + 15) / 16 : grain;
+      kernel(buffers, 0, from);
+      r_learn(site, units, from, r_now() - start);
       cost = atomic_load_explicit(&site->cost, memory_order_relaxed);
-      from = grain;
     }
-    long worth = cost / R_WAKE, chunks = (units - from - 1) / grain;
+    long least = (long)((double)units * R_SHARE / (double)cost) + 1;
+    if (grain < least) grain = least;
+    long chunks = (units - from - 1) / grain, worth = cost / R_HAND;
+    if (worth > looking) worth = cost / R_WAKE > looking ? cost / R_WAKE : looking;
     if (helpers > worth) helpers = worth;
     if (helpers > chunks) helpers = chunks;
+    if (helpers >= R_MOST) helpers = R_MOST - 1;
   }
   if (helpers <= 0 || pthread_mutex_trylock(&r_pool.owner) != 0) {
     if (from < units) kernel(buffers, from, units);
@@ -157,19 +265,24 @@ R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, lon
   }
   r_pool.kernel = kernel;
   r_pool.buffers = buffers;
-  r_pool.units = units;
   r_pool.grain = grain;
-  atomic_store_explicit(&r_pool.next, from, memory_order_relaxed);
-  pthread_mutex_lock(&r_pool.lock);
-  r_pool.open = (int)helpers;
-  pthread_mutex_unlock(&r_pool.lock);
-  if (helpers == r_pool.alive) pthread_cond_broadcast(&r_pool.wake);
-  else for (long n = 0; n < helpers; n++) pthread_cond_signal(&r_pool.wake);
-  long done = from + r_share();
+  r_pool.shares = (int)helpers + 1;
+  for (long n = 0, lo = from; n <= helpers; n++) {
+    atomic_store_explicit(&r_pool.share[n].next, lo, memory_order_relaxed);
+    r_pool.share[n].end = lo = from + (long)((double)(units - from) * (double)(n + 1) / (double)(helpers + 1));
+  }
+  r_pool.share[helpers].end = units;
+  atomic_store_explicit(&r_pool.finished, 0, memory_order_relaxed);
+  atomic_store(&r_pool.tickets, (int)helpers);
+  if (atomic_load(&r_pool.asleep) > 0 && atomic_load(&r_pool.looking) < helpers) {
+    pthread_mutex_lock(&r_pool.lock);
+    long missing = helpers - atomic_load(&r_pool.looking);
+    if (missing >= atomic_load(&r_pool.asleep)) pthread_cond_broadcast(&r_pool.wake);
+    else for (; missing > 0; missing--) pthread_cond_signal(&r_pool.wake);
+    pthread_mutex_unlock(&r_pool.lock);
+  }
+  long done = from + r_share(0);
   if (measured) r_learn(site, units, done, r_now() - start);
-  pthread_mutex_lock(&r_pool.lock);
-  r_pool.open = 0;
-  while (r_pool.busy > 0) pthread_cond_wait(&r_pool.done, &r_pool.lock);
-  pthread_mutex_unlock(&r_pool.lock);
+  r_wait((int)helpers - atomic_exchange(&r_pool.tickets, 0));
   pthread_mutex_unlock(&r_pool.owner);
 }

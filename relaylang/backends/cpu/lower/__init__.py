@@ -78,6 +78,14 @@ ANCHORS: dict[str, AnchorLowering] = {
 ALONE = frozenset([
     *APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS, *nn_sparse.ANCHORS
 ])  # fmt: skip
+#: Operators that read data with a border in place, with the border that a call wants (`halos`).
+HALOS = nn_conv.HALOS
+#: Operators that lay their operands out in a result: an operand may be made in its place.
+ASSEMBLIES = transform.ASSEMBLIES
+#: Operators whose results are their operand with another shape.
+RESHAPES = transform.RESHAPES
+#: Operators whose results are parts of their operand, perhaps with another shape: they may be read in place.
+SELECTIONS = transform.SELECTIONS
 #: Operators that the backend cannot compile, with the reasons. A name that ends in a dot stands for all names below it.
 GAPS: dict[str, str] = {
     **dict.fromkeys(

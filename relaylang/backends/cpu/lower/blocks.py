@@ -73,9 +73,16 @@ def turned(x: Expr, source: str, target: str) -> Expr | None:
     for n, (letter, _) in enumerate(cut):
         places.setdefault(letter, []).append(n)
     axes = [places[letter].pop(0) for letter, _ in want]
-    x = _make("transpose", x, [held[n] for n in where], axes=where)
-    x = _make("reshape", x, [n for _, n in cut], newshape=[n for _, n in cut])
-    return _make("transpose", x, [cut[a][1] for a in axes], axes=axes)
+    shape = [n for _, n in cut]
+    x = _reordered(x, where)
+    if shape != list(_shape(x)):
+        x = _make("reshape", x, shape, newshape=shape)
+    return _reordered(x, axes)
+
+
+def _reordered(x: Expr, axes: list[int]) -> Expr:
+    shape = _shape(x)
+    return x if axes == sorted(axes) else _make("transpose", x, [shape[a] for a in axes], axes=axes)
 
 
 def layout_transform(call: Call, args: list[Expr]) -> Expr | None:
@@ -102,14 +109,16 @@ def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: 
     return turned(made, layout, result)
 
 
-def convolution(call: Call, args: list[Expr]) -> Expr | None:
-    """A convolution of any layout; None where its layout is one that is compiled as it is."""
+def convolution(call: Call, args: list[Expr], last: bool = False) -> Expr | None:
+    """A convolution of any layout in a plain one, with `last` channels last; None where it has that."""
     attrs = own_layout(call.attrs, _shape(args[1])) if named(call) in _BLOCKED else call.attrs
     try:
         layout = _plain(attrs.data_layout)
         kernel = [letter for letter, _ in split_layout(attrs.kernel_layout)]
     except (ValueError, KeyError):
         return None
+    if last:
+        layout = layout.replace("C", "") + "C"
     name = CONVOLUTIONS[named(call)]
     result = attrs.out_layout or attrs.data_layout
     blocked = any(letter.islower() for letter in kernel)

@@ -35,16 +35,18 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
     """A value as another dtype: floats are cut to integers, integers wrap, anything but zero is True."""
     if value.dtype == dtype:
         return value
+    if value.dtype == "bfloat16":
+        return convert(nest, nest.op("r_bf16_f32({0})", [value], "float32"), dtype)
+    if dtype == "bfloat16":
+        return nest.op("r_f32_bf16({0})", [convert(nest, value, "float32")], dtype)
     if dtype == "bool":
         # A nan is False.
         test = "(({0} < 0) | ({0} > 0))" if is_float(value.dtype) else "({0} != 0)"
         return nest.op(f"(uint8_t){test}", [value], "bool")
     if is_float(value.dtype) and not is_float(dtype):
-        # C leaves the conversion of a float that does not fit undefined; through int64 it wraps as numpy's casts do.
-        if dtype in ("int32", "int64"):
-            return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
-        wide = "int64_t" if dtype in ("uint32", "uint64") else "int32_t"
-        return nest.op(f"({CTYPES[dtype]})({wide})({{0}})", [value], dtype)
+        # C leaves the conversion of a float that does not fit undefined. Others go through the type that x86 converts to.
+        whole = "r_whole_i64" if dtype in ("int64", "uint32", "uint64") else "r_whole_i32"
+        return nest.op(f"{whole}({{0}})" if dtype in ("int32", "int64") else f"({CTYPES[dtype]}){whole}({{0}})", [value], dtype)
     if (value.dtype, dtype) == ("float64", "float16"):
         return nest.op("r_f64_f16({0})", [value], dtype)
     return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)

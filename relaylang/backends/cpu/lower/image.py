@@ -56,7 +56,7 @@ def _taps(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     attrs = call.attrs
-    data = BufTensor(kernel.in_memory(args[0]))
+    data = BufTensor(kernel.strided(args[0]))
     letters = [letter for letter, _ in split_layout(attrs.layout)]
     if {"d", "h", "w"} & set(letters):
         raise unsupported(f"the layout {attrs.layout} cannot be compiled", call)

@@ -6,7 +6,7 @@ values of bound weights alone are computed once. Integers come out the same to t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def _pairs(values: Any, count: int) -> list[int]:
 
 
 def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
-    """Zeros between the data's elements, then a convolution at stride 1 with the kernel turned round."""
+    """A convolution at stride 1 with the kernel turned round. Strides make phases, or zeros between the elements."""
     attrs = call.attrs
     layout, kernel_layout = attrs.data_layout, attrs.kernel_layout
     space = [c for c in layout if c in "DHW"]
@@ -113,6 +113,10 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
     groups = attrs.groups
     split = reshape(weight, [groups, inputs // groups, outputs, *kernel])
     turned = transpose(split, [0, 2, 1, *range(3, 3 + count)])
+    if max(_pairs(attrs.strides, count)) > 1 and layout in (plain, f"N{''.join(space)}C"):
+        phases = _phases(call, data, turned)
+        if phases is not None:
+            return phases
     weight = reshape(turned, [groups * outputs, inputs // groups, *kernel])
     for axis in range(2, 2 + count):
         if kernel[axis - 2] > 1:
@@ -143,6 +147,72 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
         groups=groups, channels=groups * outputs, kernel_size=kernel, data_layout=layout,
         kernel_layout="OI" + "".join(space), out_dtype=call.checked_type.dtype,
     )  # fmt: skip
+
+
+def _phases(call: Call, data: Expr, weight: Expr) -> Expr | None:
+    """A transposed convolution as one convolution whose channels are the phases of its strides, set side by side behind.
+
+    Along an axis of stride `s`, result `s * a + r` is made of the elements up to `a`. It uses every s-th tap from `r` on.
+    `weight` is (groups, out, in, ...). With dilation there is none.
+    """
+    attrs = call.attrs
+    assert isinstance(call.checked_type, TensorType)
+    dtype = call.checked_type.dtype
+    groups, outputs, inputs, *kernel = _known(weight)
+    count = len(kernel)
+    strides, pads = _pairs(attrs.strides, count), _pairs(attrs.padding, count)
+    layout = attrs.data_layout
+    space = [c for c in layout if c in "DHW"]
+    if any(d > 1 for d in _pairs(attrs.dilation, count)):
+        return None
+    last = f"N{''.join(space)}C"
+    channels, batch = _known(data)[layout.index("C")], _known(data)[0]
+    size = [_known(data)[layout.index(c)] for c in space]
+    out = [_known(call)[layout.index(c)] for c in space]
+    if layout != last:
+        data = _make("layout_transform", [data], [batch, *size, channels], src_layout=layout, dst_layout=last)
+    # The kernel as (taps of a phase, phases) along each axis, its taps turned round.
+    taps = [-(-k // s) for k, s in zip(kernel, strides)]
+    widths = [[0, 0]] * 3 + [[0, t * s - k] for t, s, k in zip(taps, strides, kernel)]
+    if any(b for _, b in widths):
+        wide = [groups, outputs, inputs, *[t * s for t, s in zip(taps, strides)]]
+        weight = _make("nn.pad", [weight, scalar(0, dtype_of(weight))], wide, pad_width=widths, pad_mode="constant")
+    cut = [groups, outputs, inputs, *[n for t, s in zip(taps, strides) for n in (t, s)]]
+    weight = reshape(weight, cut)
+    for axis in range(count):
+        if taps[axis] > 1:
+            weight = _make("reverse", [weight], cut, axis=3 + 2 * axis)
+    weight = transpose(weight, [0, *range(4, 4 + 2 * count, 2), 1, 2, *range(3, 3 + 2 * count, 2)])
+    total = groups * outputs * math.prod(strides)
+    weight = reshape(weight, [total, inputs, *taps])
+    first = [p // s for p, s in zip(pads[:count], strides)]
+    rows = [(p + n - 1) // s + 1 - a for p, n, s, a in zip(pads[:count], out, strides, first)]
+    before = [t - 1 - a for t, a in zip(taps, first)]
+    behind = [a + m - n for a, m, n in zip(first, rows, size)]
+    data = _cropped(data, [0, *[max(-b, 0) for b in before], 0], [0, *[max(-b, 0) for b in behind], 0])
+    data = op_call(
+        f"nn.conv{count}d", [data, weight], TensorType([batch, *rows, total], dtype), strides=[1] * count,
+        padding=[max(b, 0) for b in [*before, *behind]], dilation=[1] * count, groups=groups, channels=total,
+        kernel_size=taps, data_layout=last, kernel_layout="OI" + "".join(space), out_dtype=dtype,
+    )  # fmt: skip
+    split = reshape(data, [batch, *rows, groups, *strides, outputs])
+    order = [0, *[d for n in range(count) for d in (1 + n, 2 + count + n)], 1 + count, 2 + 2 * count]
+    woven = reshape(transpose(split, order), [batch, *[m * s for m, s in zip(rows, strides)], groups * outputs])
+    start = [p - a * s for p, a, s in zip(pads[:count], first, strides)]
+    end = [m * s - b - n for m, s, b, n in zip(rows, strides, start, out)]
+    result = _cropped(woven, [0, *start, 0], [0, *end, 0])
+    if layout != last:
+        result = _make("layout_transform", [result], _known(call), src_layout=last, dst_layout=layout)
+    return result
+
+
+def _cropped(x: Expr, before: Sequence[int], behind: Sequence[int]) -> Expr:
+    """A tensor without so many elements at both ends of each axis."""
+    if not any(before) and not any(behind):
+        return x
+    end = [n - b for n, b in zip(_known(x), behind)]
+    left = [b - a for a, b in zip(before, end)]
+    return _make("strided_slice", [x], left, begin=list(before), end=end, strides=[1])
 
 
 def _conv_transpose(call: Call, args: list[Expr]) -> Expr | None:
@@ -361,8 +431,8 @@ REWRITES: dict[str, Rewrite] = {
 }
 
 
-def legalise(expr: Expr, keep: Container[str] = ()) -> Expr:
-    """A typed expression without the operators of `REWRITES`, where their shapes and layouts allow it.
+def legalise(expr: Expr, keep: Container[str] = (), rewrites: Mapping[str, Rewrite] = REWRITES) -> Expr:
+    """A typed expression without the operators of `rewrites`, where their shapes and layouts allow it.
 
     The operators that `keep` names stay as they are.
     """
@@ -370,7 +440,7 @@ def legalise(expr: Expr, keep: Container[str] = ()) -> Expr:
     for old in post_order(expr):
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
         if isinstance(new, Call) and isinstance(new.op, Op):
-            rewrite = None if new.op.name in keep else REWRITES.get(new.op.name)
+            rewrite = None if new.op.name in keep else rewrites.get(new.op.name)
             if (nothing := _nothing(new)) is not None:
                 new = nothing
             elif rewrite is not None and all(_static(a.checked_type) for a in (*new.args, new)):

@@ -5,7 +5,8 @@ from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES, is_float
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lower.nn_pool import _lowest, pads_of, spread
+from relaylang.backends.cpu.lower.geometry import pads_of, spread
+from relaylang.backends.cpu.lower.nn_pool import _lowest
 from relaylang.backends.cpu.lower.sampling import alone
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call

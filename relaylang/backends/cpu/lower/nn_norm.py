@@ -7,10 +7,11 @@ from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import ZERO, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, Value
+from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, result_type
+from relaylang.backends.cpu.lower.geometry import digits
 from relaylang.backends.cpu.lower.tensor import binary, elementwise
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
 
@@ -77,11 +78,70 @@ def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return [args[0], Recipe(shape, args[0].dtype, lambda nest, index: nest.const(1, args[0].dtype))]
 
 
+def _halves(lanes: int) -> list[int]:
+    """Half of the lanes, a quarter, and so on."""
+    return [lanes >> n for n in range(1, lanes.bit_length())]
+
+
+def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool) -> None:
+    """Softmax of float32 along the last axis, or its logarithm. Each row passes through the cache once."""
+    shape, lanes = data.shape, kernel.isa.lanes
+    length = shape[axis]
+    whole = length // lanes * lanes
+    stage = kernel.stage(math.prod(shape[:axis]))
+    put = stage.put
+    put("for (long o = lo; o < hi; o++) {")
+    outer = [d for d in range(axis) if shape[d] != 1]
+    if outer:
+        put(f"  const long {', '.join(digits('o', [(f'y{d}', shape[d]) for d in reversed(outer)]))};")
+    put(f"  const float* x = {data.name} + o * {length};")
+    if length <= ROW and not log:
+        put(f"  float e[{whole + lanes}] __attribute__((aligned(64)));")
+    elif not log:
+        put(f"  float* e = {kernel.buffer((math.prod(shape[:axis]), whole + lanes), 'float32').name} + o * {whole + lanes};")
+    put("  r_vf m = r_splat_vf(-__builtin_inff()), n = m, s = {0}, t = {0};\n  long a = 0;")
+    put(f"  for (; a + {2 * lanes} <= {length}; a += {2 * lanes}) {{")
+    put(f"    m = r_peak_vf(*(const r_vfu*)(x + a), m); n = r_peak_vf(*(const r_vfu*)(x + a + {lanes}), n);\n  }}")
+    put(f"  for (; a < {whole}; a += {lanes}) m = r_peak_vf(*(const r_vfu*)(x + a), m);")
+    put("  m = r_peak_vf(m, n);")
+    turns = [f"r_mix_vf({{0}}, {{0}}, {', '.join(str((l + n) % lanes) for l in range(lanes))})" for n in _halves(lanes)]
+    for turn in turns:
+        put(f"  m = r_peak_vf({turn.format('m')}, m);")
+    put("  float most = m[0];")
+    put(f"  for (; a < {length}; a++) most = x[a] > most ? x[a] : most;")
+    keep, add = ("", "") if log else ("*(r_vfu*)(e + a) = v;", f" *(r_vfu*)(e + a + {lanes}) = w;")
+    put(f"  for (a = 0; a + {2 * lanes} <= {length}; a += {2 * lanes}) {{")
+    put(f"    const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most), w = r_exp_vf(*(const r_vfu*)(x + a + {lanes}) - most);")
+    put(f"    s += v; t += w; {keep}{add}\n  }}")
+    put(f"  for (; a < {whole}; a += {lanes}) {{ const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most); s += v; {keep} }}")
+    if whole < length:
+        put(f"  float rest[{lanes}];")
+        put(f"  for (long l = 0; l < {lanes}; l++) rest[l] = l < {length - whole} ? x[a + l] : -__builtin_inff();")
+        put(f"  {{ const r_vf v = r_exp_vf(*(const r_vfu*)rest - most); s += v; {keep} }}")
+    put("  s += t;")
+    for turn in turns:
+        put(f"  s += {turn.format('s')};")
+    put(f"  const float scale = {'r_log_f32(s[0])' if log else '1 / s[0]'};")
+    nest = Nest(shape, {d: (f"y{d}", f"y{d} + 1") for d in outer})
+    index = [variable(d) for d in range(len(shape))]
+    scale = nest.variable("scale", "float32", 0)
+    if log:
+        value = nest.op("({0} - {1} - {2})", [BufTensor(data).at(nest, index), nest.variable("most", "float32", 0), scale], "float32")
+    else:
+        value = nest.op("({0} * {1})", [nest.load(Buf("e", (length,), "float32"), variable(axis)), scale], "float32")
+    sink.store(nest, index, value)
+    stage.lines += nest.emit(indent="    ")
+    put("}")
+
+
 def _softmax(log: bool) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         data = kernel.in_memory(args[0])
         shape, dtype = data.shape, data.dtype
         axis = axis_of(call.attrs.axis, len(shape))
+        if dtype == "float32" and math.prod(shape[axis + 1 :]) == 1 and 0 not in shape:
+            _softmax_of_rows(kernel, data, axis, sink, log)
+            return
         outer = inner = 1
         for extent in shape[:axis]:
             outer *= extent
@@ -155,7 +215,7 @@ def _softmax(log: bool) -> Any:
 
 def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     """x / (bias + alpha / size * sum of squares over `size` neighbours along an axis) ** beta."""
-    data = kernel.in_memory(args[0])
+    data = kernel.strided(args[0])
     attrs = call.attrs
     shape = data.shape
     axis = axis_of(attrs.axis, len(shape))

@@ -1,6 +1,7 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-A row of results, or a part of a wide one, is kept in an accumulator array. Each tap of the window updates all of it, so
+With channels last, floats are pooled by tiles in registers (`tiles`). Otherwise, a row of results, or a part of a wide
+one, is kept in an accumulator array. Each tap of the window updates all of it, so
 the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
 from __future__ import annotations
@@ -11,33 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
-from relaylang.backends.cpu.index import Affine, strides_of, variable
-from relaylang.backends.cpu.kernel import ROW, Kernel, Sink, unsupported
+from relaylang.backends.cpu.dtypes import is_float, literal
+from relaylang.backends.cpu.index import Affine, variable
+from relaylang.backends.cpu.kernel import ROW, Kernel, Sink
+from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.reduce import _reduce, _start, close_loops, combine, open_loops
-from relaylang.backends.cpu.scalar import Buf, Nest, Scalar
+from relaylang.backends.cpu.lower.geometry import Conv, pads_of, spatial_axes, spread
+from relaylang.backends.cpu.lower.reduce import _reduce, around, combine, start_of
+from relaylang.backends.cpu.lower.tiles import lower_tiles
+from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
 from relaylang.ir import Call
-
-
-def spatial_axes(layout: str, call: Call) -> tuple[list[int], int]:
-    """The spatial axes and the channel axis of a layout such as NCHW or NDHWC."""
-    if not layout.isalpha() or not layout.isupper() or "C" not in layout:
-        raise unsupported(f"the layout {layout} cannot be compiled", call)
-    return [d for d, letter in enumerate(layout) if letter in "DHW"], layout.index("C")
-
-
-def spread(values: Any, count: int) -> list[int]:
-    values = [values] if isinstance(values, int) else list(values)
-    return values * count if len(values) == 1 else values
-
-
-def pads_of(padding: Any, count: int) -> list[tuple[int, int]]:
-    """Padding before and behind each of `count` axes, from 1, `count` or twice `count` numbers."""
-    values = spread(padding, count)
-    if len(values) == count:
-        values = values * 2
-    return list(zip(values[:count], values[count:]))
 
 
 def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[int, int]:
@@ -72,6 +56,29 @@ class Window:
         step, size = self.dilation[number], self.size[number]
         return nest.op(f"(int32_t)r_taps({{0}}, {step}, {size}, {extent})", [place], "int32")
 
+    def count(self, kernel: Kernel, nest: Nest, index: Sequence[Affine], axes: Sequence[int], data: Sequence[int],
+              out: Sequence[int], include_pad: bool) -> Scalar:  # fmt: skip
+        """How many elements the window of a result has that count."""
+        number = nest.const(1, "int32")
+        for n, d in enumerate(axes):
+            if out[d] > ROW:
+                part = self.count_at(nest, index[d], n, data[d], include_pad)
+            else:
+                counts = self.counts(n, out[d], data[d], include_pad)
+                if len(set(counts.tolist())) == 1:
+                    part = nest.const(int(counts[0]), "int32")
+                else:
+                    part = nest.load(kernel.constant(counts, "int32"), index[d])
+            number = nest.op("({0} * {1})", [number, part], "int32")
+        return number
+
+    def behind(self, extents: Sequence[int], outs: Sequence[int]) -> list[int]:
+        """How far windows reach behind the data, along each axis."""
+        return [
+            max(0, (o - 1) * s + (k - 1) * d + 1 - n - first)
+            for o, s, k, d, n, (first, _) in zip(outs, self.stride, self.size, self.dilation, extents, self.pads)
+        ]
+
     def _covered(self, number: int, extent: int, include_pad: bool) -> tuple[int, int]:
         """The extent of what counts along an axis, and where the first window begins before it."""
         first, behind = self.pads[number]
@@ -87,7 +94,7 @@ def wide_type(dtype: str, mean: bool) -> str:
 
 def _lowest(dtype: str, acc: str) -> str:
     """The result of a window on padding alone: the least number, which is finite."""
-    return literal(float(np.finfo(dtype).min), acc) if is_float(dtype) else _start("max", acc)
+    return literal(float(np.finfo(dtype).min), acc) if is_float(dtype) else start_of("max", acc)
 
 
 def _pool(kind: str) -> Any:
@@ -95,87 +102,79 @@ def _pool(kind: str) -> Any:
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         attrs = call.attrs
-        data = kernel.in_memory(args[0])
         axes, channel = spatial_axes(attrs.layout, call)
-        rank, count = len(data.shape), len(axes)
+        rank, count = len(args[0].shape), len(axes)
+        row = channel if channel == rank - 1 else axes[-1]
+        data = kernel.strided(args[0], lambda buf: buf.strides[row] == 1)
         window = Window(spread(attrs.pool_size, count), spread(attrs.strides, count), spread(attrs.dilation, count),
                         pads_of(attrs.padding, count))  # fmt: skip
         size, stride, dilation = window.size, window.stride, window.dilation
         first = [p for p, _ in window.pads]
         out_shape = sink.anchor.shape
         acc = wide_type(data.dtype, mean)
-        update = combine("sum" if mean else "peak", acc)
-        steps = strides_of(data.shape)
-        row = channel if channel == rank - 1 else axes[-1]
+        if row == channel and data.dtype == "float32" and acc == "float32" and 0 not in (*data.shape, *out_shape):
+            behind = window.behind([data.shape[d] for d in axes], [out_shape[d] for d in axes])
+            conv = Conv(data.shape[0], data.shape[channel], 1, 1, [data.shape[d] for d in axes], size, stride, dilation,
+                        first, behind, [out_shape[d] for d in axes], axes, channel, True)  # fmt: skip
+
+            def finish(sink: Sink, nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
+                number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
+                sink.store(nest, index, nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc))
+
+            if mean:
+                lower_tiles(kernel, conv, data, sink, acc, "sum", finish=finish)
+            else:
+                lower_tiles(kernel, conv, data, sink, acc, "peak")
+            return
+        both = combine("sum" if mean else "peak", acc)
+        steps = data.strides
         width = out_shape[row]
-        lines, pad, units = open_loops(out_shape[:row])
-        bounds: dict[int, tuple[str, str]] = {}
-        lines.append(f"{pad}{CTYPES[acc]} {'acc' if width <= ROW else 'held'}[{min(width, ROW)}];")
-        if width > ROW:
-            bounds[row] = ("w0", "w1")
-            lines.append(f"{pad}for (long w0 = 0; w0 < {width}; w0 += {ROW}) {{")
-            pad += "  "
-            lines.append(f"{pad}const long w1 = w0 + {ROW} < {width} ? w0 + {ROW} : {width};")
-            lines.append(f"{pad}{CTYPES[acc]}* const acc = held - w0;")
-        first_w, end_w = bounds.get(row, ("0", str(width)))
-        start = _start("sum", acc) if mean else _lowest(data.dtype, acc)
-        lines.append(f"{pad}for (long w = {first_w}; w < {end_w}; w++) acc[w] = {start};")
-        base = " + ".join([f"i{d}*{steps[d]}" for d in range(row) if d not in axes] or ["0"])
+        bounds: Bounds = {row: ("w0", "w1")} if width > ROW else {}
+        w, w0, w1 = ir.Var("w"), ir.Var("w0"), ir.Var("w1")
         looped = [n for n, d in enumerate(axes) if d < row]
-        for n in looped:
-            d = axes[n]
-            lines.append(f"{pad}for (long k{n} = 0; k{n} < {size[n]}; k{n}++) {{")
-            pad += "  "
-            lines.append(f"{pad}const long y{n} = i{d}*{stride[n]} + k{n}*{dilation[n]} - {first[n]};")
-            lines.append(f"{pad}if (y{n} < 0 || y{n} >= {data.shape[d]}) continue;")
-        where = " + ".join([base, *[f"y{n}*{steps[axes[n]]}" for n in looped]])
-        lines.append(f"{pad}const {CTYPES[data.dtype]}* x = {data.name} + {where};")
+        places = {axes[n]: ir.Var(f"y{n}") for n in looped}
+        base = sum((places.get(d, ir.Var(f"i{d}")) * steps[d] for d in range(row)), ir.number(0))
+
+        def tap(low: int, high: int, at: ir.Expr) -> ir.Body:
+            """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
+            if high <= low:
+                return []
+            update = ir.Reduce(both, "acc", w, ir.Load("x", at, data.dtype))
+            if not bounds:
+                return [ir.loop("w", low, high, [update], ir.VECTOR)]
+            begin, end = ir.maximum(w0, low) if low else w0, ir.minimum(w1, high) if high < width else w1
+            return [ir.loop("w", begin, end, [update], ir.VECTOR)]
+
+        body: ir.Body = [ir.Let("x", ir.address(data, base))]
         if row == channel:
-            lines += _tap(pad, 0, width, width, update, "x[w]")
+            body += tap(0, width, w)
         else:
-            for tap in range(size[-1]):
-                low, high = _reach(tap * dilation[-1], width, data.shape[row], stride[-1], first[-1])
-                at = f"w*{stride[-1]} + {tap * dilation[-1] - first[-1]}".replace("+ -", "- ")
-                lines += _tap(pad, low, high, width, update, f"x[{at}]")
-        for _ in looped:
-            pad = pad[:-2]
-            lines.append(pad + "}")
+            for k in range(size[-1]):
+                at = k * dilation[-1]
+                body += tap(*_reach(at, width, data.shape[row], stride[-1], first[-1]), w * stride[-1] + (at - first[-1]))
+        for n in reversed(looped):
+            d, y = axes[n], ir.Var(f"y{n}")
+            place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
+            inside = ir.Binary("&&", ir.Binary(">=", y, ir.number(0)), ir.Binary("<", y, ir.number(data.shape[d])))
+            body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
         nest = Nest(out_shape, bounds)
         index = [variable(d) for d in range(rank)]
         value = nest.load(Buf("acc", (width,), acc), index[row])
         if mean:
-            number = nest.const(1, "int32")
-            for n, d in enumerate(axes):
-                if out_shape[d] > ROW:
-                    part = window.count_at(nest, index[d], n, data.shape[d], attrs.count_include_pad)
-                    number = nest.op("({0} * {1})", [number, part], "int32")
-                    continue
-                counts = window.counts(n, out_shape[d], data.shape[d], attrs.count_include_pad)
-                if len(set(counts.tolist())) == 1:
-                    part = nest.const(int(counts[0]), "int32")
-                else:
-                    part = nest.load(kernel.constant(counts, "int32"), index[d])
-                number = nest.op("({0} * {1})", [number, part], "int32")
+            number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
             value = nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc)
         sink.store(nest, index, convert(nest, value, data.dtype))
-        lines += nest.emit(split=False, indent=pad, fixed=row)[0]
+        start = ir.Template(start_of("sum", acc) if mean else _lowest(data.dtype, acc), (), acc)
+        begin, end = (w0, w1) if bounds else (ir.number(0), ir.number(width))
+        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *nest.build(fixed=row)]
+        held = ir.Local("held" if bounds else "acc", acc, (min(width, ROW),))
         if bounds:
-            lines.append(pad[:-2] + "}")
-        kernel.stage(units).lines = lines + close_loops(row)
+            # A part of a wide row at a time.
+            part: ir.Body = [ir.Let("w1", ir.minimum(w0 + ROW, width)), ir.Let("acc", ir.address(held, w0 * -1, written=True))]
+            body = [ir.Loop("w0", ir.number(0), ir.number(width), [*part, *body], step=ROW)]
+        kernel.stage(body=around(out_shape[:row], [held, *body]))
 
     return lower
-
-
-def _tap(pad: str, low: int, high: int, width: int, both: str, value: str) -> list[str]:
-    """One tap's update of the accumulators of a row, or of its part `w0..w1` where the row is wide."""
-    if high <= low:
-        return []
-    first, end = str(low), str(high)
-    if width > ROW:
-        first = f"w0 > {low} ? w0 : {low}" if low else "w0"
-        end = f"(w1 < {high} ? w1 : {high})" if high < width else "w1"
-    update = both.format("acc[w]", value)
-    return [f"{pad}R_IVDEP", f"{pad}for (long w = {first}; w < {end}; w++) acc[w] = {update};"]
 
 
 def _adaptive(kind: str, whole: bool) -> Any:
@@ -192,7 +191,7 @@ def _adaptive(kind: str, whole: bool) -> Any:
                 total *= data.shape[d]
             _reduce(kernel, data, reducer, axes, True, sink, float(max(total, 1)) if mean else None)
             return
-        _windows(kernel, kernel.in_memory(data), reducer, mean, axes, out_shape, sink)
+        _windows(kernel, kernel.strided(data), reducer, mean, axes, out_shape, sink)
 
     return lower
 
@@ -202,27 +201,27 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
     """Windows of different sizes: result `o` of `O` covers `floor(o * I / O)` up to `ceil((o + 1) * I / O)`."""
     rank = len(out_shape)
     acc = wide_type(data.dtype, mean)
-    lines, pad, units = open_loops(out_shape)
-    steps = strides_of(data.shape)
-    start = _start(reducer, acc) if mean else _lowest(data.dtype, acc)
-    lines.append(f"{pad}{CTYPES[acc]} acc = {start}; long n = 1;")
+    steps = data.strides
+    start = ir.Template(start_of(reducer, acc) if mean else _lowest(data.dtype, acc), (), acc)
+    body: ir.Body = [ir.Let("acc", start, True), ir.Let("n", ir.number(1), True)]
+    total, n = ir.Var("acc", acc), ir.Var("n")
     for d in axes:
-        size, out = data.shape[d], out_shape[d]
-        lines.append(f"{pad}const long a{d} = i{d}*{size}/{out}, z{d} = ((i{d} + 1)*{size} + {out - 1})/{out};")
-        lines.append(f"{pad}n *= z{d} - a{d};")
-    lines.append(f"{pad}n += !n;")
-    for d in axes:
-        lines.append(f"{pad}for (long y{d} = a{d}; y{d} < z{d}; y{d}++)")
-    at = " + ".join(f"{'y' if d in axes else 'i'}{d}*{steps[d]}" for d in range(rank))
-    lines.append(f"{pad}  acc = {combine(reducer, acc).format('acc', f'{data.name}[{at}]')};")
+        size, out, i = data.shape[d], out_shape[d], ir.Var(f"i{d}")
+        body += [ir.Let(f"a{d}", i * size // out), ir.Let(f"z{d}", ((i + 1) * size + (out - 1)) // out),
+                 ir.Assign("n", n * (ir.Var(f"z{d}") - ir.Var(f"a{d}")))]  # fmt: skip
+    body.append(ir.Assign("n", ir.maximum(n, 1)))
+    at = sum((ir.Var(f"{'y' if d in axes else 'i'}{d}") * steps[d] for d in range(rank)), ir.number(0))
+    both = ir.Template(combine(reducer, acc), (total, ir.load(data, at)), acc)
+    window: ir.Body = [ir.Assign("acc", both)]
+    for d in reversed(axes):
+        window = [ir.loop(f"y{d}", f"a{d}", f"z{d}", window)]
     nest = Nest(out_shape)
     value = nest.variable("acc", acc, rank)
     if mean:
         value = nest.op("({0} / {1})", [value, convert(nest, nest.variable("n", "int64", rank), acc)], acc)
     index = [variable(d) for d in range(rank)]
     sink.store(nest, index, convert(nest, value, data.dtype))
-    lines += nest.emit(split=False, indent=pad, fixed=rank)[0]
-    kernel.stage(units).lines = lines + close_loops(rank)
+    kernel.stage(body=around(out_shape, [*body, *window, *nest.build(fixed=rank)]))
 
 
 ANCHORS: dict[str, Any] = {

@@ -6,18 +6,21 @@ With scales that arrive when the program runs, the generated code makes it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import int_range
-from relaylang.backends.cpu.index import ZERO, variable
+from relaylang.backends.cpu.dtypes import int_range, literal
+from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
+from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
+from relaylang.backends.cpu.lower.factors import Zero
 from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
 
@@ -55,6 +58,57 @@ def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
     return nest.op("({0} + {1})", [value, zero], "int32")
 
 
+@dataclass(frozen=True)
+class FixedPoints:
+    """`scale / out_scale` of each channel in fixed point, worked out before the loops.
+
+    `significands` are int32. `rest` holds, as int64, the halves, and the shifts to the right.
+    """
+
+    significands: Tensor
+    rest: Tensor
+
+    def multiply(self, nest: Nest, value: Scalar, channel: Index) -> Scalar:
+        """An int32 times the number of a channel. Halves are rounded up."""
+        parts = [self.significands.at(nest, [channel])]
+        parts += [self.rest.at(nest, [constant(n), channel]) for n in range(2)]
+        return nest.op("(int32_t)(((int64_t){0} * {1} + {2}) >> {3})", [value, *parts], "int32")
+
+
+def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoints | None:
+    """The table of a scale for each channel; None where there is one scale, or the parts come from elsewhere."""
+    if len(scale.shape) != 1 or scale.shape[0] == 1 or not isinstance(scale, BufTensor) or math.prod(out_scale.shape) != 1:
+        return None
+    extra = [] if isinstance(out_scale, Number) else [out_scale]
+    if isinstance(out_scale, Number):
+        divisor = literal(out_scale.value, "float64")
+    else:
+        divisor = f"(double){kernel.in_memory(out_scale).name}[0]"
+    count = scale.shape[0]
+
+    i, m = ir.Var("i"), ir.Var("m", "float64")
+
+    def table(dtype: str, rows: int, entries: Callable[[Buf], ir.Body]) -> Tensor:
+        def body(source: Buf, target: Buf) -> ir.Body:
+            factor = ir.Template(f"((double){{0}} / {divisor})", (ir.load(source, i),), m.type)
+            return [ir.loop("i", 0, count, [ir.Let(m.name, factor), *entries(target)])]
+
+        buf = kernel.packed(scale, rows * count, dtype, body, extra)
+        return BufTensor(Buf(buf.name, (rows, count) if rows > 1 else (count,), dtype))
+
+    def number(template: str, dtype: str) -> ir.Expr:
+        return ir.Template(template, (m,), dtype)
+
+    right = ir.Var("right", "int64")
+    significands = table("int32", 1, lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)])
+    rest = table("int64", 2, lambda target: [
+        ir.Let(right.name, number("r_fixed_right({0})", right.type)),
+        ir.store(target, ir.Template("({0} ? INT64_C(1) << ({0} - 1) : 0)", (right,), right.type), i),
+        ir.store(target, right, i + count),
+    ])  # fmt: skip
+    return FixedPoints(significands, rest)
+
+
 def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int,
                    index: Sequence[Index], upward: bool) -> Scalar:  # fmt: skip
     """An int32 times `scale / out_scale`, by the fixed-point rules."""
@@ -82,8 +136,9 @@ def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: 
 
 
 def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor | float, zero: Tensor, out_scale: Tensor,
-                out_zero: Tensor, dtype: str, axis: int = -1, rounding: str = "None", compute: str = "None") -> Scalar:  # fmt: skip
-    """One element, from one scale and zero point to another."""
+                out_zero: Tensor, dtype: str, axis: int = -1, rounding: str = "None", compute: str = "None",
+                points: FixedPoints | None = None) -> Scalar:  # fmt: skip
+    """One element, from one scale and zero point to another. `points` are those of `fixed_points`, if there are any."""
     value = _minus(nest, value, along(zero, axis, index, nest))
     upward = rounding in ("None", "UPWARD", "")
     if compute in ("float32", "float64"):
@@ -100,7 +155,10 @@ def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor
             scaled = unary("round", nest, scaled)
         shifted = convert(nest, scaled, "int32")
     else:
-        shifted = multiply_fixed(nest, value, scale, out_scale, axis, index, upward)
+        if points is not None and upward:
+            shifted = points.multiply(nest, value, index[axis_of(axis, len(index))])
+        else:
+            shifted = multiply_fixed(nest, value, scale, out_scale, axis, index, upward)
         shifted = _plus(nest, shifted, along(out_zero, axis, (), nest))
     return shifted if dtype == "int32" else saturate(nest, shifted, dtype)
 
@@ -198,10 +256,11 @@ def _requantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data, scale, zero, out_scale, out_zero = args
     shape, dtype = result_type(call)
     attrs = call.attrs
+    points = fixed_points(kernel, scale, out_scale) if attrs.compute_dtype not in ("float32", "float64") else None
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         return requantized(nest, data.at(nest, index), index, scale, zero, out_scale, out_zero, dtype, attrs.axis,
-                           attrs.rounding, attrs.compute_dtype)  # fmt: skip
+                           attrs.rounding, attrs.compute_dtype, points)  # fmt: skip
 
     return Recipe(shape, dtype, at)
 
@@ -343,10 +402,10 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 # Products
 
 
-def _zero_text(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple[str, list[Tensor]]:
-    """A zero point as a C expression, empty where it is 0, and the tensors that the expression reads."""
+def _zero(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple[Zero, list[Tensor]]:
+    """A zero point, as a number or a C expression, and the tensors that the expression reads."""
     if isinstance(zero, Number):
-        return (str(int(zero.value)) if zero.value >= 0 else f"({int(zero.value)})") if zero.value else "", []
+        return int(zero.value), []
     buf = kernel.in_memory(zero)
     if buf.size == 1:
         at = "0"
@@ -359,9 +418,10 @@ def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight, in_zero, weight_zero, _, _ = args
     if sink.anchor.dtype != "int32":
         raise unsupported(f"qnn.conv2d to {sink.anchor.dtype} cannot be compiled", call)
-    zero, _ = _zero_text(kernel, in_zero, call)
+    zero, _ = _zero(kernel, in_zero, call)
+    own: Zero = 0
     if isinstance(weight_zero, Number):
-        text, _ = _zero_text(kernel, weight_zero, call)
+        own = int(weight_zero.value)
     else:
         # A zero point that arrives with the data: the weights are shifted first.
         weight = nn_dense.converted(kernel, weight, "int32", None)
@@ -370,8 +430,8 @@ def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         def shifted(nest: Nest, index: Sequence[Index]) -> Scalar:
             return _minus(nest, plain.at(nest, index), along(weight_zero, row, index, nest))
 
-        weight, text = Recipe(plain.shape, "int32", shifted), ""
-    nn_conv.lower_conv(kernel, call, kernel.in_memory(data), weight, sink, "int32", zero, text)
+        weight = Recipe(plain.shape, "int32", shifted)
+    nn_conv.lower_conv(kernel, call, data, weight, sink, "int32", zero, own)
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -379,15 +439,14 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     if sink.anchor.dtype != "int32":
         raise unsupported(f"qnn.dense to {sink.anchor.dtype} cannot be compiled", call)
     inner = sink if nn_dense.fused_ready(sink, len(data.shape)) else nn_dense.through_buffer(kernel, sink)
-    text, extra = _zero_text(kernel, weight_zero, call, "j")
-    left = nn_dense.converted(kernel, data, "int32", None if _is_zero(in_zero) else in_zero)
-    product = nn_dense.dense_product(data, weight.shape[0])
-    nn_dense.lower_product(kernel, product, left, weight, inner, "int32", text, extra)
+    own, extra = _zero(kernel, weight_zero, call, "{column}")
+    zero: Zero = 0
+    if isinstance(in_zero, Number):
+        zero = int(in_zero.value)
+    else:
+        data = nn_dense.converted(kernel, data, "int32", in_zero)
+    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, "int32", zero, own, extra)
     nn_dense.finish(kernel, sink, inner)
-
-
-def _is_zero(zero: Tensor) -> bool:
-    return isinstance(zero, Number) and zero.value == 0
 
 
 def _avg_pool2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float, literal
 from relaylang.backends.cpu.index import ZERO, Affine, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
+from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TensorType
@@ -37,7 +38,7 @@ def combine(kind: str, dtype: str) -> str:
     return (_COMBINE_BOOL if dtype == "bool" else _COMBINE)[kind]
 
 
-def _start(kind: str, dtype: str) -> str:
+def start_of(kind: str, dtype: str) -> str:
     """The value that a reduction begins with. A peak is a maximum that begins with the least finite number, as in
     pools."""
     if kind in ("sum", "any"):
@@ -67,55 +68,42 @@ def _result_index(rank: int, axes: Sequence[int], keepdims: bool, kept: Sequence
     return [ZERO if d in axes else next(left) for d in range(rank)]
 
 
-def open_loops(extents: Sequence[int]) -> tuple[list[str], str, int]:
-    """Loops `i0`, `i1` ... opened by hand, the first that is longer than 1 cut into units; the indent, the units."""
-    lines: list[str] = []
-    pad = "  "
-    units = 1
-    for d, extent in enumerate(extents):
-        if units == 1 and extent > 1:
-            units = extent
-            lines.append(f"{pad}for (long i{d} = lo; i{d} < hi; i{d}++) {{")
-        else:
-            lines.append(f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++) {{")
-        pad += "  "
-    return lines, pad, units
-
-
-def close_loops(count: int) -> list[str]:
-    return ["  " * (d + 1) + "}" for d in reversed(range(count))]
+def around(extents: Sequence[int], body: ir.Body) -> ir.Body:
+    """A stage: loops `i0`, `i1` ... around statements, the first that is longer than 1 cut into units."""
+    longer = [d for d, extent in enumerate(extents) if extent != 1]
+    for d in reversed(longer):
+        body = [ir.loop(f"i{d}", 0, extents[d], body, ir.PARALLEL if d == longer[0] else ir.SERIAL)]
+    return [*(ir.Let(f"i{d}", ir.number(0)) for d, extent in enumerate(extents) if extent == 1), *body]
 
 
 def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int,
                 finish: Any) -> None:  # fmt: skip
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
     rows = len(kept)
-    lines, pad, units = open_loops(kept)
-    ctype, both = CTYPES[acc_dtype], combine(kind, acc_dtype)
-    start = _start(kind, acc_dtype)
+    both = combine(kind, acc_dtype)
     whole, rest = divmod(length, LANES)
-    lanes = Buf("acc", (LANES,), acc_dtype)
-    lines.append(f"{pad}{ctype} acc[{LANES}];")
-    lines.append(f"{pad}for (long l = 0; l < {LANES}; l++) acc[l] = {start};")
+    acc, lanes = ir.Local("acc", acc_dtype, (LANES,)), Buf("acc", (LANES,), acc_dtype)
+    lane = ir.Var("l")
+    start = ir.Template(start_of(kind, acc_dtype), (), acc_dtype)
+    body: ir.Body = [acc, ir.loop("l", 0, LANES, [ir.store(acc, start, lane)])]
     index: list[Index] = [variable(d) for d in range(rows)]
     if whole:
         nest = Nest([*kept, whole, LANES])
         value = convert(nest, data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]), acc_dtype)
-        lane = nest.load(lanes, variable(rows + 1))
-        nest.store(lanes, variable(rows + 1), nest.op(both, [lane, value], acc_dtype))
-        lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
+        nest.reduce(lanes, variable(rows + 1), both, value)
+        body += nest.build(fixed=rows)
     if rest:
         nest = Nest([*kept, rest])
         value = convert(nest, data.at(nest, [*index, variable(rows) + whole * LANES]), acc_dtype)
-        nest.store(lanes, variable(rows), nest.op(both, [nest.load(lanes, variable(rows)), value], acc_dtype))
-        lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
-    lines.append(f"{pad}for (long n = {LANES // 2}; n > 0; n /= 2) for (long l = 0; l < n; l++)"
-                 f" acc[l] = {both.format('acc[l]', 'acc[l + n]')};")  # fmt: skip
+        nest.reduce(lanes, variable(rows), both, value)
+        body += nest.build(fixed=rows)
+    half = LANES // 2
+    while half:
+        body.append(ir.loop("l", 0, half, [ir.Reduce(both, "acc", lane, ir.load(acc, lane + half))]))
+        half //= 2
     nest = Nest(kept)
     finish(nest, [variable(d) for d in range(rows)], nest.variable("acc[0]", acc_dtype, rows))
-    lines += nest.emit(split=False, indent=pad, fixed=rows)[0]
-    stage = kernel.stage(units)
-    stage.lines = lines + close_loops(rows)
+    kernel.stage(body=around(kept, body + nest.build(fixed=rows)))
 
 
 def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
@@ -127,7 +115,7 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
         empty = np.finfo(dtype) if is_float(dtype) else None
         ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
         nest = Nest(sink.anchor.shape)
-        value = nest.const(ends[kind], dtype) if kind in ends else nest.op(_start(kind, dtype), [], dtype)
+        value = nest.const(ends[kind], dtype) if kind in ends else nest.op(start_of(kind, dtype), [], dtype)
         if scale is not None and scale <= 0 and is_float(dtype):
             value = nest.op("({0} / {1})", [value, nest.const(scale, dtype)], dtype)
         sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
@@ -151,14 +139,17 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
         for d in axes:
             length *= data.shape[d]
         if len(axes) != 1:
-            data = BufTensor(kernel.in_memory(data), (*shape, length))
+            whole = (*shape, length)
+            merged = kernel.strided(data, lambda buf: buf.reshaped(whole) is not None).reshaped(whole)
+            assert merged is not None
+            data = BufTensor(merged)
         reduce_rows(kernel, data, kind, acc, shape, length, finish)
         return
     # Kept axes behind reduced ones: the results are updated together, with the kept axes inside.
     total = kernel.buffer(shape, acc)
     nest = Nest(shape)
     inner = [variable(d) for d in range(len(shape))]
-    nest.store(total, nest.offset(inner, shape), nest.op(_start(kind, acc), [], acc))
+    nest.store(total, nest.offset(inner, shape), nest.op(start_of(kind, acc), [], acc))
     kernel.loops(nest)
     lead = next((n for n, d in enumerate(kept) if d != n), 0)
     order = [*kept[:lead], *axes, *kept[lead:]]
@@ -166,10 +157,8 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
     place = {d: variable(n) for n, d in enumerate(order)}
     where = nest.offset([place[d] for d in kept], shape)
     value = convert(nest, data.at(nest, [place[d] for d in range(rank)]), acc)
-    nest.store(total, where, nest.op(combine(kind, acc), [nest.load(total, where), value], acc))
-    lines, _ = nest.emit(split=False)
-    stage = kernel.stage()
-    stage.lines = [line for line in lines if "R_IVDEP" not in line]
+    nest.reduce(total, where, combine(kind, acc), value)
+    kernel.loops(nest)
     nest = Nest(shape)
     finish(nest, inner, nest.load(total, nest.offset(inner, shape)))
     kernel.loops(nest)
@@ -223,11 +212,9 @@ def _arg(kind: str) -> Any:
             raise unsupported("an axis of no elements has no extreme one", call)
         kept = [d for d in range(rank) if d not in axes]
         shape = [data.shape[d] for d in kept]
-        source = BufTensor(kernel.in_memory(data))
-        lines, pad, units = open_loops(shape)
-        ctype = CTYPES[data.dtype]
+        source = BufTensor(kernel.strided(data))
         order = [*kept, *axes]
-        lines.append(f"{pad}{ctype} best = {_start(kind, data.dtype)}; int64_t at = -1;")
+        start = ir.Template(start_of(kind, data.dtype), (), data.dtype)
         nest = Nest([data.shape[d] for d in order])
         place = {d: variable(n) for n, d in enumerate(order)}
         value = source.at(nest, [place[d] for d in range(rank)])
@@ -236,15 +223,14 @@ def _arg(kind: str) -> Any:
         test = f"{sign}=" if call.attrs.select_last_index else sign
         if is_float(data.dtype):
             # A nan is never the extreme element.
-            value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(_start(kind, data.dtype), [], data.dtype)], data.dtype)
+            value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(start_of(kind, data.dtype), [], data.dtype)], data.dtype)
         nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
-        lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
-        lines = [line for line in lines if "R_IVDEP" not in line]
+        body: ir.Body = [ir.Let("best", start, True), ir.Let("at", ir.Const(-1, "int64"), True)]
+        body += nest.build(fixed=len(kept))
         nest = Nest(shape)
         index = _result_index(rank, axes, call.attrs.keepdims, [variable(d) for d in range(len(kept))])
         sink.store(nest, index, nest.op(f"({CTYPES[dtype]})({{0}})", [nest.variable("at", "int64", len(kept))], dtype))
-        lines += nest.emit(split=False, indent=pad, fixed=len(kept))[0]
-        kernel.stage(units).lines = lines + close_loops(len(kept))
+        kernel.stage(body=around(shape, body + nest.build(fixed=len(kept))))
 
     return lower
 

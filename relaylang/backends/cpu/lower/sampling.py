@@ -11,9 +11,9 @@ from typing import Any
 
 from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
+from relaylang.backends.cpu.lower.geometry import pads_of, spread
 from relaylang.backends.cpu.lower.nn_dense import converted
-from relaylang.backends.cpu.lower.nn_pool import pads_of, spread
-from relaylang.backends.cpu.lower.reduce import _start, combine
+from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.backends.cpu.lower.scatter import pass_on, target_of
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
@@ -151,7 +151,7 @@ def _roi_align(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
     stage.put(f"""  for (long c = 0; c < {channels}; c++) {{
     const {CTYPES[data.dtype]}* image = {data.name} + (n * {channels} + c) * {h * w};
     for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
-      {t} s = {_start("sum" if mean else "max", out.dtype)};
+      {t} s = {start_of("sum" if mean else "max", out.dtype)};
       for (long a = 0; a < yn; a++) for (long b = 0; b < xn; b++) {{
         const {f} y = y0 + i * y1 + (a + ({f})0.5) * y1 / yn, x = x0 + j * x1 + (b + ({f})0.5) * x1 / xn;
         const int inside = !(y < -1 || y > {h} || x < -1 || x > {w});
@@ -188,7 +188,7 @@ def _roi_pool(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
     for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
       {cut("y", "i", h)}
       {cut("x", "j", w)}
-      {t} s = ya < yb && xa < xb ? {_start("max", out.dtype)} : 0;
+      {t} s = ya < yb && xa < xb ? {start_of("max", out.dtype)} : 0;
       for (long y = ya; y < yb; y++) for (long x = xa; x < xb; x++) {{
         const {t} v = image[y * {w} + x];
         s = {combine("max", out.dtype).format("s", "v")};
@@ -288,7 +288,7 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     t = CTYPES[dtype]
     kernel.stage(out.shape[0] * channels).put(f"""for (long u = lo; u < hi; u++)
   for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
-    {t} s = {_start("peak", dtype)};
+    {t} s = {start_of("peak", dtype)};
     for (long a = 0; a < {height}; a++) for (long b = 0; b < {width}; b++) {{
       const long y = i * {strides[0]} + a * {dilation[0]} - {top}, x = j * {strides[1]} + b * {dilation[1]} - {left};
       const int inside = y >= 0 && y < {h} && x >= 0 && x < {w};

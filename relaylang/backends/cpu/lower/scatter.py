@@ -15,7 +15,7 @@ from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
-from relaylang.backends.cpu.lower.reduce import _start, combine
+from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
 
@@ -57,7 +57,7 @@ def _running(kind: str) -> Any:
         stage = kernel.stage(outer * inner)
         stage.put(
             f"for (long u = lo; u < hi; u++) {{\n"
-            f"  {ctype} s = {_start(kind, out.dtype)};\n"
+            f"  {ctype} s = {start_of(kind, out.dtype)};\n"
             f"  long at = u / {max(inner, 1)} * {length * inner} + u % {max(inner, 1)};\n"
             f"  for (long a = 0; a < {length}; a++, at += {inner}) "
             f"{{ {f'{write} {step}' if attrs.exclusive else f'{step} {write}'} }}\n}}"
@@ -312,12 +312,9 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         product = f"({CTYPES[out.dtype]})({{0}} * {{1}})"
         value = factor if value is None else nest.op(product, [value, factor], out.dtype)
     assert value is not None
-    place = nest.as_scalar(nest.offset([where[c] for c in result], out.shape))
-    element = f"{out.name}[{{0}}]"
-    total = combine("sum", out.dtype).format(element, "{1}")
-    nest.statement(f"{element} = ({CTYPES[out.dtype]}){total};", [place, value])
-    lines, _ = nest.emit(split=False)
-    kernel.stage().lines = [line for line in lines if "R_IVDEP" not in line]
+    nest.reduce(out, nest.offset([where[c] for c in result], out.shape),
+                f"({CTYPES[out.dtype]}){combine('sum', out.dtype)}", value)  # fmt: skip
+    kernel.loops(nest)
     pass_on(kernel, sink, out)
 
 

@@ -26,8 +26,12 @@ def moved(call: Call, data: Tensor, source: Source) -> Recipe:
 def _reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
     shape, _ = result_type(call)
+    seen = data.buf.reshaped(shape) if isinstance(data, BufTensor) else None
+    if seen is not None:
+        return BufTensor(seen)
     if isinstance(data, BufTensor):
-        return BufTensor(data.buf, shape)
+        # Each element's place takes divisions: as dear as a copy.
+        kernel.copies.append((data.buf.name, 0))
     return moved(call, data, lambda nest, index: nest.unravel(nest.offset(index, shape), data.shape))
 
 
@@ -234,7 +238,7 @@ def _reverse(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 class Padded(Recipe):
-    """An operand with a border of one value. Alone it is filled and then written; inside others it selects."""
+    """An operand with a border of one value. Alone it is written part by part; inside others it selects."""
 
     def __init__(self, shape: Sequence[int], dtype: str, data: Tensor, before: Sequence[int], border: Tensor) -> None:
         super().__init__(shape, dtype, self._select)
@@ -244,8 +248,15 @@ class Padded(Recipe):
 
     def parts(self) -> Iterator[tuple[tuple[int, ...], list[int], Tensor]]:
         border = self.border
-        fill = Recipe(self.shape, self.dtype, lambda nest, index: convert(nest, border.at(nest, []), self.dtype))
-        yield self.shape, [0] * len(self.shape), fill
+        # The rest of the whole; each axis cuts its two ends off.
+        shape, first = list(self.shape), [0] * len(self.shape)
+        for d, (before, extent) in enumerate(zip(self.before, self.data.shape)):
+            for low, high in ((0, before), (before + extent, self.shape[d])):
+                if low < high:
+                    slab = (*shape[:d], high - low, *shape[d + 1 :])
+                    fill = Recipe(slab, self.dtype, lambda nest, index: convert(nest, border.at(nest, []), self.dtype))
+                    yield slab, [*first[:d], low, *first[d + 1 :]], fill
+            shape[d], first[d] = extent, before
         yield self.data.shape, self.before, self.data
 
     def _select(self, nest: Nest, index: Sequence[Index]) -> Scalar:
@@ -463,6 +474,13 @@ def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     return Number(int(np.prod(args[0].shape)), dtype, shape)
 
+
+#: Operators that lay their operands out in a result.
+ASSEMBLIES = frozenset({"concatenate", "stack", "nn.pad"})
+#: Operators whose results are their operand with another shape.
+RESHAPES = frozenset({"reshape", "squeeze", "expand_dims", "nn.batch_flatten"})
+#: Operators whose results are parts of their operand, or it with another shape or other order of its axes.
+SELECTIONS = RESHAPES | {"split", "strided_slice", "transpose"}
 
 RECIPES: dict[str, Any] = {
     "debug": lambda kernel, call, args: args[0],

@@ -1,0 +1,50 @@
+"""The multiply-adds of contractions: which types they take, and the intrinsics that do them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relaylang.backends.cpu.isa import Isa
+
+
+@dataclass(frozen=True)
+class Arith:
+    """A vector multiply-add: each lane of the sum adds up products of `steps` neighbouring pairs.
+
+    `data` and `weight` are the dtypes of its operands, `total` that of the sum. The intrinsic `splat` repeats `steps`
+    values in each lane; `fma` adds the products.
+    """
+
+    data: str
+    weight: str
+    total: str
+    steps: int = 1
+    splat: str = "splat"
+    fma: str = "fma"
+
+
+#: One product a lane, in the sum's own type.
+PLAIN = {dtype: Arith(dtype, dtype, dtype) for dtype in ("float32", "float64", "int32", "int64")}
+#: Pairs of int16: exact for what bytes less their zero points can be.
+PAIRS = Arith("int16", "int16", "int32", 2, "splat_pair", "dot_pair")
+#: Unsigned by signed bytes, four a lane.
+BYTES = Arith("uint8", "int8", "int32", 4, "splat_quad", "dot_quad")
+#: Signed bytes, likewise.
+SIGNED_BYTES = Arith("int8", "int8", "int32", 4, "splat_quad", "dot_signed")
+
+
+def has_pairs(isa: Isa) -> bool:
+    """Whether a vector's pairs of int16 are multiplied and added in one instruction."""
+    return isa.name == "avx2" or "bw" in isa.features
+
+
+def has_tiles(isa: Isa) -> bool:
+    """Whether there may be registers that hold tiles of bytes. A program asks the system when it runs."""
+    return isa.name == "avx512" and {"vnni", "amx-int8"} <= isa.features
+
+
+def bytes_of(isa: Isa) -> Arith | None:
+    """How four products of bytes are added in one instruction, without an intermediate limit; None where they are not."""
+    if (isa.name == "avx512" and "vnni" in isa.features) or (isa.name == "avx2" and "avxvnni" in isa.features):
+        return BYTES
+    return SIGNED_BYTES if isa.name == "neon" and "dotprod" in isa.features else None

@@ -1,0 +1,140 @@
+"""`relay compile --emit loops`: a program's kernels in the loop language, each with the lines that it came from.
+
+Kernels, micro-kernels and packings have the names that they have in the C.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.loops import ir, text
+from relaylang.backends.cpu.origin import origins
+from relaylang.backends.cpu.scalar import Buf
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
+
+
+def _buffer(buf: Buf) -> str:
+    shown = f"{buf.name}: {buf.dtype}{list(buf.shape)}"
+    return shown if buf.contiguous else f"{shown} strides {list(buf.strides)}"
+
+
+
+
+class _Page:
+    def __init__(self, program: Program, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.names = {"input": [name for name, _, _ in program.inputs], "param": [name for name, _ in program.params]}
+        self.lines: list[str] = []
+        self.done: set[str] = set()
+        #: The functions, kernels and packings, in the order of their first use.
+        self.parts: list[list[str]] = []
+
+    def slot(self, place: Slot | View) -> str:
+        """The place of a tensor, in bytes: an input's or a parameter's name, an output, or an offset in memory."""
+        start = place.start * SIZES[place.slot.dtype] if isinstance(place, View) else 0
+        slot = place.slot if isinstance(place, View) else place
+        if slot.kind == "made":
+            return f"{'fixed' if slot.fixed else 'arena'}+{slot.offset + start}"
+        name = self.names[slot.kind][slot.number] if slot.kind in self.names else f"output {slot.number}"
+        name = f"%{name}" if slot.kind in self.names and name.isidentifier() else name
+        return f"{name}+{start}" if start else name
+
+    def instructions(self, items: Sequence[Instruction]) -> None:
+        stack: list[Instruction | str] = list(reversed(items))
+        pad = "  "
+        while stack:
+            item = stack.pop()
+            if isinstance(item, str):
+                if item:
+                    self.lines.append(pad[:-2] + item)
+                else:
+                    pad = pad[:-2]
+            elif isinstance(item, Branch):
+                self.lines.append(f"{pad}if {self.slot(item.cond)}")
+                pad += "  "
+                stack += ["", *reversed(item.no), "else", *reversed(item.yes)]
+            else:
+                self.lines.append(pad + self.instruction(item))
+
+    def instruction(self, item: Run | PackIn | Copy) -> str:
+        read: Sequence[Slot | View] = [*item.inputs, *item.packs] if isinstance(item, Run) else item.reads()
+        written: Sequence[Slot | View] = item.results if isinstance(item, Run) else item.outputs
+        flow = f"({', '.join(map(self.slot, read))}) -> {', '.join(map(self.slot, written))}"
+        if isinstance(item, Copy):
+            return f"copy{flow}"
+        if isinstance(item, PackIn):
+            name = self.emitter.pack(item)
+            if self.new(name):
+                self.parts.append(
+                    [f"pack {name}: {', '.join(_buffer(b) for b in item.pack.sources)} -> {_buffer(item.pack.target)}",
+                     *text.lines(item.pack.body, 1)]
+                )  # fmt: skip
+            return f"{name}{flow}"
+        names = [name for name, _ in self.emitter.kernel(item)]
+        self.kernel(item.kernel, names)
+        return f"{' '.join(names)}{flow}"
+
+    def new(self, name: str) -> bool:
+        found = name not in self.done
+        self.done.add(name)
+        return found
+
+    def kernel(self, kernel: Kernel, names: Sequence[str]) -> None:
+        shared = self.emitter.shared[id(kernel)]
+
+        def renamed(lines: list[str]) -> list[str]:
+            return [re.sub(r"\bKERNEL_\w+", lambda m: shared.get(m[0], m[0]), line) for line in lines] if shared else lines
+
+        for made in kernel.functions:
+            name = shared[made.name] if isinstance(made, ir.Function) else next(
+                s for own, s in shared.items() if f"{own}(" in made
+            )  # fmt: skip
+            if self.new(name):
+                lines = text.function(made) if isinstance(made, ir.Function) else text.lines([ir.Statement(made)])
+                self.parts.append(renamed(lines))
+        for name, stage in zip(names, kernel.stages):
+            if not self.new(name):
+                continue
+            body = renamed(text.lines(stage.body, 1))
+            used = set(re.findall(r"\b[A-Za-z_]\w*", "\n".join(body)))
+            lines = [f"kernel {name}", *[f"  # {note}" for note in self.emitter.notes[name]]]
+            if kernel.space.choice:
+                choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())
+                lines.append(f"  # schedule {kernel.key}: {choice}")
+            for kind, bufs in (
+                ("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
+                ("work", kernel.work), ("table", [b for b, _ in kernel.constants]),
+            ):  # fmt: skip
+                lines += [f"  {kind} {_buffer(buf)}" for buf in bufs if buf.name in used]
+            self.parts.append(lines + body)
+
+
+def spaces(program: Program) -> str:
+    """The knobs of the program and of each kernel, and their values, as a file that `-schedule` reads."""
+    rows = [row(PROGRAM, program.space)]
+    done: set[str] = set()
+    for item in walk([*program.prepare, *program.run]):
+        if isinstance(item, Run) and item.kernel.key not in done and item.kernel.space.knobs:
+            done.add(item.kernel.key)
+            rows.append(row(item.kernel.key, item.kernel.space, item.text, origins(item.function)))
+    return written(rows)
+
+
+def listing(program: Program, emitter: Emitter, title: str) -> str:
+    """The program as text. The emitter has made its C."""
+    page = _Page(program, emitter)
+    for name, items in (("prepare", program.prepare), ("run", program.run)):
+        if items:
+            page.lines.append(name)
+            page.instructions(items)
+    head = [
+        f"# {title}",
+        f"# instruction set: {emitter.isa.name}; arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes",
+        "",
+    ]
+    return "\n".join([*head, *page.lines, *[line for part in page.parts for line in ("", *part)]]) + "\n"

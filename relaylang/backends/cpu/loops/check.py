@@ -1,0 +1,222 @@
+"""The rules of the loop language, each a small function over one statement; tests and rewrites run them.
+
+`check(body, names)` returns the violations as texts. `names` are the buffers and variables that the body is given. A C text
+may define what it mentions, so names in it count as known from there on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from relaylang.backends.cpu.loops.ir import (
+    DOTS,
+    INDEX,
+    INTRINSICS,
+    KINDS,
+    PARALLEL,
+    REGISTERS,
+    UNROLLED,
+    Address,
+    Assign,
+    Expr,
+    Function,
+    Intrinsic,
+    Let,
+    Linear,
+    Load,
+    Local,
+    Loop,
+    Reduce,
+    Statement,
+    Stmt,
+    Store,
+    Var,
+    bodies,
+    constant_of,
+    expressions,
+    exprs,
+    statements,
+    vector_of,
+)
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+class _Place:
+    """The names and loops that a statement stands in."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = set(names)
+        self.registers: dict[str, Local] = {}
+        self.mutable: set[str] = set()
+        #: The variables of the unrolled loops around, with their first and last values.
+        self.unrolled: dict[str, tuple[int, int]] = {}
+        self.depth = 0
+        self.text = False
+
+
+def _names(stmt: Stmt, at: _Place) -> str | None:
+    """Every name has a definition before it."""
+    used = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Var):
+                used.add(part.name)
+            elif isinstance(part, (Load, Address)):
+                used.add(part.buffer)
+    unknown = sorted(used - at.names)
+    return f"undefined: {', '.join(unknown)}" if unknown else None
+
+
+def _kinds(stmt: Stmt, at: _Place) -> str | None:
+    """A loop has a kind and a step forward."""
+    if isinstance(stmt, Loop) and (stmt.kind not in KINDS or stmt.step < 1):
+        return f"loop {stmt.var}: kind {stmt.kind}, step {stmt.step}"
+    return None
+
+
+def _parallels(stmt: Stmt, at: _Place) -> str | None:
+    """A parallel loop is outermost and runs from 0 to a constant."""
+    if isinstance(stmt, Loop) and stmt.kind == PARALLEL and (at.depth or constant_of(stmt.low) != 0 or stmt.trips is None):
+        return f"parallel loop {stmt.var} is not outermost, or its bounds are not constant"
+    return None
+
+
+def _unrolls(stmt: Stmt, at: _Place) -> str | None:
+    """An unrolled loop has a constant number of iterations."""
+    if isinstance(stmt, Loop) and stmt.kind == UNROLLED and stmt.trips is None:
+        return f"unrolled loop {stmt.var} has no constant bounds"
+    return None
+
+
+def _registers(stmt: Stmt, at: _Place) -> str | None:
+    """An index into registers is constant once loops are unrolled, and inside the array."""
+    found = [(stmt.buffer, stmt.index)] if isinstance(stmt, (Store, Reduce)) else []
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Address) and part.buffer in at.registers:
+                return f"{part.buffer} is in registers and has no address"
+            if isinstance(part, Load):
+                found.append((part.buffer, part.index))
+    for buffer, index in found:
+        if buffer not in at.registers:
+            continue
+        free = {p.name for p in expressions(index) if isinstance(p, Var)} - at.unrolled.keys()
+        if free:
+            return f"{buffer} is in registers; its index has {', '.join(sorted(free))}"
+        low, high = _span(index, at.unrolled)
+        if low < 0 or high >= at.registers[buffer].size:
+            return f"{buffer}[{low}..{high}] leaves the array"
+    return None
+
+
+def _span(index: Expr, ranges: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """The least and the greatest value of an index that is linear; (0, 0) of others."""
+    if isinstance(index, Var):
+        return ranges[index.name]
+    if not isinstance(index, Linear) or not all(isinstance(a, Var) for a, _ in index.terms):
+        return 0, 0
+    ends = [sorted(c * v for v in ranges[a.name]) for a, c in index.terms]  # type: ignore[attr-defined]
+    return index.const + sum(e[0] for e in ends), index.const + sum(e[1] for e in ends)
+
+
+def _types(stmt: Stmt, at: _Place) -> str | None:
+    """Indices are of the type index; conditions of loops, too."""
+    wrong = [p for v in exprs(stmt) for p in expressions(v) if isinstance(p, Load) and p.index.type not in (INDEX, "int64", "int32")]
+    if isinstance(stmt, (Store, Reduce)) and stmt.index.type not in (INDEX, "int64", "int32"):
+        return f"the index of {stmt.buffer} is of the type {stmt.index.type}"
+    return f"the index of {wrong[0].buffer} is of the type {wrong[0].index.type}" if wrong else None
+
+
+def _factors(dot: Intrinsic) -> list[tuple[str, int]]:
+    """The types that a sum of products of neighbours takes."""
+    left, right, steps = DOTS[dot.name]
+    dtype, lanes = vector_of(dot.type)
+    return [(left, lanes * steps), (right, lanes * steps), (dtype, lanes)]
+
+
+def _lanes(stmt: Stmt, at: _Place) -> str | None:
+    """The operands of an intrinsic are as many, and as wide, as it takes."""
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Intrinsic):
+                if len(part.args) != INTRINSICS.get(part.name):
+                    return f"the intrinsic {part.name} with {len(part.args)} operands"
+                if part.name == "fma" and len({vector_of(a.type) for a in part.args}) != 1:
+                    return f"fma of {', '.join(a.type for a in part.args)}"
+                if part.name in DOTS and [vector_of(a.type) for a in part.args] != _factors(part):
+                    return f"{part.name} of {', '.join(a.type for a in part.args)}"
+    return None
+
+
+def _assigned(stmt: Stmt, at: _Place) -> str | None:
+    """Only a mutable name gets another value."""
+    if isinstance(stmt, Assign) and stmt.name not in at.mutable and not at.text:
+        return f"{stmt.name} is not mutable"
+    return None
+
+
+#: The rules, in the order of their messages.
+RULES: tuple[Callable[[Stmt, _Place], str | None], ...] = (
+    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _assigned,
+)  # fmt: skip
+
+
+def check(body: Sequence[Stmt], names: Collection[str] = ()) -> list[str]:
+    """The violations of a stage's or a function's statements."""
+    found: list[str] = []
+    _check(body, _Place(names), found)
+    parallels = sum(isinstance(s, Loop) and s.kind == PARALLEL for s in body)
+    if parallels > 1:
+        found.append("a stage has one parallel loop")
+    texts = [s.text for s in statements(body) if isinstance(s, Statement)]
+    if sum(t.count("{") - t.count("}") for t in texts):
+        found.append("braces are left open")
+    return found
+
+
+def check_function(function: Function, names: Collection[str] = ()) -> list[str]:
+    """The violations of a function."""
+    return check(function.body, {*names, *(p.name for p in function.params)})
+
+
+def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
+    new: list[str] = []
+
+    def define(name: str) -> None:
+        if name not in at.names:
+            at.names.add(name)
+            new.append(name)
+
+    for stmt in body:
+        found += [text for rule in RULES if (text := rule(stmt, at)) is not None]
+        match stmt:
+            case Let(name, _, mutable):
+                define(name)
+                (at.mutable.add if mutable else at.mutable.discard)(name)
+            case Local(name):
+                define(name)
+                if stmt.space == REGISTERS:
+                    at.registers[name] = stmt
+                else:
+                    at.registers.pop(name, None)
+            case Statement(text):
+                for name in _WORD.findall(text):
+                    define(name)
+                at.text = True
+        known = isinstance(stmt, Loop) and stmt.var not in at.names
+        if isinstance(stmt, Loop):
+            at.names.add(stmt.var)
+            if stmt.kind == UNROLLED and stmt.trips:
+                low = constant_of(stmt.low) or 0
+                at.unrolled[stmt.var] = low, low + (stmt.trips - 1) * stmt.step
+        at.depth += 1
+        for inner in bodies(stmt):
+            _check(inner, at, found)
+        at.depth -= 1
+        if isinstance(stmt, Loop):
+            at.unrolled.pop(stmt.var, None)
+            if known:
+                at.names.discard(stmt.var)
+    at.names.difference_update(new)

@@ -1,0 +1,643 @@
+"""The nodes of the loop language: expressions, and statements that hold lists of statements.
+
+A type is a text: `float32`, `float32x16` (a vector of 16), or `index` (a loop variable, C's long). `const float32*` is a
+pointer to read through, `float32*` one to write through. Buffers, locals and pointers have names. A `Template` or a
+`Statement` may use any name of the C.
+Nodes never change after construction. Rewrites make new ones and share what stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, ClassVar
+
+#: How a loop runs. The iterations of a parallel loop are units of work for threads. Those of a vector loop may run in any
+#: order. An unrolled loop is written out, once for each iteration.
+SERIAL, PARALLEL, VECTOR, UNROLLED = "serial", "parallel", "vector", "unrolled"
+KINDS = (SERIAL, PARALLEL, VECTOR, UNROLLED)
+#: Where a local array lies: on the stack, aligned for vectors, or in registers (its indices are constants).
+STACK, REGISTERS = "stack", "registers"
+INDEX = "index"
+
+
+@lru_cache(maxsize=1024)
+def vector_of(ty: str) -> tuple[str, int]:
+    """A type's element type and lanes: (`float32`, 16) of `float32x16`; 1 lane of a scalar."""
+    head, _, lanes = ty.rpartition("x")
+    return (head, int(lanes)) if head and lanes.isdigit() else (ty, 1)
+
+
+def element_of(ty: str) -> str:
+    """The element type behind a pointer; other types as they are."""
+    return ty.removeprefix("const ").removesuffix("*")
+
+
+def vector(dtype: str, lanes: int) -> str:
+    """The type of a vector; a scalar type where there is one lane."""
+    return f"{dtype}x{lanes}" if lanes > 1 else dtype
+
+
+# -- expressions ---------------------------------------------------------------------------------------------------------
+
+
+class Expr:
+    """An expression. `+ - * // %` make index arithmetic; `//` and `%` are of numbers that are not negative."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+    type: str
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return plus(self, other)
+
+    def __radd__(self, other: int) -> Expr:
+        return plus(other, self)
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return plus(self, times(other, -1))
+
+    def __rsub__(self, other: int) -> Expr:
+        return plus(other, times(self, -1))
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return times(self, other)
+
+    def __rmul__(self, other: int) -> Expr:
+        return times(self, other)
+
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        return binary("/", self, other)
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        return binary("%", self, other)
+
+
+@dataclass(slots=True, eq=False)
+class Var(Expr):
+    """A name: a loop's variable, or what a `Let` or the C around it defines."""
+
+    name: str
+    type: str = INDEX
+
+
+@dataclass(slots=True, eq=False)
+class Const(Expr):
+    """A number of an element type."""
+
+    value: Any
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Linear(Expr):
+    """`const + sum(factor * atom)`: an index. Constants are `Linear` without terms."""
+
+    terms: tuple[tuple[Expr, int], ...]
+    const: int = 0
+    type: ClassVar[str] = INDEX  # type: ignore[misc]
+
+
+@dataclass(slots=True, eq=False)
+class Binary(Expr):
+    """`left op right`, where `op` is a C operator, or `min` or `max`."""
+
+    op: str
+    left: Expr
+    right: Expr
+    type: str = INDEX
+
+
+@dataclass(slots=True, eq=False)
+class Load(Expr):
+    """The element at an index of a buffer; of a vector type, so many elements from there on."""
+
+    buffer: str
+    index: Expr
+    type: str
+    aligned: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Address(Expr):
+    """A pointer to the element at an index."""
+
+    buffer: str
+    index: Expr
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Template(Expr):
+    """C with `{0}`, `{1}` ... for operands; closed by brackets. Without operands, the text stands as it is."""
+
+    text: str
+    args: tuple[Expr, ...]
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Intrinsic(Expr):
+    """An operation of the machine by its name in `INTRINSICS`; its operands choose the variant."""
+
+    name: str
+    args: tuple[Expr, ...]
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Cast(Expr):
+    """A value converted to another element type, as C converts it."""
+
+    value: Expr
+    type: str
+
+
+#: Intrinsics: how many operands each has. Those of `DOTS` add the products of neighbours to each lane of their last operand.
+#: `splat_pair` and `splat_quad` repeat so many elements, from an address on.
+INTRINSICS = {"splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "dot_pair": 3, "dot_quad": 3, "dot_signed": 3, "sum": 1}
+#: Of sums of products: the element types of both factors, and how many neighbours are added up.
+DOTS = {"dot_pair": ("int16", "int16", 2), "dot_quad": ("uint8", "int8", 4), "dot_signed": ("int8", "int8", 4)}
+
+
+def fma(x: Expr, y: Expr, z: Expr) -> Expr:
+    """`x * y + z`, of scalars or vectors."""
+    return Intrinsic("fma", (x, y, z), z.type)
+
+
+def splat(value: Expr, lanes: int) -> Expr:
+    """A vector all of whose lanes have a value."""
+    return Intrinsic("splat", (value,), vector(value.type, lanes)) if lanes > 1 else value
+
+
+def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """One of two values by a condition; the other is not computed."""
+    return Template("({0} ? {1} : {2})", (condition, yes, no), yes.type)
+
+
+def number(value: int) -> Expr:
+    return Linear((), value)
+
+
+def expr(value: Expr | int | str) -> Expr:
+    """A number, a C text or an expression as an index expression."""
+    if isinstance(value, int):
+        return Linear((), value)
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isdigit():
+            return Linear((), int(text))
+        return Var(text) if text.isidentifier() else Template(f"({text})", (), INDEX)
+    return value
+
+
+def constant_of(value: Expr) -> int | None:
+    """The number that an index always is, if there is one."""
+    match value:
+        case Linear(terms, const) if not terms:
+            return const
+        case Const(number, _) if isinstance(number, int):
+            return number
+    return None
+
+
+def _linear(value: Expr | int | str) -> Linear:
+    value = expr(value)
+    return value if isinstance(value, Linear) else Linear(((value, 1),))
+
+
+def key(value: Expr) -> Any:
+    """What makes two expressions equal: their structure."""
+    match value:
+        case Var(name):
+            return name
+        case Linear(terms, const):
+            return ("linear", const, *sorted(((key(a), c) for a, c in terms), key=repr))
+    return (type(value).__name__, *[_key_part(getattr(value, f.name)) for f in fields(value)])  # type: ignore[arg-type]
+
+
+def _key_part(part: Any) -> Any:
+    if isinstance(part, Expr):
+        return key(part)
+    return tuple(map(key, part)) if isinstance(part, tuple) else part
+
+
+def plus(left: Expr | int, right: Expr | int) -> Expr:
+    """The sum of two indices."""
+    one, two = _linear(left), _linear(right)
+    if not one.terms or not two.terms:
+        terms: Sequence[tuple[Expr, int]] = one.terms or two.terms
+    else:
+        found: dict[Any, tuple[Expr, int]] = {}
+        for atom, factor in (*one.terms, *two.terms):
+            name = key(atom)
+            found[name] = (atom, found[name][1] + factor) if name in found else (atom, factor)
+        terms = [t for t in found.values() if t[1]]
+    return _plain(Linear(tuple(terms), one.const + two.const))
+
+
+def times(left: Expr | int, right: Expr | int) -> Expr:
+    """The product of two indices."""
+    one, two = _linear(left), _linear(right)
+    if one.terms and two.terms:
+        return Binary("*", _plain(one), _plain(two))
+    value, factor = (one, two.const) if one.terms else (two, one.const)
+    return _plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor), value.const * factor))
+
+
+def _plain(value: Linear) -> Expr:
+    """A single atom as itself."""
+    return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and not value.const else value
+
+
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "/": lambda a, b: a // b, "%": lambda a, b: a % b, "min": min, "max": max, "*": lambda a, b: a * b,
+}  # fmt: skip
+
+
+def binary(op: str, left: Expr | int, right: Expr | int, ty: str = INDEX) -> Expr:
+    """An operation on indices; of constants, its result."""
+    one, two = expr(left), expr(right)
+    a, b = constant_of(one), constant_of(two)
+    if a is not None and b is not None and op in _FOLDED and a >= 0 and (b > 0 or op in ("min", "max", "*")):
+        return number(_FOLDED[op](a, b))
+    if op == "/" and b == 1:
+        return one
+    if op == "%" and b == 1:
+        return number(0)
+    if op == "*" and (a is not None or b is not None):
+        return times(one, two)
+    return Binary(op, one, two, ty)
+
+
+def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
+    """The text of a sum; `one` gives that of its operands."""
+    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
+    if out and value.const > 0 > value.terms[0][1]:
+        out.insert(0, str(value.const))
+    elif value.const or not out:
+        out.append(str(value.const))
+    return " + ".join(out).replace("+ -", "- ")
+
+
+def minimum(left: Expr | int, right: Expr | int) -> Expr:
+    return binary("min", left, right)
+
+
+def maximum(left: Expr | int, right: Expr | int) -> Expr:
+    return binary("max", left, right)
+
+
+def digits(value: Expr, extents: Sequence[int]) -> list[Expr]:
+    """The digits of a number in a mixed base, outermost first: the index of the element at an offset."""
+    out: list[Expr] = []
+    for n, extent in enumerate(reversed(extents)):
+        if extent == 1:
+            out.append(number(0))
+        elif n == len(extents) - 1 or all(e == 1 for e in extents[: len(extents) - 1 - n]):
+            out.append(value)
+        else:
+            out.append(value % extent)
+            value = value // extent
+    return out[::-1]
+
+
+# -- statements ----------------------------------------------------------------------------------------------------------
+
+
+class Stmt:
+    """A statement."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+
+
+Body = list[Stmt]
+
+
+@dataclass(slots=True, eq=False)
+class Let(Stmt):
+    """A name for a value; with `mutable`, `Assign` changes it."""
+
+    name: str
+    value: Expr
+    mutable: bool = False
+
+    @property
+    def var(self) -> Var:
+        return Var(self.name, self.value.type)
+
+
+@dataclass(slots=True, eq=False)
+class Assign(Stmt):
+    """A mutable name gets another value."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(slots=True, eq=False)
+class Local(Stmt):
+    """A local array, of elements or vectors; with `zero`, filled with zeros.
+
+    An array in registers is one C variable for each element, so its indices are constants once loops are unrolled.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    space: str = STACK
+    zero: bool = False
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+
+@dataclass(slots=True, eq=False)
+class Store(Stmt):
+    """Write an element, or a vector of elements, at an index of a buffer."""
+
+    buffer: str
+    index: Expr
+    value: Expr
+    aligned: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Reduce(Stmt):
+    """`buffer[index] = both(buffer[index], value)`; `both` is a template, its order of no account."""
+
+    both: str
+    buffer: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(slots=True, eq=False)
+class Loop(Stmt):
+    """A variable runs from `low` up to, without, `high`.
+
+    A parallel loop is the outermost of a stage, and runs from 0 to a constant. Its iterations are the stage's units.
+    """
+
+    var: str
+    low: Expr
+    high: Expr
+    body: Body
+    kind: str = SERIAL
+    step: int = 1
+
+    @property
+    def trips(self) -> int | None:
+        """How many iterations there are, if that is constant."""
+        low, high = constant_of(self.low), constant_of(self.high)
+        return None if low is None or high is None else max(0, -(-(high - low) // self.step))
+
+
+@dataclass(slots=True, eq=False)
+class If(Stmt):
+    """Statements that run where a condition holds, and others where it does not."""
+
+    condition: Expr
+    body: Body
+    otherwise: Body = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Block(Stmt):
+    """Statements whose names end with them."""
+
+    body: Body
+
+
+@dataclass(slots=True, eq=False)
+class Call(Stmt):
+    """A call of a function of the kernel (`Function`), or of a C function."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Statement(Stmt):
+    """C that is no business of the loop language; with operands, a template. It may open or close braces."""
+
+    text: str
+    args: tuple[Expr, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Note(Stmt):
+    """A comment."""
+
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Param:
+    """A parameter of a function. What its pointers lead to does not overlap."""
+
+    name: str
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A function that stages call: a micro-kernel. Equal functions of all kernels are one in the C."""
+
+    name: str
+    params: list[Param]
+    body: Body
+    doc: str = ""
+
+
+def loop(var: str, low: Expr | int | str, high: Expr | int | str, body: Sequence[Stmt], kind: str = SERIAL) -> Loop:
+    """A loop; its bounds may be numbers or C texts."""
+    return Loop(var, expr(low), expr(high), list(body), kind)
+
+
+def offset(shape: Sequence[int], index: Sequence[Expr | int]) -> Expr:
+    """The offset of an element of a C-contiguous array; a lone index is an offset already."""
+    if len(index) == 1:
+        return expr(index[0])
+    total = number(0)
+    for n, i in enumerate(index):
+        total = plus(total, times(i, math.prod(shape[n + 1 :])))
+    return total
+
+
+def _element(array: Any) -> str:
+    return element_of(array.type) if isinstance(array, (Local, Param, Var)) else array.dtype
+
+
+def load(array: Any, *index: Expr | int, lanes: int = 1, aligned: bool = False) -> Load:
+    """An element (or `lanes` elements) of a buffer, a local array or a pointer, by its index or its offset."""
+    return Load(array.name, offset(getattr(array, "shape", ()), index), vector(_element(array), lanes), aligned)
+
+
+def store(array: Any, value: Expr, *index: Expr | int, aligned: bool = False) -> Store:
+    """Write an element (or a vector) of a buffer, a local array or a pointer; see `load`."""
+    return Store(array.name, offset(getattr(array, "shape", ()), index), value, aligned)
+
+
+def address(array: Any, *index: Expr | int, written: bool = False) -> Address:
+    """A pointer into a buffer, a local array or from another pointer, to read or to write through."""
+    ty = f"{'' if written else 'const '}{_element(array)}*"
+    return Address(array.name, offset(getattr(array, "shape", ()), index), ty)
+
+
+# -- walking -------------------------------------------------------------------------------------------------------------
+
+
+def parts(value: Expr) -> tuple[Expr, ...]:
+    """The operands of an expression."""
+    match value:
+        case Linear(terms):
+            return tuple(a for a, _ in terms)
+        case Binary(_, left, right):
+            return (left, right)
+        case Load(_, index) | Address(_, index):
+            return (index,)
+        case Template(_, args) | Intrinsic(_, args):
+            return args
+        case Cast(inner):
+            return (inner,)
+    return ()
+
+
+def with_parts(value: Expr, new: Sequence[Expr]) -> Expr:
+    """The expression with other operands."""
+    match value:
+        case Linear(terms, const):
+            total = number(const)
+            for (_, factor), atom in zip(terms, new):
+                total = plus(total, times(atom, factor))
+            return total
+        case Binary(op, _, _, ty):
+            return binary(op, new[0], new[1], ty)
+        case Load(buffer, _, ty, aligned):
+            return Load(buffer, new[0], ty, aligned)
+        case Address(buffer, _, ty):
+            return Address(buffer, new[0], ty)
+        case Template(text, _, ty):
+            return Template(text, tuple(new), ty)
+        case Intrinsic(name, _, ty):
+            return Intrinsic(name, tuple(new), ty)
+        case Cast(_, ty):
+            return Cast(new[0], ty)
+    return value
+
+
+def rewrite(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression with `change` applied to each part of it, from the leaves up."""
+    old = parts(value)
+    if old:
+        new = [rewrite(p, change) for p in old]
+        if any(a is not b for a, b in zip(old, new)):
+            value = with_parts(value, new)
+    return change(value)
+
+
+def exprs(stmt: Stmt) -> tuple[Expr, ...]:
+    """A statement's own expressions."""
+    match stmt:
+        case Let(_, value) | Assign(_, value):
+            return (value,)
+        case Store(_, index, value) | Reduce(_, _, index, value):
+            return (index, value)
+        case Loop(_, low, high):
+            return (low, high)
+        case If(condition):
+            return (condition,)
+        case Call(_, args) | Statement(_, args):
+            return args
+    return ()
+
+
+def bodies(stmt: Stmt) -> tuple[Body, ...]:
+    """The statements inside a statement."""
+    match stmt:
+        case Loop(body=body) | Block(body):
+            return (body,)
+        case If(_, body, otherwise):
+            return (body, otherwise)
+    return ()
+
+
+def rebuilt(stmt: Stmt, change: Callable[[Expr], Expr], inner: Callable[[Body], Body]) -> Stmt:
+    """The statement with other expressions and other statements inside."""
+    match stmt:
+        case Let(name, value, mutable):
+            return Let(name, change(value), mutable)
+        case Assign(name, value):
+            return Assign(name, change(value))
+        case Store(buffer, index, value, aligned):
+            return Store(buffer, change(index), change(value), aligned)
+        case Reduce(both, buffer, index, value):
+            return Reduce(both, buffer, change(index), change(value))
+        case Loop(var, low, high, body, kind, step):
+            return Loop(var, change(low), change(high), inner(body), kind, step)
+        case If(condition, body, otherwise):
+            return If(change(condition), inner(body), inner(otherwise))
+        case Block(body):
+            return Block(inner(body))
+        case Call(name, args):
+            return Call(name, tuple(map(change, args)))
+        case Statement(text, args) if args:
+            return Statement(text, tuple(map(change, args)))
+    return stmt
+
+
+def substitute(body: Sequence[Stmt], values: dict[str, Expr]) -> Body:
+    """Statements with names replaced by expressions."""
+
+    def leaf(value: Expr) -> Expr:
+        return values.get(value.name, value) if isinstance(value, Var) else value
+
+    def change(value: Expr) -> Expr:
+        return rewrite(value, leaf)
+
+    return [rebuilt(s, change, lambda inner: substitute(inner, values)) for s in body]
+
+
+def folded(body: Sequence[Stmt]) -> Body:
+    """Statements without their names for constants."""
+    values: dict[str, Expr] = {}
+    out: Body = []
+    for stmt in body:
+        (stmt,) = substitute([stmt], values) if values else (stmt,)
+        if isinstance(stmt, Let) and not stmt.mutable and isinstance(stmt.value, Linear) and not stmt.value.terms:
+            values[stmt.name] = stmt.value
+        else:
+            out.append(stmt)
+    return out
+
+
+def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """All statements, those inside others included, in the order of the text."""
+    stack = list(reversed(body))
+    while stack:
+        stmt = stack.pop()
+        yield stmt
+        for inner in reversed(bodies(stmt)):
+            stack.extend(reversed(inner))
+
+
+def expressions(value: Expr) -> Iterator[Expr]:
+    """An expression and all its parts."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(parts(node))
+
+
+def parallel(body: Sequence[Stmt]) -> Loop | None:
+    """The parallel loop of a stage."""
+    return next((s for s in body if isinstance(s, Loop) and s.kind == PARALLEL), None)

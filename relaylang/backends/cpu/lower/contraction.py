@@ -1,0 +1,376 @@
+"""Contractions (`sums`) in loops. Convolutions and matrix products are such.
+
+The weights are packed once, in panels as wide as a block of results. A unit of work is a panel by a segment of a line, or
+by several lines. The choice of blocks is `tiling.picked`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from relaylang.backends.cpu.arith import BYTES, Arith, has_tiles
+from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.gemm import block_kernel
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.kernel import Kernel, Sink
+from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.lower import amx
+from relaylang.backends.cpu.lower.panels import Panels, pack_panels
+from relaylang.backends.cpu.lower.sums import Contraction, Rows, Steps, Weights, counts_of, steps_of
+from relaylang.backends.cpu.scalar import Bounds, Buf
+from relaylang.backends.cpu.tiling import WIDTHS, Tiling, picked, weights_first
+
+
+def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weights, sink: Sink, arith: Arith) -> None:
+    """Emit a contraction of `data`, which is of `arith.data`."""
+    isa = kernel.isa.of(arith.total)
+    depth = math.prod(counts_of(c.runs, arith.steps))
+    tiling = picked(kernel.space, isa, c.columns, c.rows[-1].extent, c.rows[-2].extent if len(c.rows) > 1 else 1, depth,
+                    (amx.COLUMNS // isa.lanes,) if arith is BYTES and has_tiles(isa) else WIDTHS)  # fmt: skip
+    panels = pack_panels(kernel, c, weights, arith, tiling.vectors * isa.lanes)
+    unit = _Unit(kernel, c, data, panels, sink, arith, isa, tiling, steps_of(c.runs, arith.steps, tiling.part))
+    unit.declare()
+    order = unit.order()
+    kernel.stage(body=[ir.loop("u", 0, math.prod(extent for _, extent in order), unit.body(order), ir.PARALLEL)])
+
+
+@dataclass
+class _Target:
+    """Where blocks of results go: a pointer to the unit's first result, and the steps of rows and of lines.
+
+    The statements `made` make these. `direct` is the result's buffer, if whole blocks are written there.
+    """
+
+    to: ir.Var
+    step: ir.Expr
+    line: ir.Expr
+    made: ir.Body
+    direct: Buf | None
+
+
+@dataclass
+class _Unit:
+    """The unit of work of a contraction."""
+
+    kernel: Kernel
+    c: Contraction
+    data: Buf
+    panels: Panels
+    sink: Sink
+    arith: Arith
+    isa: Isa
+    tiling: Tiling
+    steps: Steps
+
+    @property
+    def row(self) -> Rows:
+        return self.c.rows[-1]
+
+    @property
+    def outer(self) -> list[Rows]:
+        return list(self.c.rows[:-1])
+
+    @cached_property
+    def width(self) -> int:
+        """The columns of a block."""
+        return self.tiling.vectors * self.isa.lanes
+
+    @cached_property
+    def partial(self) -> bool:
+        """Whether the last panel has fewer columns."""
+        return self.c.columns % self.width != 0
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The axes of lines, by the names of their numbers; units take several lines of the last."""
+        extents = [axis.extent for axis in self.outer]
+        if self.tiling.lines > 1:
+            extents[-1] = -(-extents[-1] // self.tiling.lines)
+        return {f"y{n}": extent for n, extent in enumerate(extents)}
+
+    def at(self, name: str) -> ir.Expr:
+        """The number of a unit along an axis."""
+        return ir.Var(name) if self.extents.get(name, 1) > 1 else ir.number(0)
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        """The axes of units: groups, panels, lines, segments of a line."""
+        return {"g": self.c.groups, "b": self.panels.count, **self.positions, "s": self.tiling.segments}
+
+    # -- the order of units
+
+    def order(self) -> list[tuple[str, int]]:
+        """The axes of units from outside in: neighbouring units share their data, or a panel of weights."""
+        places = math.prod(self.positions.values())
+        heavy = weights_first(
+            self.panels.size * self.panels.count * SIZES[self.arith.weight],
+            min(self.c.depth, 4096) * self.row.extent * places * SIZES[self.arith.data],
+            self.tiling.segments * places,
+            self.panels.count,
+        )
+        first = self.kernel.space.pick("order", ("data", "weights"), "weights" if heavy else "data")
+        names = [*self.positions, "s"]
+        names = ["g", "b", *names] if first == "weights" else ["g", *names, "b"]
+        return [(name, self.extents[name]) for name in names]
+
+    # -- blocks of results
+
+    @property
+    def sizes(self) -> list[int]:
+        """The rows of the blocks that a line has."""
+        rows = self.tiling.rows
+        return [rows] if self.tiling.full == self.tiling.tiles else [rows, rows - 1]
+
+    def name(self, rows: int) -> str:
+        return f"{self.kernel.name}_block{rows}"
+
+    def declare(self) -> None:
+        """Add the functions that make blocks."""
+        steps, step = self.steps, self.steps.strides[-1]
+        for rows in self.sizes:
+            made = block_kernel(self.name(rows), self.isa, self.arith, self.tiling.vectors, rows, self.row.step,
+                                len(steps.counts) - steps.inside, steps.unroll, step, self.panels.head > 0)  # fmt: skip
+            self.kernel.functions.append(made)
+
+    def start(self, block: ir.Expr) -> ir.Expr:
+        """The row of a line where a block begins."""
+        rows, full = self.tiling.rows, self.tiling.full
+        return block * rows if full == self.tiling.tiles else block * (rows - 1) + ir.minimum(block, full)
+
+    @property
+    def segment(self) -> tuple[ir.Expr, ir.Expr]:
+        """The blocks of a unit."""
+        tiles, segments, s = self.tiling.tiles, self.tiling.segments, self.at("s")
+        if tiles % segments == 0:
+            return s * (tiles // segments), (s + 1) * (tiles // segments)
+        return s * tiles // segments, (s + 1) * tiles // segments
+
+    # -- the statements
+
+    def body(self, order: list[tuple[str, int]]) -> ir.Body:
+        """A unit of work."""
+        target = self.target()
+        return [*self.begin(order), *target.made, *self.summed(target), *self.handed_on(target)]
+
+    def begin(self, order: list[tuple[str, int]]) -> ir.Body:
+        """Where a unit begins: its numbers, its data, its panel, its columns and rows."""
+        tiling = self.tiling
+        numbers = zip(order, ir.digits(ir.Var("u"), [extent for _, extent in order]))
+        body: ir.Body = [ir.Let(name, digit) for (name, extent), digit in numbers if extent > 1]
+        shift = self.at("g") * self.c.group_data
+        for n, axis in enumerate(self.outer):
+            shift = shift + self.at(f"y{n}") * (axis.step * self.lines(n))
+        group = self.at("g") * self.panels.count if self.c.group_weight else ir.number(0)
+        panel = (group + self.at("b")) * self.panels.size
+        body += [ir.Let("x", ir.address(self.data, shift)), ir.Let("w", ir.address(self.panels.buf, panel + self.panels.head))]
+        if self.panels.head:
+            body.append(ir.Let("start", ir.Cast(ir.address(self.panels.buf, panel), f"const {self.arith.total}*")))
+            if self.steps.parts:
+                body.append(ir.Local("none", self.arith.total, (self.width,), zero=True))
+        if self.panels.count > 1:
+            body.append(ir.Let("c0", self.at("b") * self.width))
+            if self.partial:
+                body.append(ir.Let("cn", ir.minimum(self.c.columns - self.column, self.width)))
+        if tiling.segments > 1:
+            low, high = self.segment
+            body += [ir.Let("q0", low), ir.Let("q1", high),
+                     ir.Let("m0", self.start(ir.Var("q0"))), ir.Let("m1", self.start(ir.Var("q1")))]  # fmt: skip
+        if tiling.lines > 1:
+            last, end = len(self.outer) - 1, self.outer[-1].extent
+            left = end - self.at(f"y{last}") * tiling.lines if end % tiling.lines else tiling.lines
+            body.append(ir.Let("many", ir.minimum(left, tiling.lines)))
+        return body
+
+    def lines(self, axis: int) -> int:
+        """The lines that a unit takes along an axis."""
+        return self.tiling.lines if axis == len(self.outer) - 1 else 1
+
+    @property
+    def rows(self) -> tuple[ir.Expr, ir.Expr]:
+        """The rows of a line that a unit has."""
+        if self.tiling.segments > 1:
+            return ir.Var("m0"), ir.Var("m1")
+        return ir.number(0), ir.number(self.row.extent)
+
+    @property
+    def column(self) -> ir.Expr:
+        """The first of a unit's columns in its group."""
+        return ir.Var("c0") if self.panels.count > 1 else ir.number(0)
+
+    @property
+    def columns(self) -> ir.Expr:
+        """How many columns a unit has."""
+        return ir.Var("cn") if self.partial and self.panels.count > 1 else ir.number(min(self.width, self.c.columns))
+
+    @property
+    def channel(self) -> ir.Expr:
+        """The first of a unit's columns, along the result's axis of columns."""
+        return self.at("g") * self.c.columns + self.column if self.c.group is None else self.column
+
+    def target(self) -> _Target:
+        """Where the blocks go: straight to the result where that is plain, else to a block of memory."""
+        c, width, total = self.c, self.width, self.arith.total
+        area = self.tiling.most if self.tiling.lines == 1 else self.row.extent * self.tiling.lines
+        block = ir.Local("t", total, (area * width,))
+        t = ir.Var("t", f"{total}*")
+        step, line = ir.number(width), ir.number(width * self.row.extent)
+        direct = self.sink.plain
+        if direct is None or direct.dtype != total or (direct.strides[c.column] != 1 and self.sink.anchor.shape[c.column] != 1):
+            return _Target(t, step, line, [block], None)
+        strides = direct.strides
+        own_step, own_line = strides[self.row.last], strides[self.outer[-1].last] if self.outer else 0
+        at = self.rows[0] * own_step + self.channel
+        if c.group is not None:
+            at = at + self.at("g") * strides[c.group]
+        for n, axis in enumerate(self.outer):
+            at = at + self.at(f"y{n}") * (strides[axis.last] * self.lines(n))
+        to = ir.Let("to", ir.address(direct, at, written=True))
+        if not self.partial:
+            return _Target(to.var, ir.number(own_step), ir.number(own_line), [to], direct)
+        # A block of fewer columns is copied when it is done.
+        if self.panels.count == 1:
+            return _Target(t, step, line, [to, block], direct)
+        whole = ir.Binary("==", self.columns, ir.number(width))
+        lets = [ir.Let("r", ir.select(whole, to.var, t)), ir.Let("step", ir.select(whole, ir.number(own_step), step))]
+        if self.tiling.lines > 1:
+            lets.append(ir.Let("line", ir.select(whole, ir.number(own_line), line)))
+        return _Target(lets[0].var, lets[1].var, lets[-1].var, [to, block, *lets], direct)
+
+    def summed(self, target: _Target) -> ir.Body:
+        """All blocks of a unit: in tiles of bytes where the system has them."""
+        tiles = self.in_tiles(target)
+        if tiles is None:
+            return self.in_vectors(target)
+        return [ir.If(ir.Template("r_amx()", (), "int32"), [tiles], self.in_vectors(target))]
+
+    def in_tiles(self, target: _Target) -> ir.Stmt | None:
+        """All blocks of a unit by AMX; None where it is not there, or rows or runs are short."""
+        length = self.steps.counts[-1] * self.steps.width
+        size = min(amx.ROWS, self.shortest)
+        possible = self.arith is BYTES and has_tiles(self.isa) and self.width == amx.COLUMNS
+        if not possible or size < 4 or self.c.depth < amx.DEPTH or not amx.run_of(length):
+            return None
+        name = f"{self.kernel.name}_tiles"
+        loops = list(zip(self.steps.counts[:-1], self.steps.strides[:-1]))
+        self.kernel.functions.append(amx.tile_kernel(name, loops, length, self.row.step))
+        start = "start" if self.panels.head else f"(const int32_t[{self.width}]){{{{0}}}}"
+        text = amx.UNIT
+        for word, value in (("NAME", name), ("SIZE", size), ("RUN", amx.run_of(length)), ("ROW", f"{self.row.step}L"),
+                            ("LINE", f"{self.outer[-1].step if self.outer else 0}L"), ("START", start)):  # fmt: skip
+            text = text.replace(word, str(value))
+        low, high = self.rows
+        many = ir.Var("many") if self.tiling.lines > 1 else ir.number(1)
+        return ir.Statement(text, (high - low, low, many, target.step, target.line, target.to))
+
+    @property
+    def shortest(self) -> int:
+        """The fewest rows of a unit."""
+        tiles, segments, full = self.tiling.tiles, self.tiling.segments, self.tiling.full
+
+        def start(block: int) -> int:
+            return block * (self.tiling.rows - 1) + min(block, full)
+
+        return min(start((s + 1) * tiles // segments) - start(s * tiles // segments) for s in range(segments))
+
+    def in_vectors(self, target: _Target) -> ir.Body:
+        """All blocks of a unit, for each part of the sum."""
+        q = ir.Var("q")
+        low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments > 1 else (ir.number(0), ir.number(self.tiling.tiles))
+        big, *small = [self.call(rows, target) for rows in self.sizes]
+        body: ir.Body = [ir.If(ir.Binary("<", q, ir.number(self.tiling.full)), [big], small)] if small else [big]
+        body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *body])]
+        if self.tiling.lines > 1:
+            body = [ir.loop("h", 0, ir.Var("many"), body)]
+        for name, count, _ in reversed(self.steps.parts):
+            body = [ir.loop(name, 0, count, body)]
+        return body
+
+    def call(self, rows: int, target: _Target) -> ir.Stmt:
+        """Make the block `q` of a line, from row `p` on: a part of its sum."""
+        steps, p, h = self.steps, ir.Var("p"), ir.Var("h") if self.tiling.lines > 1 else ir.number(0)
+        data, weight = p * self.row.step, ir.number(0)
+        for number, (name, _, stride) in enumerate(steps.parts):
+            piece = steps.piece if name == "k" else math.prod(steps.counts[number + 1 :])
+            data = data + ir.Var(name) * stride
+            weight = weight + ir.Var(name) * (piece * self.width * steps.width)
+        if self.outer:
+            data = data + h * self.outer[-1].step
+        to = (p - self.rows[0]) * target.step + h * target.line
+        first = ir.number(1)
+        for number, (name, _, _) in enumerate(steps.parts):
+            test = ir.Binary("==", ir.Var(name), ir.number(0))
+            first = ir.Binary("&&", first, test) if number else test
+        begin: list[ir.Expr] = []
+        if self.panels.head:
+            start = ir.Var("start", f"const {self.arith.total}*")
+            none = ir.Var("none", start.type)
+            begin = [ir.select(first, start, none) if steps.parts else start]
+        x, w = ir.Var("x", f"const {self.arith.data}*"), ir.Var("w", f"const {self.arith.weight}*")
+        return ir.Call(self.name(rows), (
+            ir.address(x, data), ir.address(w, weight), ir.address(target.to, to, written=True), target.step, first,
+            *begin, *self.loops(),
+        ))  # fmt: skip
+
+    def loops(self) -> list[ir.Expr]:
+        """The loops of a block's kernel from outside in: a count of steps, and how far each goes."""
+        steps, every = self.steps, []
+        for n in range(steps.inside, len(steps.counts) - 1):
+            every += [ir.number(steps.counts[n]), ir.number(steps.strides[n])]
+        rest = ir.number(steps.counts[-1] // steps.unroll)
+        if steps.piece < steps.counts[-1]:
+            rest = ir.minimum(rest - ir.Var("k") * (steps.piece // steps.unroll), steps.piece // steps.unroll)
+        return [*every, rest, ir.number(steps.strides[-1] * steps.unroll)]
+
+    # -- handing on
+
+    def handed_on(self, target: _Target) -> ir.Body:
+        """Pass the results on: a block of fewer columns to the result's buffer, or all to the operators behind."""
+        if target.direct is None:
+            return self.passed_on()
+        return self.copied(target.direct) if self.partial else []
+
+    def copied(self, direct: Buf) -> ir.Body:
+        """Copy a block of fewer columns to the result, row by row."""
+        h, i = ir.Var("h") if self.tiling.lines > 1 else ir.number(0), ir.Var("i")
+        to, t = ir.Var("to", f"{self.arith.total}*"), ir.Var("t", f"{self.arith.total}*")
+        line = direct.strides[self.outer[-1].last] if self.outer else 0
+        low, high = self.rows
+        body: ir.Body = [ir.loop("i", 0, high - low, [ir.Call("memcpy", (
+            ir.address(to, h * line + i * direct.strides[self.row.last], written=True),
+            ir.address(t, (h * self.row.extent + i) * self.width),
+            self.columns * SIZES[self.arith.total],
+        ))])]  # fmt: skip
+        if self.tiling.lines > 1:
+            body = [ir.loop("h", 0, ir.Var("many"), body)]
+        return [ir.If(ir.Binary("<", self.columns, ir.number(self.width)), body)] if self.panels.count > 1 else body
+
+    def passed_on(self) -> ir.Body:
+        """Hand the unit's block of results, in the memory `t`, on to the sink."""
+        shape, c, width = self.sink.anchor.shape, self.c, self.width
+        low, high = self.rows
+        first = self.channel
+        bounds: Bounds = {c.column: (first, first + self.columns) if self.partial else (first, first + width, width)}
+        strides = [0] * len(shape)
+        strides[c.column] = 1
+        if c.group is not None:
+            bounds[c.group] = (self.at("g"), self.at("g") + 1)
+        for n, axis in enumerate(self.outer):
+            bounds[axis.first] = (self.at(f"y{n}"), self.at(f"y{n}") + 1)
+        shift = low * width
+        if self.tiling.lines > 1:
+            axis, y = self.outer[-1], self.at(f"y{len(self.outer) - 1}") * self.tiling.lines
+            bounds[axis.first] = (y, y + ir.Var("many"))
+            strides[axis.first] = self.row.extent * width
+            shift = y * (self.row.extent * width)
+        step, flat = width, None
+        for d in range(self.row.last, self.row.first - 1, -1):
+            strides[d] = step
+            step *= shape[d]
+        if self.row.first == self.row.last:
+            bounds[self.row.first] = (low, high)
+        elif self.row.first < self.row.last:
+            flat = (self.row.first, self.row.last, low, high)
+        values = ir.Let("v", ir.address(ir.Var("t", f"{self.arith.total}*"), (first + shift) * -1))
+        return [values, *self.sink.block("v", strides, bounds, flat)]

@@ -1,0 +1,229 @@
+"""Products of a few rows: each weight is read once, where it lies, and used for all rows.
+
+Where the sum runs along the weights' last axis, a result is a dot product. Else rows of the weights are scaled and added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaylang.backends.cpu.kernel import Kernel, Sink
+from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.scalar import Bounds, Buf
+
+#: Up to this many rows, a product reads its weights in place.
+FEW_ROWS = 3
+#: The columns of a unit of dot products.
+_DOTS = 32
+#: The sums that are in registers at a time.
+_SUMS = 8
+#: In a unit of work: the data, the weights and the results.
+_X, _W, _R = ir.Var("x", "const float32*"), ir.Var("w", "const float32*"), ir.Var("r", "float32*")
+
+
+@dataclass
+class Product:
+    """`out[b][m][n] = sum_k left[b][m][k] * right[b][n][k]`, each operand with its strides (a batch stride may be 0)."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    left: tuple[int, int, int]  # strides: batch, row, depth
+    right: tuple[int, int, int]  # strides: batch, column, depth
+
+
+def reads_few_rows(product: Product) -> bool:
+    """Whether `lower_few_rows` is the way to compute a product."""
+    along = product.right[2] == 1 and product.left[2] == 1
+    return product.rows <= FEW_ROWS and product.depth > 0 and (along or product.right[1] == 1)
+
+
+def lower_few_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
+    """Emit a product of float32, of operands at the product's strides."""
+    if product.right[2] == 1 and product.left[2] == 1:
+        _dot_products(kernel, product, data, weights, sink)
+    else:
+        _scaled_rows(kernel, product, data, weights, sink)
+
+
+def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
+    """A stage of units: parts of the columns of each batch."""
+    u = ir.Var("u")
+    n, p = ir.digits(u, [product.batch, parts])
+    names: ir.Body = [ir.Let("n", n), ir.Let("p", p)]
+    kernel.stage(body=[ir.loop("u", 0, product.batch * parts, ir.folded([*names, *unit]), ir.PARALLEL)])
+
+
+def _pass_on(sink: Sink, product: Product, step: int) -> ir.Body:
+    """Store all rows of columns `c0..c0 + cn` of batch `n`, which lie in `r`, `step` apart."""
+    shape = sink.anchor.shape
+    rank = len(shape)
+    n, c0 = ir.Var("n"), ir.Var("c0")
+    bounds: Bounds = {rank - 1: (c0, c0 + ir.Var("cn"))}
+    strides = [0] * rank
+    strides[-1] = 1
+    first = 1 if product.batch > 1 or (rank == 3 and shape[1] == product.rows) else 0
+    if first:
+        bounds[0] = (n, n + 1)
+    total = step
+    for d in range(rank - 2, first - 1, -1):
+        strides[d] = total
+        total *= shape[d]
+    return [ir.Let("v", ir.address(ir.Var("r", "float32*"), c0 * -1)), *sink.block("v", strides, bounds)]
+
+
+def _pointers(product: Product, data: Buf, weights: Buf) -> ir.Body:
+    """Where the data and the unit's weights begin."""
+    n, c0 = ir.Var("n"), ir.Var("c0")
+    return [
+        ir.Let(_X.name, ir.address(data, n * product.left[0])),
+        ir.Let(_W.name, ir.address(weights, n * product.right[0] + c0 * product.right[1])),
+    ]
+
+
+def _written(var: str, extent: int, *body: ir.Stmt) -> ir.Stmt:
+    """A loop written out."""
+    return ir.loop(var, 0, extent, body, ir.UNROLLED)
+
+
+def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
+    """Vectors run along the sum, for eight or four columns at a time."""
+    lanes, rows = kernel.isa.lanes, product.rows
+    c0, cn = ir.Var("c0"), ir.Var("cn")
+    left = ir.number(product.columns) - c0
+    unit: ir.Body = [
+        ir.Let("c0", ir.Var("p") * _DOTS),
+        ir.Let("cn", ir.minimum(left, _DOTS) if product.columns % _DOTS else ir.number(_DOTS)),
+        ir.Local("r", "float32", (rows, _DOTS)),
+        *_pointers(product, data, weights),
+    ]
+    start: ir.Expr = ir.number(0)
+    for count in (8, 4, 1) if rows == 1 else (4, 1):
+        end = cn // count * count
+        unit.append(ir.Loop("j", start, end, _dots(product, lanes, count), step=count))
+        start = end
+    _stage(kernel, product, -(-product.columns // _DOTS), [*unit, *_pass_on(sink, product, _DOTS)])
+
+
+def _dots(product: Product, lanes: int, count: int) -> ir.Body:
+    """The dot products of `count` columns from `j` on with all rows."""
+    rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
+    whole = depth // lanes * lanes
+    a, d = ir.Local("a", vec, (rows, count), ir.REGISTERS, zero=True), ir.Local("d", vec, (rows,), ir.REGISTERS)
+    m, c, j, k, y = ir.Var("m"), ir.Var("c"), ir.Var("j"), ir.Var("k"), ir.Var("y", vec)
+    x, w = m * product.left[1] + k, (j + c) * product.right[1] + k
+    ends: ir.Body = []
+    for row in range(rows):
+        to = j + row * _DOTS
+        if count == 1:
+            ends.append(ir.store(_R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
+        for first in range(0, count // 4 * 4, 4):
+            ends.append(ir.Block(_four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
+    rest = ir.Reduce("{0} + {1}", "r", m * _DOTS + j + c, ir.Template("{0} * {1}", (ir.load(_W, w), ir.load(_X, x)), "float32"))
+    return [
+        a,
+        ir.Loop("k", ir.number(0), ir.number(whole), [
+            d,
+            _written("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
+            _written("c", count, ir.Let(y.name, ir.load(_W, w, lanes=lanes)),
+                     _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c)), m, c))),
+        ], step=lanes),
+        *ends,
+        *([ir.loop("k", whole, depth, [_written("m", rows, _written("c", count, rest))])] if whole < depth else []),
+    ]  # fmt: skip
+
+
+def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
+    """Store the sums of four vectors."""
+    vec = vectors[0].type
+    even = [part + lane for lane in range(0, lanes, 4) for part in (0, 2, lanes, lanes + 2)]
+    picked = [", ".join(str(n + odd) for n in even) for odd in (0, 1)]
+    text = " + ".join(f"r_mix_vf({{0}}, {{1}}, {lanes_of})" for lanes_of in picked)
+
+    def paired(name: str, one: ir.Expr, two: ir.Expr) -> ir.Let:
+        return ir.Let(name, ir.Template(f"({text})", (one, two), vec), mutable=name == "s")
+
+    one, two = paired("one", *vectors[:2]), paired("two", *vectors[2:])
+    total = paired("s", one.var, two.var)
+    body: ir.Body = [one, two, total]
+    step = lanes // 2
+    while step >= 4:
+        turned = ", ".join(str((n + step) % lanes) for n in range(lanes))
+        body.append(ir.Assign("s", ir.Template(f"({{0}} + r_mix_vf({{0}}, {{0}}, {turned}))", (total.var,), vec)))
+        step //= 2
+    return [*body, ir.Statement("memcpy({0}, &s, 16);", (ir.address(_R, to, written=True),))]
+
+
+def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
+    """Vectors run along the columns. A column's sum has several parts where there are few vectors."""
+    lanes, columns, rows = kernel.isa.lanes, product.columns, product.rows
+    most = _SUMS // rows
+    chunk = most * lanes
+    # The last unit takes the rest, too. So it is never shorter than a vector.
+    parts = max(1, columns // chunk)
+    room = min(columns, 2 * chunk - 1)
+    p, cn = ir.Var("p"), ir.Var("cn")
+    rest = columns - p * chunk
+    width = ir.select(ir.Binary("<", p, ir.number(parts - 1)), ir.number(chunk), rest) if parts > 1 else ir.number(columns)
+    unit: ir.Body = [
+        ir.Let("c0", p * chunk),
+        ir.Let("cn", width),
+        ir.Local("r", "float32", (rows, room), zero=columns < lanes),
+        *_pointers(product, data, weights),
+    ]
+    if columns < lanes:
+        unit.append(_plain(product, room))
+    else:
+        start: ir.Expr = ir.number(0)
+        count = most
+        while count:
+            if columns >= count * lanes:
+                end = ir.Let(f"end{count}", start + (cn - start) // (count * lanes) * (count * lanes))
+                unit += [end, ir.Loop("j", start, end.var, _vectors(product, lanes, count, room), step=count * lanes)]
+                start = end.var
+            count //= 2
+        if columns % lanes:
+            # The last vector reaches back over columns that are done.
+            last = [ir.Let("j", cn - lanes), *_vectors(product, lanes, 1, room)]
+            unit.append(ir.If(ir.Binary("<", start, cn), last))
+    _stage(kernel, product, parts, [*unit, *_pass_on(sink, product, room)])
+
+
+def _plain(product: Product, room: int) -> ir.Stmt:
+    """The sums of less than a vector of columns."""
+    k, c = ir.Var("k"), ir.Var("c")
+    steps = []
+    for m in range(product.rows):
+        x = ir.load(_X, k * product.left[2] + m * product.left[1])
+        term = ir.Template("{0} * {1}", (ir.load(_W, k * product.right[2] + c), x), "float32")
+        steps.append(ir.Reduce("{0} + {1}", "r", c + m * room, term))
+    return ir.loop("k", 0, product.depth, [ir.loop("c", 0, product.columns, steps)])
+
+
+def _vectors(product: Product, lanes: int, count: int, room: int) -> ir.Body:
+    """The sums of `count` vectors of columns from `j` on, for all rows."""
+    rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
+    parts = max(1, _SUMS // (count * rows))
+    a = ir.Local("a", vec, (rows, count, parts), ir.REGISTERS, zero=True)
+    d = ir.Local("d", vec, (rows,), ir.REGISTERS)
+    m, c, s, j, k, y = ir.Var("m"), ir.Var("c"), ir.Var("s"), ir.Var("j"), ir.Var("k"), ir.Var("y", vec)
+    x = ir.load(_X, m * product.left[1] + (k + s) * product.left[2])
+    w = ir.load(_W, (k + s) * product.right[2] + j + c * lanes, lanes=lanes)
+
+    def steps(count_of_parts: int) -> ir.Stmt:
+        return _written("s", count_of_parts, d, _written("m", rows, ir.store(d, ir.splat(x, lanes), m)),
+                        _written("c", count, ir.Let(y.name, w), _written("m", rows, ir.store(
+                            a, ir.fma(y, ir.load(d, m), ir.load(a, m, c, s)), m, c, s))))  # fmt: skip
+
+    whole = depth // parts * parts
+    total: ir.Expr = ir.load(a, m, c, 0)
+    for part in range(1, parts):
+        total = ir.Binary("+", total, ir.load(a, m, c, part), vec)
+    return [
+        a,
+        ir.Loop("k", ir.number(0), ir.number(whole), [steps(parts)], step=parts),
+        *([ir.loop("k", whole, depth, [steps(1)])] if whole < depth else []),
+        _written("m", rows, _written("c", count, ir.store(_R, total, m * room + j + c * lanes))),
+    ]

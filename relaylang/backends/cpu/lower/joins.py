@@ -1,0 +1,55 @@
+"""Concatenations of concatenations, as a loop makes that collects its results: one of all their operands."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from relaylang.ir import Call, Expr, TensorType, Tuple, children, post_order, rewrite
+from relaylang.ir.typed import retype, typed_tuple
+from relaylang.ops.record import Op
+
+
+def joined(expr: Expr) -> Expr:
+    """A typed expression in which no concatenation is the operand of a single other one along its axis."""
+    order = list(post_order(expr))
+    users = Counter(id(child) for node in order for child in children(node))
+    inner: set[int] = set()
+    for node in order:
+        if (parts := _parts(node)) is not None and users[id(node.args[0])] == 1:  # type: ignore[attr-defined]
+            same = (p for p in parts if _parts(p) is not None and users[id(p)] == 1 and _axis(p) == _axis(node))
+            inner.update(id(p) for p in same)
+    if not inner:
+        return expr
+    made: set[int] = set()
+
+    def merge(old: Expr, new: Expr) -> Expr:
+        new = retype(new, old)
+        if _parts(new) is None:
+            return new
+        if id(old) in inner:
+            made.add(id(new))
+            return new
+        leaves: list[Expr] = []
+        stack: list[Expr] = [new]
+        while stack:
+            node = stack.pop()
+            if node is new or id(node) in made:
+                stack.extend(reversed(_parts(node) or ()))
+            else:
+                leaves.append(node)
+        assert isinstance(new, Call)
+        return retype(Call(new.op, [typed_tuple(leaves, new.args[0].span)], new.attrs, (), new.span), old)
+
+    return rewrite(expr, merge)
+
+
+def _parts(node: Expr) -> tuple[Expr, ...] | None:
+    """The operands of a concatenation; None for other nodes."""
+    if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "concatenate" and isinstance(node.args[0], Tuple):
+        return tuple(node.args[0].fields)
+    return None
+
+
+def _axis(node: Expr) -> int:
+    assert isinstance(node, Call) and isinstance(node.checked_type, TensorType)
+    return int(node.attrs.axis) % len(node.checked_type.shape)

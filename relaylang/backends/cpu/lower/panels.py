@@ -1,0 +1,86 @@
+"""The weights of contractions, packed in panels as wide as a block of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaylang.backends.cpu.arith import Arith
+from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.lower.sums import Contraction, Sum, Weights, counts_of
+from relaylang.backends.cpu.scalar import Buf
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Packed weights: `count` panels of `size` elements for each group.
+
+    The values that sums begin with, if any, take the first `head` elements of a panel.
+    """
+
+    buf: Buf
+    count: int
+    size: int
+    head: int
+
+
+def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, width: int) -> Panels:
+    """The weights as [group][panel][head, then runs...][width][steps]."""
+    counts = counts_of(c.runs, arith.steps)
+    groups, count = c.groups if c.group_weight else 1, -(-c.columns // width)
+    head = width * SIZES[arith.total] // SIZES[arith.weight] if weights.begin else 0
+    size = head + math.prod(counts) * width * arith.steps
+
+    def body(source: Buf, target: Buf) -> ir.Body:
+        """One unit for each panel."""
+        u, r, s, v = ir.Var("u"), ir.Var("r"), ir.Var("s"), ir.Var("v", arith.weight)
+        p: ir.Expr = ir.Var("p") if arith.steps > 1 else ir.number(0)
+        group, panel = ir.digits(u, [groups, count])
+        numbers = [ir.Var(f"k{n}") for n in range(len(counts) - 1)]
+        step = ir.offset(counts, [*numbers, s])
+        loops = [*((k.name, extent) for k, extent in zip(numbers, counts)), ("s", counts[-1]), ("r", width)]
+        if arith.steps > 1:
+            loops.append(("p", arith.steps))
+        at = group * c.group_weight + ir.Var("j") * c.column_step + _offset(c.runs, [*numbers, s * arith.steps + p])
+        value = _value(weights, arith, ir.load(source, at))
+        for test in _inside(c, arith, width, s * arith.steps + p):
+            value = ir.select(test, value, ir.Const(0, arith.weight))
+        inner = [ir.Let("j", panel * width + r), ir.Let("v", value),
+                 ir.store(target, v, u * size + step * (width * arith.steps) + r * arith.steps + p + head)]  # fmt: skip
+        begin = ir.Let("begin", ir.Cast(ir.address(target, u * size, written=True), f"{arith.total}*"))
+        if head:
+            inner.append(ir.Reduce("{0} - {1}", "begin", r, ir.Template(f"{{0}} * {weights.begin}", (v,), arith.total)))
+        for name, extent in reversed(loops):
+            inner = [ir.loop(name, 0, extent, inner)]
+        if head:
+            inner = [begin, ir.loop("r", 0, width, [ir.store(begin.var, ir.Const(0, arith.total), r)]), *inner]
+        return [ir.loop("u", 0, groups * count, inner, ir.PARALLEL)]
+
+    buf = kernel.packed(weights.tensor, groups * count * size, arith.weight, body, weights.extra, weights.as_is)
+    return Panels(buf, count, size, head)
+
+
+def _offset(runs: Sequence[Sequence[Sum]], numbers: Sequence[ir.Expr]) -> ir.Expr:
+    """Where an element of the sum is in the weights, from its number in each run."""
+    total = ir.number(0)
+    for run, number in zip(runs, numbers):
+        for axis, digit in zip(run, ir.digits(number, [axis.extent for axis in run])):
+            total = total + digit * axis.weight
+    return total
+
+
+def _value(weights: Weights, arith: Arith, value: ir.Expr) -> ir.Expr:
+    """An element as the product takes it."""
+    if weights.text != "{0}":
+        value = ir.Template(weights.text.replace("{column}", "j"), (value,), arith.total)
+    return value if value.type == arith.weight else ir.Cast(value, arith.weight)
+
+
+def _inside(c: Contraction, arith: Arith, width: int, number: ir.Expr) -> list[ir.Expr]:
+    """The conditions under which a place of a panel has an element, where that is not everywhere."""
+    extent = math.prod(axis.extent for axis in c.runs[-1])
+    within: list[ir.Expr] = [ir.Binary("<", ir.Var("j"), ir.number(c.columns))] if c.columns % width else []
+    return [*within, ir.Binary("<", number, ir.number(extent))] if extent % arith.steps else within

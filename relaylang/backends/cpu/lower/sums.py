@@ -1,0 +1,135 @@
+"""Contractions as data: which results there are, what each of them sums up, and in which steps.
+
+    out[group][row][column] = sum over k of data[group][row + k] * weight[group][column][k]
+
+Rows are positions in the data, along any number of axes. The sum runs over axes of the data, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaylang.backends.cpu.kernel import Tensor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An axis of rows: its extent, and its step in the data.
+
+    It runs over the result's axes from `first` to `last`.
+    """
+
+    extent: int
+    step: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    """An axis of the sum: its extent, and its steps in the data and in the weights."""
+
+    extent: int
+    data: int
+    weight: int
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products.
+
+    `rows` are the axes of rows from outside in. `columns` results of each group lie along the result's axis `column`, in
+    the weights `column_step` apart. `groups` have steps `group_data` in the data, and `group_weight` in the weights (0:
+    they share them). They run over the result's axis `group`; without one, over parts of the axis `column`.
+    """
+
+    rows: Sequence[Rows]
+    columns: int
+    column: int
+    column_step: int
+    sums: Sequence[Sum]
+    groups: int = 1
+    group_data: int = 0
+    group_weight: int = 0
+    group: int | None = None
+
+    @property
+    def depth(self) -> int:
+        """The products of one result."""
+        return math.prod(axis.extent for axis in self.sums)
+
+    @property
+    def runs(self) -> list[list[Sum]]:
+        """The axes of the sum, in runs that are one in the data, from outside in."""
+        runs: list[list[Sum]] = []
+        for axis in self.sums:
+            if axis.extent == 1:
+                continue
+            if runs and runs[-1][-1].data == axis.data * axis.extent:
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        return runs or [[Sum(1, 1, 0)]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights: a tensor, and C of each value from `{0}`, a value in memory, and `{column}`, its column.
+
+    `extra` are further tensors that the text reads. `begin`, where given, is C of a constant that times a column's sum of
+    weights is taken from its results. Weights that are read `as_is` lie at the steps of the contraction; others are
+    contiguous.
+    """
+
+    tensor: Tensor
+    text: str = "{0}"
+    extra: Sequence[Tensor] = ()
+    begin: int = 0
+    as_is: bool = False
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A sum in steps of `width` neighbouring products: the count in each run, and their strides in the data.
+
+    A kernel takes the runs from `inside` on at once, and `piece` steps of the innermost one. It writes out `unroll` steps.
+    """
+
+    counts: Sequence[int]
+    strides: Sequence[int]
+    width: int
+    inside: int
+    piece: int
+    unroll: int
+
+    @property
+    def parts(self) -> list[tuple[str, int, int]]:
+        """Loops around the kernel, from outside in: a name, a count, and the step in the data."""
+        loops = [(f"k{n}", self.counts[n], self.strides[n]) for n in range(self.inside)]
+        pieces = -(-self.counts[-1] // self.piece)
+        return [*loops, ("k", pieces, self.strides[-1] * self.piece)] if pieces > 1 else loops
+
+
+def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int) -> Steps:
+    """The steps of a sum. A kernel takes about `most` of them at once: whole inner runs, or a piece of the innermost."""
+    counts = counts_of(runs, width)
+    strides = [run[-1].data for run in runs]
+    strides[-1] *= width
+    unroll = next(n for n in (4, 8, 7, 6, 5, 3, 2, 1) if counts[-1] % n == 0)
+    inside, piece = len(runs) - 1, counts[-1]
+    if piece > most * 3 // 2:
+        pieces = -(-piece // most)
+        piece = -(-piece // pieces // unroll) * unroll
+    else:
+        while inside > 0 and math.prod(counts[inside - 1 :]) <= most * 3 // 2:
+            inside -= 1
+    return Steps(counts, strides, width, inside, piece, unroll)
+
+
+def counts_of(runs: Sequence[Sequence[Sum]], width: int) -> list[int]:
+    """The steps of each run, where one step takes `width` products of the innermost."""
+    counts = [math.prod(axis.extent for axis in run) for run in runs]
+    counts[-1] = -(-counts[-1] // width)
+    return counts

@@ -1,0 +1,167 @@
+"""The plan of a program's memory: a place for each value, reused after its last use.
+
+Values that the prepare list makes and a run reads lie in the fixed memory, the others in the arena. Some kernels read
+each element just before they write the same element of their result (`Kernel.in_place`). They write over a value that
+nothing else needs.
+"""
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from relaylang.backends.cpu.schedule import Instruction, Program, Run, Slot, walk
+
+#: More slots than these are placed in order of time, which is linear.
+_MANY = 1500
+#: The number of orders to try, and the most slots for which all are tried.
+_TRIES, _FEW = 40, 400
+
+
+def plan(program: Program) -> None:
+    """Give every slot its place, and the program the sizes of its memory."""
+    prepare, run = walk(program.prepare), walk(program.run)
+    made_before = {id(s) for item in prepare for s in item.outputs}
+    for item in run:
+        for slot in item.reads():
+            if id(slot) in made_before and not slot.fixed:
+                slot.fixed = True
+                slot.offset = program.fixed_bytes
+                program.fixed_bytes += slot.bytes
+    for items in (prepare, run):
+        slots, over = _overwritten(items, [s for s in lives(items) if not s.fixed])
+        program.live_bytes = max(program.live_bytes, live_bytes(slots))
+        program.arena_bytes = max(program.arena_bytes, place(slots))
+        for slot, old in over:
+            slot.offset = old.offset
+
+
+def lives(items: Sequence[Instruction]) -> list[Slot]:
+    """The slots that instructions make, with the first and the last instruction that touches each."""
+    slots: dict[int, Slot] = {}
+    for position, item in enumerate(items):
+        touched = [*item.reads(), *item.outputs]
+        if isinstance(item, Run) and item.work is not None:
+            touched.append(item.work)
+        for slot in touched:
+            if slot.kind != "made":
+                continue
+            if slot.first < 0:
+                slot.first = position
+            slot.last = position
+            slots[id(slot)] = slot
+    return list(slots.values())
+
+
+def _overwritten(items: Sequence[Instruction], slots: list[Slot]) -> tuple[list[Slot], list[tuple[Slot, Slot]]]:
+    """The slots that need a place, and those that are written over another one, with that one.
+
+    The lives of overwritten slots grow by those of their successors.
+    """
+    known = {id(s) for s in slots}
+    heir: dict[int, Slot] = {}
+    over: list[tuple[Slot, Slot]] = []
+    for position, item in enumerate(items):
+        if not isinstance(item, Run) or not item.kernel.in_place:
+            continue
+        new = item.outputs[0]
+        if id(new) not in known or new.first != position or len(item.outputs) != 1 or not item.results[0].is_whole:
+            continue
+        for view in item.inputs:
+            old = view.slot
+            readers = {n for n, other in enumerate(item.inputs) if other.slot is old and other.is_whole}
+            if any(other.slot is old and not other.is_whole for other in item.inputs):
+                continue
+            first = heir.get(id(old), old)
+            if id(old) in known and first.last == position and old.last == position and old.first < position \
+                    and old.bytes == new.bytes and readers <= item.kernel.in_place and old not in item.packs:  # fmt: skip
+                first.last = new.last
+                heir[id(new)] = first
+                over.append((new, first))
+                break
+    return [s for s in slots if id(s) not in heir], over
+
+
+def live_bytes(slots: Sequence[Slot]) -> int:
+    """The most bytes that are in use at once: no arena can be smaller."""
+    change: dict[int, int] = {}
+    for slot in slots:
+        change[slot.first] = change.get(slot.first, 0) + slot.bytes
+        change[slot.last + 1] = change.get(slot.last + 1, 0) - slot.bytes
+    now = most = 0
+    for position in sorted(change):
+        now += change[position]
+        most = max(most, now)
+    return most
+
+
+def place(slots: Sequence[Slot]) -> int:
+    """Offsets for slots with known lives, none of which overlap in time and place. Returns the arena's size.
+
+    Slots get the lowest place that is free throughout their lives, one after the other. The order decides: of several,
+    the best counts. Slots that end at the top come first in the next try.
+    """
+    if len(slots) > _MANY:
+        return _place_in_order(slots)
+    least = live_bytes(slots)
+    orders = [
+        sorted(slots, key=lambda s: (-s.bytes, s.first)),
+        sorted(slots, key=lambda s: (-s.bytes * (s.last - s.first + 1), s.first)),
+        sorted(slots, key=lambda s: (s.first - s.last, -s.bytes)),
+        sorted(slots, key=lambda s: (s.first, -s.bytes)),
+    ]
+    best, found = -1, [0] * len(slots)
+    for number in range(_TRIES if len(slots) <= _FEW else len(orders)):
+        order = orders[number] if number < len(orders) else orders[-1]
+        total = _place(order)
+        if best < 0 or total < best:
+            best, found = total, [s.offset for s in slots]
+        if best == least:
+            break
+        if number >= len(orders) - 1:
+            top = {id(s) for s in order if s.offset + s.bytes == total}
+            orders.append([*(s for s in order if id(s) in top), *(s for s in order if id(s) not in top)])
+    for slot, offset in zip(slots, found):
+        slot.offset = offset
+    return max(best, 0)
+
+
+def _place(slots: Sequence[Slot]) -> int:
+    """Offsets for slots in this order. Returns the arena's size."""
+    placed: list[Slot] = []
+    offsets: list[int] = []
+    total = 0
+    for slot in slots:
+        at = 0
+        for other in placed:  # in order of offset
+            if other.last < slot.first or other.first > slot.last:
+                continue
+            if other.offset - at >= slot.bytes:
+                break
+            at = max(at, other.offset + other.bytes)
+        slot.offset = at
+        total = max(total, at + slot.bytes)
+        index = bisect_left(offsets, at)
+        placed.insert(index, slot)
+        offsets.insert(index, at)
+    return total
+
+
+def _place_in_order(slots: Sequence[Slot]) -> int:
+    starts: dict[int, list[Slot]] = {}
+    ends: dict[int, list[Slot]] = {}
+    for slot in slots:
+        starts.setdefault(slot.first, []).append(slot)
+        ends.setdefault(slot.last, []).append(slot)
+    free: dict[int, list[int]] = {}  # stretches by size
+    total = 0
+    for position in sorted({*starts, *ends}):
+        for slot in starts.get(position, ()):
+            same = free.get(slot.bytes)
+            if same:
+                slot.offset = same.pop()
+            else:
+                slot.offset = total
+                total += slot.bytes
+        for slot in ends.get(position, ()):
+            free.setdefault(slot.bytes, []).append(slot.offset)
+    return total

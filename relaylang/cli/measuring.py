@@ -1,0 +1,82 @@
+"""Measures a compiled program that `relay run` runs: --benchmark, --profile."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from relaylang.cli.common import check_writable, write_bytes
+from relaylang.cli.inputs import bad_value
+from relaylang.cli.usage import UsageError
+from relaylang.interpreter import Profile as InterpreterProfile
+from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.profile import Profile
+
+FORMATS = ("table", "json", "trace")
+
+
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """The options that measure time."""
+    group = parser.add_argument_group("measuring")
+    group.add_argument("--time", action="store_true", help="print the time of each stage to stderr")
+    group.add_argument(
+        "--profile",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="time by operator, or by kernel of compiled code, as a table on stderr; with a file, also in --profile-format",
+    )
+    group.add_argument(
+        "--profile-format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help="table, json, or trace for Chrome's viewer (default: trace for a file, table for stderr)",
+    )
+    group.add_argument(
+        "--benchmark", action="store_true", help="print the time of a run of compiled code instead of its value"
+    )
+    group.add_argument("--repeat", type=int, metavar="N", help="measurements of --benchmark (default: 5), or runs of --profile (10)")
+    group.add_argument("--number", type=int, metavar="N", help="runs in each measurement of --benchmark (default: 5)")
+    group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="what a measurement of --benchmark takes at least")
+
+
+def check_measuring(args: argparse.Namespace) -> None:
+    """Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
+    compiled = args.executor == "cpu" or args.target is not None
+    if args.benchmark and not compiled:
+        raise UsageError("relay run: --benchmark goes with --executor cpu or --target", "relay run --help")
+    if args.profile_format is not None and args.profile is None:
+        raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
+    if args.benchmark and args.profile is not None:
+        raise UsageError("relay run: --benchmark and --profile are two calls", "relay run --help")
+    for given in ("repeat", "number", "min_repeat_ms"):
+        value, option = getattr(args, given), f"--{given.replace('_', '-')}"
+        if value is None:
+            continue
+        if not (args.benchmark or (given == "repeat" and compiled and args.profile is not None)):
+            raise UsageError(f"relay run: {option} goes with --benchmark", "relay run --help")
+        if not value >= (0 if given == "min_repeat_ms" else 1):
+            raise bad_value(f"{option} {value} is not 1 or more" if given != "min_repeat_ms" else f"{option} {value} is negative")
+    check_writable(args.profile or None)
+
+
+def measured(args: argparse.Namespace, artifact: Any, inputs: Mapping[str, Any]) -> str | None:
+    """The text of --benchmark; what --profile found goes to stderr and its file."""
+    if not isinstance(artifact, CpuArtifact):
+        raise bad_value("only programs for the target c can be measured")
+    given = {name: getattr(args, name) for name in ("repeat", "number", "min_repeat_ms")}
+    options = {name: value for name, value in given.items() if value is not None}
+    if args.benchmark:
+        return str(artifact.benchmark(**options, inputs=inputs))
+    write_profile(args, artifact.profile(**options, inputs=inputs))
+    return None
+
+
+def write_profile(args: argparse.Namespace, profile: Profile | InterpreterProfile, table: str | None = None) -> None:
+    """Write a profile where the options say; `table` is its table."""
+    forms = {"table": lambda: table or str(profile), "json": profile.json, "trace": profile.chrome_trace}
+    if args.profile:
+        write_bytes(args.profile, forms[args.profile_format or "trace"]().encode())
+    print(forms["table" if args.profile else args.profile_format or "table"](), file=sys.stderr)

@@ -1,0 +1,169 @@
+"""A program compiled for the CPU as a file: library, manifest, weights and C text. It may be for another machine.
+
+A `.tar` file has `manifest.json`, `model.so`, `model.c`, `params.npz`, and their `sha256sums`. The library is `model.dll`
+for Windows and `model.dylib` for macOS. A file of any other name is the library itself. Weights, manifest and their digest
+follow its end, where the system's loader does not look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.artifact import LIBRARY_MAGIC, TensorSpec, not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.features import machine_name, why_not
+from relaylang.runtime.files import atomic_write
+from relaylang.runtime.manifest import Manifest, read_text
+from relaylang.runtime.text import reason
+
+_TRAILER = b"relaylang-cpu-v2"
+_EARLIER = b"relaylang-cpu-v1"
+#: The parts as they lie in a file that is a library.
+_ORDER = ("library", "manifest.json", "params.npz", "model.c")
+
+
+def library_suffix(machine: str) -> str:
+    """How a library's name ends on a machine."""
+    return {"windows": ".dll", "macos": ".dylib"}.get("".join(machine.split("-")[1:2]), ".so")
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """The parts of a program."""
+
+    library: bytes
+    manifest: Manifest
+    params: Mapping[str, np.ndarray]
+    source: str
+
+    def parts(self) -> dict[str, bytes]:
+        """The files of the `.tar`."""
+        weights = io.BytesIO()
+        np.savez(weights, **{f"p{n}": v for n, v in enumerate(self.params.values())})
+        return {
+            "manifest.json": self.manifest.text().encode(),
+            self._member: self.library,
+            "model.c": self.source.encode(),
+            "params.npz": weights.getvalue(),
+        }
+
+    @property
+    def _member(self) -> str:
+        return f"model{library_suffix(self.manifest.machine)}"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `.tar`, or under any other name the library with the other parts at its end. Raises `RelayError`."""
+        parts = self.parts()
+        try:
+            if Path(path).suffix == ".tar":
+                atomic_write(path, write_sealed(parts))
+            else:
+                atomic_write(path, joined([parts.get(name, self.library) for name in _ORDER]))
+        except OSError as e:
+            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
+
+
+class ForeignArtifact:
+    """A program that cannot run in this process, because it is for another machine; see `relaylang.runtime.artifact.Artifact`.
+
+    It can be saved. `manifest`, `params`, `source` and `library` are as for `relaylang.runtime.cpu.CpuArtifact`.
+    """
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self.manifest = packed.manifest.record()
+        self.params = dict(packed.params)
+        self.source = packed.source
+        self.library = packed.library
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(dict.fromkeys(name for name, _, _ in self._packed.manifest.inputs))
+
+    def run(self, *args: Any, **named: Any) -> Any:
+        """Raises `RelayError` (R0641), which names both machines."""
+        check_machine(self._packed.manifest)
+        raise RelayError(error("R0641", "the program was compiled for another machine; save it, and load it there"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program, as `CpuArtifact.save` does."""
+        self._packed.save(path)
+
+
+def check_machine(manifest: Manifest) -> None:
+    """Check that code for a program's machine can run in this process. Raises `RelayError` (R0641)."""
+    why = why_not(manifest.machine, manifest.features)
+    if why is not None:
+        here = machine_name(manifest.machine)
+        notes = [f"load it on {here}, or compile it for this machine (target c)"] if here else []
+        notes = notes or ["compile it on this machine, or for every processor of its kind (target c -march=generic)"]
+        raise RelayError(error("R0641", why, notes=notes))
+
+
+def joined(parts: list[bytes]) -> bytes:
+    """The library with the other parts behind its end: parts, lengths, digest of all that, mark."""
+    content = b"".join([*parts, struct.pack("<4Q", *map(len, parts))])
+    return content + hashlib.sha256(content).digest() + _TRAILER
+
+
+def _taken_apart(content: bytes) -> dict[str, bytes]:
+    """The parts of what `joined` made. Raises `ValueError`."""
+    if content.endswith(_EARLIER):
+        raise ValueError("an earlier relaylang made it; compile it again")
+    if not content.endswith(_TRAILER):
+        raise ValueError("it is a library, but not one that relaylang made, or its end is missing")
+    end = len(content) - len(_TRAILER) - 32
+    if hashlib.sha256(memoryview(content)[:max(end, 0)]).digest() != content[end : end + 32]:
+        raise ValueError("it is damaged (its checksum differs)")
+    sizes = struct.unpack("<4Q", content[end - 32 : end])
+    if sum(sizes) != end - 32:
+        raise ValueError("its parts do not fill it")
+    parts, at = {}, 0
+    for name, size in zip(_ORDER, sizes):
+        parts[name] = content[at : at + size]
+        at += size
+    return parts
+
+
+def unpacked(content: bytes, name: str) -> Packed:
+    """The parts of a file, whole and unchanged. Nothing of it runs. Raises `RelayError` (R0641)."""
+    if content.startswith(LIBRARY_MAGIC):
+        try:
+            parts = _taken_apart(content)
+        except ValueError as e:
+            raise not_an_artifact(name, str(e)) from None
+    else:
+        parts = read_sealed(content, name)
+    try:
+        manifest = read_text(parts["manifest.json"])
+        with np.load(io.BytesIO(parts["params.npz"]), allow_pickle=False) as stored:
+            if len(stored.files) != len(manifest.params):
+                raise ValueError(f"it has {len(stored.files)} parameters, and its manifest says {len(manifest.params)}")
+            params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
+        library = parts["library"] if "library" in parts else parts[f"model{library_suffix(manifest.machine)}"]
+        source = parts["model.c"].decode()
+    except KeyError as e:
+        raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
+    except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
+            MemoryError, struct.error, zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
+        raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
+    for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
+        if value.shape != shape or value.dtype.name != dtype:
+            given = TensorSpec(value.shape, value.dtype.name)
+            raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
+    return Packed(library, manifest, params, source)
+
+
+__all__ = ["ForeignArtifact", "Packed", "check_machine", "joined", "library_suffix", "unpacked"]

@@ -1,0 +1,90 @@
+"""`relay compile --emit`: the text of every step, as golden files for x86-64-v3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relaylang.backends.cpu import STEPS, emit, emit_c
+from relaylang.backends.cpu.cc import Compiler
+from relaylang.diagnostics import RelayError
+from relaylang.ir import IRModule
+from relaylang.syntax import astext, parse, parse_expr
+from relaylang.typing import infer
+from tests.cli.command import relay
+
+FILES = Path(__file__).parent / "emit"
+Caps = pytest.CaptureFixture[str]
+TEXT = "def @main(%x: Tensor[(4, 5), float32], %w: Tensor[(3, 5), float32]) { nn.relu(nn.dense(%x, %w, units=3)) }"
+
+
+def module(text: str = TEXT, name: str = "net.relay") -> IRModule:
+    mod = parse(text, name).module
+    assert mod is not None
+    return mod
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FILES.glob("*.relay")))
+def test_golden_files(capsys: Caps, name: str) -> None:
+    pytest.importorskip("filecheck", reason="golden files need filecheck: pip install 'relaylang[golden]'")
+    if Compiler({"march": "x86-64-v3"}).isa.name != "avx2":
+        pytest.skip("the C compiler does not compile for x86-64-v3")
+    ran = relay(capsys, "test", FILES / f"{name}.relay")
+    assert ran.status == 0, ran.out + ran.err
+
+
+def test_every_step_has_a_golden_file() -> None:
+    assert {file.stem.split("-")[0] for file in FILES.glob("*.relay")} == set(STEPS)
+
+
+def test_steps_are_relay_text_until_there_are_loops() -> None:
+    for step in ("relay", "fused"):
+        text = emit(module(), step)
+        read = parse_expr(text)
+        assert infer(read) == [] and astext(read, show_meta_data=False).startswith(text.strip())
+    assert "Primitive=1" in emit(module(), "fused") and "Primitive" not in emit(module(), "relay")
+
+
+def test_a_kernel_shows_the_lines_of_all_its_calls() -> None:
+    text = (
+        "def @main(%x: Tensor[(4, 5), float32]) {\n"
+        "  %0 = annotation.stop_fusion(exp(%x));\n  %1 = annotation.stop_fusion(exp(%0));\n  exp(%1)\n}"
+    )
+    for step, sign in (("loops", "  #"), ("c", "//")):
+        shown = emit(module(text), step)
+        assert [line for line in shown.splitlines() if "net.relay" in line] == [f"{sign} net.relay:{n}: exp" for n in (2, 3, 4)]
+
+
+def test_a_comment_is_a_comment_whatever_the_file_is_called() -> None:
+    mod = module(name="a\n#error \\")
+    assert "// a?#error ?:1: nn.dense, nn.relu\n" in emit(mod, "c")
+
+
+def test_the_lines_are_no_part_of_what_is_compiled() -> None:
+    """A line inserted in the program leaves the object files valid."""
+    moved = emit_c(module("\n\n" + TEXT), ["w"])
+    own = emit_c(module(), ["w"])
+    assert moved != own
+    assert [line for line in moved.splitlines() if "net.relay" not in line] == [
+        line for line in own.splitlines() if "net.relay" not in line
+    ]
+
+
+def test_loops_name_what_they_read() -> None:
+    body = "if (less(sum(%x), 0f)) { add(%x, %w) } else { %w }"
+    text = emit(module(f"def @main(%x: Tensor[(4), float32], %w: Tensor[(4), float32]) {{ {body} }}"), "loops", ["w"])
+    assert "(%x, %w) -> " in text and "\n  if arena+" in text and "\n  else\n" in text and "copy(%w) -> " in text
+
+
+def test_other_targets_have_no_steps(capsys: Caps, tmp_path: Path) -> None:
+    file = tmp_path / "a.relay"
+    file.write_text(TEXT)
+    ran = relay(capsys, "compile", file, "--target", "ethos-u", "--emit", "loops")
+    assert ran.status == 2 and "--emit loops goes with target c, not ethos-u" in ran.err
+
+
+def test_assembly_that_cannot_be_made() -> None:
+    with pytest.raises(RelayError) as caught:
+        emit(module(), "asm", options={"cflags": "-fno-such-flag"})
+    assert caught.value.diagnostics[0].code == "R0631"
