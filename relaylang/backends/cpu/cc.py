@@ -235,7 +235,7 @@ def _described(names: Sequence[str], text: str) -> list[str]:
 
 
 #: How the C of a kernel's function begins.
-_KERNEL = re.compile(r"(?:R_LOCAL|static\b.*) void ((?:kernel|pack|block)_\w+)\(.*\{$")
+_KERNEL = re.compile(r"(?:R_LOCAL|R_KERNEL|static\b.*) void ((?:kernel|pack|block)_\w+)\(.*\{$")
 _FULL = "No space left on device"
 
 

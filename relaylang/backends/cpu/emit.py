@@ -234,7 +234,7 @@ class Emitter:
             name = self.stages.get(body)
             if name is None:
                 name = self.stages[body] = f"kernel_{_digest(body)}"
-                self._add(name, f"R_LOCAL void {name}{body}", "(void* const* b, long lo, long hi)")
+                self._add(name, f"R_KERNEL void {name}{body}", "(void* const* b, long lo, long hi)")
             out.append((name, stage))
         return out
 
@@ -254,7 +254,7 @@ class Emitter:
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
-            self._add(name, f"R_LOCAL void {name}{text}", "(void* const* b)")
+            self._add(name, f"R_KERNEL void {name}{text}", "(void* const* b)")
             self._note(name, ["weights into the kernel's layout"])
         return name
 

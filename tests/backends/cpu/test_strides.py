@@ -15,9 +15,12 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.index import is_contiguous, reshaped
 from relaylang.backends.cpu.kernel import Kernel, nbytes
 from relaylang.backends.cpu.lower import ANCHORS, RECIPES
+from relaylang.backends.cpu.lower.channels import REST
+from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import PackIn, Run, Slot
+from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Function, IRModule, Tuple, Var, post_order
 from relaylang.ops import get, make_attrs
@@ -84,6 +87,16 @@ def apart(value: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return whole, part
 
 
+class Left(Exception):
+    """No kernel takes a case; the message is the reason."""
+
+
+def room(size: int) -> tuple[np.ndarray, int]:
+    """Zeroed memory, and the aligned address in it where so many bytes begin."""
+    whole = np.zeros(size + 64, np.uint8)
+    return whole, whole.ctypes.data + -whole.ctypes.data % 64
+
+
 def strides(part: np.ndarray) -> list[int] | None:
     return [s // part.itemsize for s in part.strides] if part.size else None
 
@@ -96,6 +109,8 @@ def lowered(number: int, rng: np.random.Generator) -> tuple[Kernel, list[Any], l
     mod = IRModule.from_expr(Function(params, call))
     check(mod)
     function = mod["main"]
+    if legalise(legalise(function), rewrites=REST) is not function:
+        raise Left("other operators replace it before kernels are made")
     op = get(name)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -103,8 +118,14 @@ def lowered(number: int, rng: np.random.Generator) -> tuple[Kernel, list[Any], l
     results = list(wanted) if isinstance(wanted, tuple) else [wanted]
     given = [apart(np.asarray(values[p.name_hint]), rng) for p in function.params]
     outs = [apart(np.full_like(np.asarray(r), 0), rng) for r in results]
-    kernel = lower_function(Function(function.params, function.body, None, (), {"Primitive": 1}), f"KERNEL{number}", Compiler({}).isa,
-                            {}, [strides(p) for _, p in given], [strides(p) for _, p in outs])  # fmt: skip
+    primitive = Function(function.params, function.body, None, (), {"Primitive": 1})
+    places = [strides(p) for _, p in given], [strides(p) for _, p in outs]
+    try:
+        kernel = lower_function(primitive, f"KERNEL{number}", Compiler({}).isa, {}, *places)
+    except RelayError as refusal:
+        if refusal.diagnostics[0].code != "R0632":
+            raise
+        raise Left(refusal.diagnostics[0].title) from None
     return kernel, given, outs, wanted
 
 
@@ -143,13 +164,12 @@ class Library:
     def run(self, number: int) -> None:
         kernel, given, outs, _ = self.cases[number]
         inputs = {b.name: a[1].ctypes.data for b, a in zip(kernel.params, given)}
-        packed = [np.zeros(nbytes(p.target), np.uint8) for p in kernel.packs]
+        packed = [room(nbytes(p.target)) for p in kernel.packs]
         for i, pack in enumerate(kernel.packs):
-            slots = [*[inputs[b.name] for b in pack.sources], packed[i].ctypes.data]
+            slots = [*[inputs[b.name] for b in pack.sources], packed[i][1]]
             self.library[f"pack{number}_{i}"]((ctypes.c_void_p * len(slots))(*slots))
-        work = np.zeros(sum(nbytes(b) for b in kernel.work) + 64, np.uint8)
-        start = work.ctypes.data + -work.ctypes.data % 64
-        slots = [*inputs.values(), *[p.ctypes.data for p in packed], *[a[1].ctypes.data for a in outs], start]
+        work = room(sum(nbytes(b) for b in kernel.work))
+        slots = [*inputs.values(), *[p for _, p in packed], *[a[1].ctypes.data for a in outs], work[1]]
         self.library[f"run{number}"]((ctypes.c_void_p * len(slots))(*slots))
 
 
@@ -163,6 +183,8 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_op(number: int, library: Library) -> None:
     """The operator reads strided operands and writes strided results, and nothing between their elements."""
     found = library.cases[number]
+    if isinstance(found, Left):
+        pytest.skip(str(found))
     if isinstance(found, Exception):
         raise found
     library.run(number)
