@@ -98,11 +98,11 @@ def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Seq
     """The text of a module at one of the `STEPS`; the arguments are those of `emit_c`. Raises `RelayError`."""
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
-    if step in ("relay", "fused"):
-        graph = graph_of(mod, entry) if step == "relay" else fused_of(mod, entry, set(params))
-        return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
     compiler = Compiler(options or {}) if isa is None or step == "asm" else None
     found = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
+    if step in ("relay", "fused"):
+        graph = graph_of(mod, entry, found) if step == "relay" else fused_of(mod, entry, found, set(params))
+        return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
     program = lower_module(mod, entry, params, found, schedule_of(options or {}))
     if step == "space":
         return spaces(program)

@@ -27,6 +27,8 @@ class Arith:
 PLAIN = {dtype: Arith(dtype, dtype, dtype) for dtype in ("float32", "float64", "int32", "int64")}
 #: Pairs of int16: exact for what bytes less their zero points can be.
 PAIRS = Arith("int16", "int16", "int32", 2, "splat_pair", "dot_pair")
+#: Pairs of bfloat16, summed in float32. The instruction takes numbers below the least normal one for zero.
+BFLOATS = Arith("bfloat16", "bfloat16", "float32", 2, "splat_pair", "dot_bfloat")
 #: Unsigned by signed bytes, four a lane.
 BYTES = Arith("uint8", "int8", "int32", 4, "splat_quad", "dot_quad")
 #: Signed bytes, likewise.
@@ -36,6 +38,11 @@ SIGNED_BYTES = Arith("int8", "int8", "int32", 4, "splat_quad", "dot_signed")
 def has_pairs(isa: Isa) -> bool:
     """Whether a vector's pairs of int16 are multiplied and added in one instruction."""
     return isa.name == "avx2" or "bw" in isa.features
+
+
+def has_bfloats(isa: Isa) -> bool:
+    """Whether a vector's pairs of bfloat16 are multiplied and added in one instruction."""
+    return (isa.name == "avx512" and "avx512bf16" in isa.features) or (isa.name == "neon" and "bf16" in isa.features)
 
 
 def has_tiles(isa: Isa) -> bool:

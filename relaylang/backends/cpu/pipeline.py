@@ -35,16 +35,16 @@ MAX_DEPTH = 96
 DEPTHS = (1, 4, 16, 96)
 
 
-def graph_of(mod: IRModule, entry: str) -> Expr:
-    """An entry function as one data-flow graph, of operators that have lowerings."""
+def graph_of(mod: IRModule, entry: str, isa: Isa) -> Expr:
+    """An entry function as one data-flow graph, of operators that have lowerings for an instruction set."""
     check(mod)
-    graph = without_blocks(lower_extensions(through_float32(flatten(mod, entry))), mod)
+    graph = without_blocks(lower_extensions(through_float32(flatten(mod, entry), isa)), mod)
     graph = stage("SimplifyInference", simplify_expr, graph)
     graph = stage("ChannelsLast", lambda e: legalise(channels_last(e, mod), rewrites=REST), stage("Legalize", legalise, graph))
     return joined(graph)
 
 
-def fused_of(mod: IRModule, entry: str, bound: Collection[str] = (), depth: int = MAX_DEPTH) -> Function:
+def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), depth: int = MAX_DEPTH) -> Function:
     """The same, with its operators grouped into kernels of up to `depth` nodes in a chain.
 
     `bound` names the parameters with known values.
@@ -56,7 +56,7 @@ def fused_of(mod: IRModule, entry: str, bound: Collection[str] = (), depth: int 
         assert isinstance(made, Function)
         return assembled_apart(made)
 
-    function = stage("FuseOps", fused, graph_of(mod, entry))
+    function = stage("FuseOps", fused, graph_of(mod, entry, isa))
     assert isinstance(function, Function)
     return function
 
@@ -69,7 +69,7 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
     """
     schedule = schedule or Schedule()
     whole = schedule.space(PROGRAM)
-    fused = fused_of(mod, entry, set(bound), whole.pick("fuse-depth", DEPTHS, MAX_DEPTH))
+    fused = fused_of(mod, entry, isa, set(bound), whole.pick("fuse-depth", DEPTHS, MAX_DEPTH))
     whole.finish()
 
     kernels: dict[tuple[Any, ...], Kernel] = {}

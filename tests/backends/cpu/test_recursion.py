@@ -53,7 +53,7 @@ def module(text: str) -> IRModule:
 
 
 def operators(mod: IRModule) -> list[str]:
-    return [n.op.name for n in post_order(graph_of(mod, "main")) if isinstance(n, Call) and isinstance(n.op, Op)]
+    return [n.op.name for n in post_order(graph_of(mod, "main", GENERIC)) if isinstance(n, Call) and isinstance(n.op, Op)]
 
 
 def refusal(text: str) -> Any:

@@ -109,6 +109,25 @@ static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
 }
 #endif
 
+//@ r_bfloats
+// Sums in float32 of products of pairs of bfloat16.
+typedef uint16_t r_vbf __attribute__((vector_size(4 * R_LANES), may_alias));
+typedef uint16_t r_vbfu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(2)));
+#define r_splat_pair_vbf(p) (r_vbf)(*(const r_lane*)(p) - (r_vi){0})
+#if defined(__AVX512BF16__) && R_LANES == 16
+// The compilers' own names for it differ in the types of the pairs.
+#define r_dot_bfloat_vf(x, y, z) ({ r_vf r_ = (z); __asm__("vdpbf16ps %2, %1, %0" : "+v"(r_) : "v"(x), "v"(y)); r_; })
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) && R_LANES == 4
+#include <arm_neon.h>
+#define r_dot_bfloat_vf(x, y, z) (r_vf)vbfdotq_f32((float32x4_t)(z), (bfloat16x8_t)(x), (bfloat16x8_t)(y))
+#else
+// Elsewhere, for tests of the same code: what those instructions compute, but for the least numbers.
+static inline r_vf r_dot_bfloat_vf(r_vbf a, r_vbf b, r_vf z) {
+  for (int n = 0; n < 2 * R_LANES; n++) z[n / 2] += r_bf16_f32(a[n]) * r_bf16_f32(b[n]);
+  return z;
+}
+#endif
+
 //@ r_amx
 // Tiles of 8-bit numbers, where the system lets a process use them: rows of up to 64 bytes, up to 16 at once.
 #include <sys/syscall.h>

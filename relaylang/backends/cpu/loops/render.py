@@ -55,6 +55,7 @@ VECTORS = {
     "float64": ("r_vd", "vd"),
     "int64": ("r_vl", "vl"),
     "int16": ("r_vs", "vs"),
+    "bfloat16": ("r_vbf", "vbf"),
     "int8": ("r_vq", "vq"),
     "uint8": ("r_vuq", "vuq"),
 }

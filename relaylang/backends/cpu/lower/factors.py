@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.backends.cpu.arith import PAIRS, PLAIN, Arith, bytes_of, has_pairs
+from relaylang.backends.cpu.arith import BFLOATS, PAIRS, PLAIN, Arith, bytes_of, has_bfloats, has_pairs
 from relaylang.backends.cpu.dtypes import int_range
 from relaylang.backends.cpu.isa import Isa
 
@@ -53,6 +53,8 @@ def plain_factors(total: str, zero: Zero = 0, weight_zero: Zero = 0) -> Factors:
 
 def factors_of(isa: Isa, data: str, weight: str, total: str, zero: Zero = 0, weight_zero: Zero = 0) -> Factors:
     """How a product of `data` and `weight` (dtypes) that sums in `total` is computed."""
+    if data == weight == BFLOATS.data and total == BFLOATS.total and has_bfloats(isa):
+        return Factors(BFLOATS, "{0}", "0", "{0}")
     if total != "int32" or not {data, weight} <= {"int8", "uint8", "int16"}:
         return plain_factors(total, zero, weight_zero)
     low, high = int_range(weight)

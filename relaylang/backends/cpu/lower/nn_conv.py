@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
+from relaylang.backends.cpu.arith import BFLOATS
+from relaylang.backends.cpu.dtypes import CTYPES, SIZES, is_float
 from relaylang.backends.cpu.kernel import Kernel, Sink, Tensor
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of
@@ -70,18 +71,30 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
 def halo(call: Call) -> list[tuple[int, int]] | None:
     """The border that a convolution of floats wants around its data. It pads other data itself, as it converts them.
 
-    Convolutions by tiles need none."""
+    Convolutions by tiles need none, and an odd number of bfloat16 channels wants another one."""
     types = [x.checked_type for x in (call.args[0], call.args[1], call)]
     shapes = [shape_of(x) for x in (call.args[0], call.args[1], call)]
-    if None in shapes or any(not isinstance(t, TensorType) or t.dtype not in ("float32", "float64") for t in types):
+    dtypes = [t.dtype if isinstance(t, TensorType) else "" for t in types]
+    pairs = dtypes[:2] == [BFLOATS.data] * 2
+    if None in shapes or (not pairs and not set(dtypes) <= {"float32", "float64"}):
         return None
     conv = read_conv(call, *shapes)  # type: ignore[arg-type]
-    if (conv.inputs == 1 and conv.groups > 1) or not (any(conv.before) or any(conv.behind)) or fits(conv):
+    if (conv.inputs == 1 and conv.groups > 1) or not (any(conv.before) or any(conv.behind)):
+        return None
+    if conv.inputs % 2 if pairs else fits(conv):
         return None
     widths = [(0, 0)] * len(shapes[0])  # type: ignore[arg-type]
     for axis, before, behind in zip(conv.axes, conv.before, conv.behind):
         widths[axis] = (before, behind)
     return widths
+
+
+def has_pairs(call: Call) -> bool:
+    """Whether neighbours of a convolution's sum make pairs. Data of one group and odd channels get a zero more."""
+    shape, layout, groups = shape_of(call.args[0]), call.attrs.data_layout, call.attrs.groups
+    if shape is None or len(layout) != len(shape) or "C" not in layout:
+        return False
+    return groups == 1 or shape[layout.index("C")] // groups % 2 == 0
 
 
 def _neighbours(factors: Factors, conv: Conv) -> Callable[[Buf], bool]:
@@ -117,7 +130,9 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     inner = conv.inputs * conv.groups
     padded = conv.padded
     arith = factors.arith
-    shape = [conv.batch, *padded, inner]
+    # The number behind a sum's last float is multiplied by zero. It might be a nan, so it is zero, too.
+    wide = inner + inner % arith.steps if is_float(arith.total) else inner
+    shape = [conv.batch, *padded, wide]
     # Several steps at once may read beyond the last value; the weights there are zero.
     whole = kernel.buffer((math.prod(shape) + (64 if arith.steps > 1 else 0),), arith.data)
     target = Buf(whole.name, shape, arith.data)
@@ -125,8 +140,8 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
         kernel.copies.append((data.name, target.size * SIZES[arith.data]))
     ctype, size = CTYPES[arith.data], SIZES[arith.data]
     lines = math.prod(padded[:-1])
-    line, before, behind = padded[-1] * inner, conv.before[-1] * inner, conv.behind[-1] * inner
-    length = conv.size[-1] * inner
+    line, before, behind = padded[-1] * wide, conv.before[-1] * wide, conv.behind[-1] * wide
+    length = conv.size[-1] * wide
 
     def filled(first: str, count: int | str) -> str:
         if factors.fill == "0" or not factors.fill.lstrip("-").isdigit():
@@ -154,9 +169,11 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
         put(f"  {filled(f'q + {before + length}', behind)}")
     put(f"  q += {before};")
     value = f"({ctype}){factors.value}"
-    if channel != 1 or pixel != inner:
+    if channel != 1 or pixel != wide:
+        if wide > inner:
+            put(f"  for (long w = 0; w < {conv.size[-1]}; w++) q[w * {wide} + {inner}] = {factors.fill};")
         put(f"  for (long w = 0; w < {conv.size[-1]}; w++) for (long c = 0; c < {inner}; c++)"
-            f" q[w * {inner} + c] = {value.format(f'p[w * {pixel} + c * {channel}]')};")  # fmt: skip
+            f" q[w * {wide} + c] = {value.format(f'p[w * {pixel} + c * {channel}]')};")  # fmt: skip
     elif factors.converts(data.dtype):
         put(f"  for (long i = 0; i < {length}; i++) q[i] = {value.format('p[i]')};")
     else:

@@ -5,12 +5,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.dtypes import is_float
 from relaylang.backends.cpu.index import ZERO, strides_of, variable
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.contraction import lower_contraction
-from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, plain_factors
+from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of
 from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads_few_rows
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
@@ -42,10 +43,7 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         lower_few_rows(kernel, product, _memory(kernel, left), _memory(kernel, right), sink)
         return
     factors = factors_of(kernel.isa, left.dtype, right.dtype, dtype, zero, right_zero)
-    steps = factors.arith.steps
-    if steps > 1 and (product.left[2] != 1 or product.depth % steps):
-        factors = plain_factors(dtype, zero, right_zero)
-    data = _memory(kernel, changed(left, factors) if factors.converts(left.dtype) else left)
+    data = _rows(kernel, product, left, factors)
     rank = len(sink.anchor.shape)
     batched = product.batch > 1 or (rank == 3 and sink.anchor.shape[1] == product.rows)
     contraction = Contraction(
@@ -63,6 +61,27 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
     lower_contraction(kernel, contraction, data, weights, sink, factors.arith)
 
 
+def _rows(kernel: Kernel, product: Product, left: Tensor, factors: Factors) -> Buf:
+    """The data of a product as it reads them; `product.left` becomes their strides.
+
+    Several steps at once are neighbours, so rows of other data are copied. Behind an odd row there are zeros.
+    """
+    steps = factors.arith.steps
+    if steps == 1 or (product.left[2] == 1 and product.depth % steps == 0):
+        return _memory(kernel, changed(left, factors) if factors.converts(left.dtype) else left)
+    lying = Buf(_memory(kernel, left).name, (product.batch, product.rows, product.depth), left.dtype, product.left)
+    values = changed(BufTensor(lying), factors)
+    shape = (product.batch, product.rows, -(-product.depth // steps) * steps)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        inside, k = nest.inside(index[2], 0, product.depth)
+        value = values.at(nest, [*index[:2], k])
+        return value if inside is None else nest.op("({0} ? {1} : 0)", [inside, value], value.dtype)
+
+    product.left = tuple(strides_of(shape))  # type: ignore[assignment]
+    return kernel.in_memory(Recipe(shape, factors.arith.data, at))
+
+
 class _Lying(BufTensor):
     """An operand whose strides the product has."""
 
@@ -73,7 +92,7 @@ def as_it_lies(kernel: Kernel, operand: Tensor, dtype: str, shape: Sequence[int]
     It stays where it lies, if the product reads it as it is. In this case, any order of its axes does.
     """
     shape = operand.shape if shape is None else tuple(shape)
-    if operand.dtype != dtype or not is_float(dtype):
+    if operand.dtype not in (dtype, BFLOATS.data) or not is_float(dtype):
         return operand, tuple(strides_of(shape))
     buf = kernel.strided(operand, lambda b: b.reshaped(shape) is not None).reshaped(shape)
     assert buf is not None

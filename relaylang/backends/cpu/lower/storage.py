@@ -1,6 +1,7 @@
 """Element types that are stored only: bfloat16, whose operators compute in float32 and round their results.
 
-Operators that move elements move them as they are. A graph without such types stays as it is.
+Operators that move elements move them as they are. Products take them as they are where the machine multiplies them, and
+sum in float32. A graph without such types stays as it is.
 """
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from typing import Any
 
 import ml_dtypes
 
-from relaylang.backends.cpu.lower import nn_pool, transform
+from relaylang.backends.cpu.arith import has_bfloats
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
 from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple
 from relaylang.ops.build import op_call, scalar
@@ -49,7 +52,15 @@ def _as(x: Expr, dtype: str, wanted: Any) -> Expr:
     return op_call("cast", [x], TensorType(ty.shape, dtype), dtype=dtype)
 
 
-def through_float32(expr: Expr) -> Expr:
+def _multiplied(call: Call) -> bool:
+    """Whether a product can take bfloat16 as they are: both factors are, and neighbours of the sum make pairs."""
+    name = call.op.name  # type: ignore[attr-defined]
+    if name not in nn_dense.ANCHORS and not (name in nn_conv.ANCHORS and nn_conv.has_pairs(call)):
+        return False
+    return all(_stored(a.checked_type) for a in call.args) and _computed(call.checked_type).dtype == _COMPUTED
+
+
+def through_float32(expr: Expr, isa: Isa) -> Expr:
     """A typed expression whose operators compute in types that the machine has."""
     order = list(post_order(expr))
     if not any(_stored(node.checked_type) for node in order):
@@ -59,10 +70,12 @@ def through_float32(expr: Expr) -> Expr:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES:
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
-                args = [_as(a, _COMPUTED, _computed(a.checked_type)) for a in new.args]
                 attrs: Any = new.attrs
+                multiplied = has_bfloats(isa) and _multiplied(new)
+                args = new.args if multiplied else [_as(a, _COMPUTED, _computed(a.checked_type)) for a in new.args]
                 if is_dataclass(attrs) and not isinstance(attrs, type):
                     changed = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) == _STORED}
+                    changed |= {"out_dtype": _COMPUTED} if multiplied else {}
                     attrs = replace(attrs, **changed) if changed else attrs
                 made: Expr = typed(Call(new.op, args, attrs, (), new.span), _computed(new.checked_type))
                 if new.op.name in _PEAKS:
