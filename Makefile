@@ -63,6 +63,7 @@ generated: setup
 	@$(BIN)/python scripts/diagnostics_page.py
 	@$(BIN)/python scripts/importers_pages.py
 	@$(BIN)/python scripts/picture.py
+	@$(BIN)/python scripts/tvm_page.py
 
 bench-typing: setup
 	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)

@@ -14,6 +14,7 @@ SERVICES: dict[str, str] = {
     "text": "relaylang.syntax.printer:astext",
     "operator call": "relaylang.tvm.op.namespace:builder",
     "compile": "relaylang.backends:compile_module",
+    "tvm script": "relaylang.tvm.script:run",
     "standard library": "relaylang.stdlib.library:import_from_std",
     "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",

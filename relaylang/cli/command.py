@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "match": ("relaylang.cli.match", "find a pattern in a program"),
     "viz": ("relaylang.cli.viz", "draw a program's graph: text, Graphviz, SVG, or a page"),
     "test": ("relaylang.cli.test", "run test files with RUN and CHECK lines"),
+    "tvm": ("relaylang.cli.tvm", "run a script that was written for tvm.relay"),
     "repl": ("relaylang.cli.repl", "an interactive session"),
     "explain": ("relaylang.cli.explain", "what an error's code means, with an example and its repair"),
     "lsp": ("relaylang.cli.lsp", "the language server for editors"),

@@ -45,7 +45,7 @@ def elsewhere(line: str) -> bool:
     """Whether an example needs a server's client, a shell, or a program that is not on this machine."""
     if ".svg" in line and shutil.which("dot") is None:
         return True
-    return line.startswith(("relay lsp", "relay repl", "source ", "D=", "relay doctor")) or any(
+    return line.startswith(("relay lsp", "relay repl", "source ", "D=", "relay doctor", "relay tvm")) or any(
         word in line for word in ("clang", "accelerator=", "| dot", "| less", "| source")
     )
 

@@ -1,0 +1,170 @@
+"""The conventions of TVM that nodes, types and passes follow once `relaylang.tvm.install` is imported.
+
+Each is given to a class from here; the classes know nothing of it.
+
+| convention | class |
+|---|---|
+| `str(x)` is Relay text | expressions, types |
+| `shape[0].value` | `TensorType.shape` has numbers with a `value` |
+| `const.data.numpy()` | `Constant.data` is an array that answers to TVM's names |
+| `f.attrs.Compiler` | `Function.attrs`, `IRModule.attrs` |
+| `n + 1`, `n // 2` | named extents |
+| `Op.get(name)`, `op.get_attr(key)` | operators |
+| a pass returns a typed module with result types | passes that a script calls |
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
+from relaylang.ir.expr import text_of
+from relaylang.ir.types import Extent, SymbolicDim, type_text
+from relaylang.ir.visit import rewrite
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
+from relaylang.ops.record import Op
+from relaylang.passes.manager import Pass
+from relaylang.tvm.arrays import Array
+from relaylang.tvm.ir import attributes
+from relaylang.tvm.ir.attributes import DictAttrs
+from relaylang.tvm.tir import SIGNS, boxed, compute
+from relaylang.typing import infer
+
+
+def _slot(cls: type, name: str, shown: Callable[[Any], Any]) -> None:
+    """Let a slot hold the value that TVM shows. The first read makes it, so that it keeps its identity."""
+    slot = cls.__dict__[name]
+
+    def read(self: Any) -> Any:
+        value = slot.__get__(self)
+        other = shown(value)
+        if other is not value:
+            slot.__set__(self, other)
+        return other
+
+    setattr(cls, name, property(read, slot.__set__))
+
+
+def _array(data: Any) -> Any:
+    return data.view(Array) if type(data) is np.ndarray else data
+
+
+def _shape(shape: Any) -> Any:
+    if any([type(d) is int for d in shape]):
+        return tuple([boxed(d) for d in shape])
+    return shape
+
+
+def _dict_attrs(attrs: Any) -> Any:
+    return DictAttrs(attrs) if type(attrs) is dict else attrs
+
+
+def _op_get(op_name: str) -> Op:
+    """The operator of a name. Raises `ValueError`."""
+    found = find(op_name)
+    if found is None:
+        raise ValueError(f"there is no operator {op_name}")
+    return found
+
+
+def _give(cls: type, **names: Any) -> None:
+    """Set attributes of a class."""
+    for name, value in names.items():
+        setattr(cls, name, value)
+
+
+def _arithmetic() -> dict[str, Any]:
+    """The methods behind Python's signs between extents."""
+    made: dict[str, Any] = {"__neg__": lambda self: compute("tir.Mul", self, -1)}
+    for sign, key in SIGNS.items():
+        made[f"__{sign}__"] = lambda self, other, key=key: compute(key, self, other)
+        made[f"__r{sign}__"] = lambda self, other, key=key: compute(key, other, self)
+    return made
+
+
+_OUTER = threading.local()
+
+
+def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRModule], IRModule]:
+    """A pass that a script calls finds the types of its result; what it calls itself does not."""
+
+    def call(self: Pass, mod: IRModule) -> IRModule:
+        if getattr(_OUTER, "busy", False):
+            return original(self, mod)
+        _OUTER.busy = True
+        try:
+            return typed(original(self, mod))
+        finally:
+            _OUTER.busy = False
+
+    return call
+
+
+def typed(mod: IRModule) -> IRModule:
+    """A well-typed module with types at its nodes, whose functions have result types. Another module stays as it is."""
+    if any(d.severity == "error" for d in infer(mod)):
+        return mod
+    new = {gv: with_result_types(f) for gv, f in mod.functions.items()}
+    if all(new[gv] is f for gv, f in mod.functions.items()):
+        return mod
+    made = mod.with_functions(new)
+    made.library = mod.library
+    infer(made)
+    return made
+
+
+def with_result_types(func: Function) -> Function:
+    """A function that says the type of its result, where it is known, and so do the functions in it."""
+
+    def say(old: Expr, new: Expr) -> Expr:
+        if not isinstance(new, Function) or not is_incomplete(new.ret_type) or old.checked_type is None or new.body is None:
+            return new
+        assert isinstance(old.checked_type, FuncType)
+        made = Function(new.params, new.body, old.checked_type.ret_type, new.type_params, new.attrs, new.span)
+        made.checked_type = old.checked_type
+        return made
+
+    made = rewrite(func, say)
+    assert isinstance(made, Function)
+    return made
+
+
+def _shown(self: Expr | IRModule) -> str:
+    """Relay text without its first line, the version."""
+    text = text_of(self, False)
+    return text.partition("\n")[2] if text.startswith("#[version") else text
+
+
+def adopt() -> None:
+    """Give the conventions to the classes; a second call does nothing."""
+    if isinstance(Constant.__dict__["data"], property):
+        return
+    for shown in (Expr, IRModule):
+        _give(shown, __str__=_shown)
+    _give(Type, __str__=type_text)
+    _give(GlobalVar, __str__=lambda self: f"@{self.name_hint}")
+    _slot(Constant, "data", _array)
+    _slot(TensorType, "shape", _shape)
+    _slot(Function, "attrs", _dict_attrs)
+    _give(Extent, value=property(int))
+    _give(SymbolicDim, name=property(lambda self: self.name_hint), **_arithmetic())
+    _give(type(ANY), **_arithmetic())
+    _give(
+        Op,
+        get=staticmethod(_op_get),
+        list_op_names=staticmethod(lambda: sorted(operator_names())),
+        get_attr=attributes.get_attr,
+        has_attr=attributes.has_attr,
+        set_attr=attributes.set_attr,
+        reset_attr=attributes.reset_attr,
+        num_inputs=property(lambda self: -1 if self.variadic else len(self.args)),
+        support_level=property(lambda self: self.level),
+        attrs_type_key=property(lambda self: getattr(self.attrs, "type_key", "")),
+        description=property(lambda self: self.doc),
+    )
+    _give(Pass, __call__=_call(Pass.__call__))

@@ -1,0 +1,93 @@
+"""Modules under TVM's names: `import tvm` and everything below it, found in the table of `names`.
+
+A face holds nothing itself. It looks a name up in its homes at the first use. Where they do not have it, it says what to
+use instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from relaylang.tvm.names import homes
+from relaylang.tvm.notes import missing
+
+_NOTHING = object()
+
+
+def _lookup(home: ModuleType, name: str) -> Any:
+    """A name of a module of ours. The module's own imports, and packages below it, are no names of it."""
+    own = vars(home)
+    shown = own.get("__all__")
+    if name in own and not isinstance(own[name], ModuleType):
+        value = own[name]
+        if shown is None or name in shown or name.startswith("_") or getattr(value, "__module__", None) == home.__name__:
+            return value
+    if name in own or "__getattr__" not in own:
+        return _NOTHING
+    value = getattr(home, name, _NOTHING)
+    return _NOTHING if isinstance(value, ModuleType) else value
+
+
+class Face(ModuleType):
+    """A module of TVM's name whose names are those of modules of ours."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, f"`{name}`, as relaylang has it.")
+        self.__path__: list[str] = []
+
+    def _homes(self) -> Iterator[ModuleType]:
+        for home in homes(self.__name__):
+            yield importlib.import_module(home)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [n for n in dir(self) if not n.startswith("_")]
+        if name.startswith("__") and name != "__version__":
+            raise AttributeError(name)
+        if homes(f"{self.__name__}.{name}"):
+            return importlib.import_module(f"{self.__name__}.{name}")
+        for home in self._homes():
+            value = _lookup(home, name)
+            if value is not _NOTHING:
+                self.__dict__[name] = value
+                return value
+        raise AttributeError(missing(f"{self.__name__}.{name}"), name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        found = {name for name in vars(self) if not name.startswith("__")}
+        for home in self._homes():
+            names = vars(home).get("__all__") or dir(home)
+            found.update(n for n in names if not n.startswith("_") and not isinstance(vars(home).get(n), ModuleType))
+        return sorted(found)
+
+
+class Finder:
+    """A finder and loader for `sys.meta_path`: `tvm` and the modules below it are faces."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != "tvm" and not name.startswith("tvm."):
+            return None
+        if not homes(name):
+            # without the module's name in the error, `from tvm import topi` passes the message on
+            raise ModuleNotFoundError(missing(name))
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return Face(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """A face has nothing to run."""
+
+
+def stand_in() -> None:
+    """Put the finder in front of all others. Raises `ImportError` where a TVM is loaded already."""
+    loaded = sys.modules.get("tvm")
+    if loaded is not None and not isinstance(loaded, Face):
+        raise ImportError("the TVM of this environment is loaded already: import relaylang.tvm.install before tvm", name="tvm")
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]

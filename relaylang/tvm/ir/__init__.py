@@ -1,0 +1,44 @@
+"""The names of `tvm.ir`: nodes, types and modules, comparing them, and registries."""
+
+from __future__ import annotations
+
+from relaylang.diagnostics.source import Span
+from relaylang.ir import (
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalTypeVar,
+    GlobalVar,
+    IncompleteType,
+    IRModule,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeData,
+    TypeVar,
+    assert_structural_equal,
+    structural_equal,
+    structural_hash,
+)
+from relaylang.ops.record import Op
+from relaylang.passes.quantise.registered_integer_rules import TensorAffineType, TupleAffineType
+from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
+from relaylang.tvm.ir.container import Array, Map
+from relaylang.tvm.registry import register_object
+from relaylang.tvm.tir import PrimExpr
+from relaylang.typing.kinds import TypeKind
+
+BaseExpr = RelayExpr = Node = Expr
+BaseFunc = Function
+RelayRefType = RefType
+
+__all__ = [
+    "Array", "Attrs", "BaseExpr", "BaseFunc", "Constant", "Constructor", "DictAttrs", "FuncType", "Function", "GlobalTypeVar",
+    "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "RelayExpr", "RelayRefType", "Span",
+    "TensorAffineType", "TensorType", "TupleAffineType", "TupleType", "Type", "TypeCall", "TypeData", "TypeKind", "TypeVar",
+    "assert_structural_equal", "register_object", "register_op_attr", "structural_equal", "structural_hash",
+]  # fmt: skip

@@ -1,0 +1,53 @@
+"""TVM's containers: here they are Python's. `Array`, `Map` and `String` are there for `isinstance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class _Like(type):
+    """A class whose instances are those of Python's classes."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        kinds: tuple[type, ...] = cls.__dict__["kinds"]
+        return isinstance(value, kinds)
+
+
+class Array(metaclass=_Like):
+    """A tuple or a list; `Array(values)` makes a tuple."""
+
+    kinds = (tuple, list)
+
+    def __new__(cls, values: Iterable[Any] = ()) -> Any:
+        return tuple(values)
+
+
+class Map(metaclass=_Like):
+    """A mapping; `Map(values)` makes a dict."""
+
+    kinds = (dict,)
+
+    def __new__(cls, values: Mapping[Any, Any] | None = None) -> Any:
+        return dict(values or {})
+
+
+class String(metaclass=_Like):
+    """A text; `String(text)` makes a str."""
+
+    kinds = (str,)
+
+    def __new__(cls, text: str = "") -> Any:
+        return str(text)
+
+
+class ShapeTuple(metaclass=_Like):
+    """A tuple of numbers."""
+
+    kinds = (tuple,)
+
+    def __new__(cls, values: Iterable[int] = ()) -> Any:
+        return tuple(values)
+
+
+__all__ = ["Array", "Map", "ShapeTuple", "String"]

@@ -1,0 +1,75 @@
+"""Where the modules of TVM are here: the one table behind `import tvm`.
+
+The rule of places comes first: `tvm.X.Y` is `relaylang.tvm.X.Y`, where there is such a module. `tvm.relay.X` is
+`relaylang.tvm.relay.X`, for what only scripts need, and then `relaylang.X`, the public face. `HOMES` has the rest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+
+_IR = ("relaylang.tvm.ir",)
+_PARTS_OF_IR = ("adt", "attrs", "base", "expr", "function", "module", "op", "tensor_type", "type")
+_NODES = ("relaylang.tvm.relay.nodes",)
+_OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
+
+#: Module of TVM -> the modules whose names it has, the first one first. These rows replace the rule of places.
+HOMES: dict[str, tuple[str, ...]] = {
+    "tvm": ("relaylang.tvm.base", "relaylang.tvm.runtime"),
+    "tvm._ffi": ("relaylang.tvm.registry",),
+    "tvm._ffi.base": ("relaylang.tvm.error", "relaylang.tvm.registry"),
+    "tvm._ffi.registry": ("relaylang.tvm.registry",),
+    "tvm.container": ("relaylang.tvm.ir.container",),
+    # TVM has the parts of its IR in modules of their own; here they stand together.
+    **dict.fromkeys([f"tvm.ir.{name}" for name in _PARTS_OF_IR], _IR),
+    "tvm.ir.transform": ("relaylang.tvm.transform",),
+    "tvm.ir.instrument": ("relaylang.tvm.instrument",),
+    "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
+    **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),
+    "tvm.relay.op.op": _OPERATORS,
+    **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
+    "tvm.relay.op.dyn": ("relaylang.tvm.op",),
+    "tvm.relay.op.nn.nn": ("relaylang.tvm.op.nn",),
+    "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
+    "tvm.relay.qnn.op.qnn": ("relaylang.tvm.qnn.op",),
+    "tvm.relay.type_functor": ("relaylang.tvm.relay.type_functor",),
+    "tvm.relay.scope_builder": _NODES,
+    **{f"tvm.relay.{name}": (f"relaylang.tvm.op.{name}",) for name in ("annotation", "image", "nn", "random", "vision")},
+    "tvm.te": ("relaylang.tvm.tir",),
+    "tvm.tir.expr": ("relaylang.tvm.tir",),
+    "tvm.tir.op": ("relaylang.tvm.tir",),
+    "tvm.target.target": ("relaylang.tvm.target",),
+}
+
+#: The accelerators' modules in `tvm.relay.op.contrib`; each has its function `partition_for_...`.
+_CONTRIB = ("arm_compute_lib", "bnns", "cmsisnn", "dnnl", "ethosn", "ethosu")
+HOMES |= {f"tvm.relay.op.contrib.{name}": ("relaylang.tvm.op.contrib",) for name in _CONTRIB}
+
+
+#: The modules of `tvm.relay` that are part of relaylang's public face.
+FACE = (
+    "analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm",
+)  # fmt: skip
+
+
+@cache
+def exists(module: str) -> bool:
+    """Whether there is a module of ours of this name."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@cache
+def homes(name: str) -> tuple[str, ...]:
+    """The modules that hold the names of a module of TVM, the first one first."""
+    rows = HOMES.get(name)
+    if rows is None:
+        rows = ("relaylang.tvm" + name.removeprefix("tvm"),)
+        if name.startswith("tvm.relay."):
+            rest = name.removeprefix("tvm.relay.")
+            if rest.partition(".")[0] in FACE:
+                rows += (f"relaylang.tvm.{rest}",)
+    return tuple([home for home in rows if exists(home)])

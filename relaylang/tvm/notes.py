@@ -1,0 +1,57 @@
+"""What to use in place of missing parts of TVM: the one table behind messages and `docs/tvm.md`."""
+
+from __future__ import annotations
+
+#: A name of TVM, or a module for everything below it -> what to use instead.
+NOTES: dict[str, str] = {
+    "tvm.arith": "extents are numbers, `?` and names here; `relay.transform` has the passes over shapes",
+    "tvm.auto_scheduler": "`relay compile --tune` and `relaylang.backends` search the schedules of the CPU backend",
+    "tvm.autotvm": "`relay compile --tune` and `relaylang.backends` search the schedules of the CPU backend",
+    "tvm.contrib": "of `tvm.contrib` there are the executors, `download`, `utils` and `cc`",
+    "tvm.cuda": "the CPU is the only device; partition for an accelerator with `relay.op.contrib`",
+    "tvm.dlight": "the CPU backend has its own schedules; `relay compile` applies them",
+    "tvm.driver.build": "`relay.build(mod, target, params)` compiles a Relay module",
+    "tvm.driver.lower": "`relay compile --emit c` shows the loops of a Relay module",
+    "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
+    "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
+    "tvm.meta_schedule": "`relay compile --tune` searches the schedules of the CPU backend",
+    "tvm.micro": "`relay compile -o net.tar` writes C source for a microcontroller",
+    "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
+    "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; code generators are not open to scripts",
+    "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
+    "tvm.relay.op.strategy": "the CPU backend has one kernel per operator; `relay compile --tune` searches its schedules",
+    "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
+    "tvm.relay.op.register_schedule": "the CPU backend has its own schedules; `relay compile --tune` searches them",
+    "tvm.relay.op.register_strategy": "the CPU backend has its own schedules; `relay compile --tune` searches them",
+    "tvm.relay.op.register_injective_schedule": "the CPU backend has its own schedules",
+    "tvm.relay.op.register_broadcast_schedule": "the CPU backend has its own schedules",
+    "tvm.relay.frontend.from_caffe2": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_coreml": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_darknet": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_keras": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
+    "tvm.relay.frontend.from_mxnet": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_oneflow": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_paddle": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
+    "tvm.relay.frontend.from_tensorflow": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
+    "tvm.rpc": "`relay compile` writes files for other machines; copy them there and run them with the runtime",
+    "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
+    "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
+    "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; kernels are the backend's",
+    "tvm.topi": "operators are calls: `relay.nn.conv2d`; `relay compile` makes their kernels",
+    "tvm.utils.roofline": "`relay run --profile` reports each kernel beside the machine's peak",
+}
+
+
+def note(name: str) -> str | None:
+    """What to use instead of a name of TVM: its own row, or that of a module around it."""
+    while name:
+        if name in NOTES:
+            return NOTES[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def missing(name: str) -> str:
+    """The message about a name of TVM that is not here."""
+    instead = note(name)
+    return f"relaylang has no {name}" + (f": {instead}" if instead else "; docs/tvm.md lists what there is")

@@ -1,0 +1,9 @@
+"""What `tvm.relay` has beside relaylang's public face."""
+
+from __future__ import annotations
+
+from relaylang.diagnostics.source import Span
+from relaylang.tvm.relay.nodes import ShapeVar
+from relaylang.tvm.relay.parser import fromtext, parse, parse_expr
+
+__all__ = ["ShapeVar", "Span", "fromtext", "parse", "parse_expr"]

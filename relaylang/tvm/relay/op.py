@@ -1,0 +1,8 @@
+"""What `tvm.relay.op` has beside the functions that make calls."""
+
+from __future__ import annotations
+
+from relaylang.ops.record import Op, OpPattern
+from relaylang.tvm.ir.attributes import register_op_attr
+
+__all__ = ["Op", "OpPattern", "register_op_attr"]

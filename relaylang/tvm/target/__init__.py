@@ -1,0 +1,169 @@
+"""Targets, as in `tvm.target`: texts such as "llvm -mcpu=skylake" whose parts have names."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relaylang.passes.devices.virtual_device import (
+    DEVICE_TYPES,
+    CompilationConfig,
+    VirtualDevice,
+    device_type_of,
+    make_compilation_config,
+)
+
+#: The number of a device's kind -> what targets for it have as their key.
+_KEYS = {number: "gpu" if name in ("cuda", "opencl", "vulkan", "metal", "rocm") else name for name, number in DEVICE_TYPES.items()}
+
+
+class TargetKind:
+    """The first word of a target, as its `name`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TargetKind) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class Target(str):
+    """A target: the text, with its parts as attributes. A `with` block makes it the current one.
+
+    `target` is a text such as "llvm -mcpu=skylake", a mapping with a "kind", or another target. `host` is a target, too.
+    """
+
+    host: Target | None
+    attrs: dict[str, Any]
+    kind: TargetKind
+    keys: list[str]
+    _stack: list[Target] = []
+
+    def __new__(cls, target: Any, host: Any = None) -> Target:
+        if isinstance(target, str) and target.lstrip().startswith("{"):
+            target = json.loads(target)
+        if isinstance(target, Mapping):
+            if host is None and target.get("host") is not None:
+                host = target["host"]
+            words = [str(target["kind"])]
+            for key, value in target.items():
+                if key not in ("kind", "host", "tag"):
+                    words.append(f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}")
+            target = " ".join(words)
+        made = super().__new__(cls, target)
+        words = shlex.split(str(target)) or [""]
+        made.kind = TargetKind(words[0])
+        made.attrs = {}
+        for word in words[1:]:
+            key, _, value = word.lstrip("-").partition("=")
+            made.attrs[key] = _option(key, value)
+        found = made.attrs.pop("keys", None)
+        made.keys = list(found) if found else _default_keys(words[0])
+        if "device" in made.attrs and made.attrs["device"] not in made.keys:
+            made.keys.insert(0, made.attrs["device"])
+        made.host = None if host is None else host if isinstance(host, Target) else Target(host)
+        return made
+
+    @property
+    def libs(self) -> list[str]:
+        """The libraries that the target may call."""
+        return list(self.attrs.get("libs", []))
+
+    @property
+    def mcpu(self) -> str:
+        """The processor, or ""."""
+        return str(self.attrs.get("mcpu", ""))
+
+    @property
+    def device_name(self) -> str:
+        """What `-device=` says, or ""."""
+        return str(self.attrs.get("device", ""))
+
+    @property
+    def max_num_threads(self) -> int:
+        """The threads of a block, for GPUs; 1 for others."""
+        return int(self.attrs.get("max_num_threads", 256 if "gpu" in self.keys else 1))
+
+    def get_target_device_type(self) -> int:
+        """The number of the kind of devices for which it compiles. Raises `RelayError`."""
+        return device_type_of(self.kind.name)
+
+    def export(self) -> dict[str, Any]:
+        """The parts in a mapping, which `Target` takes again."""
+        return {"kind": self.kind.name, "tag": "", "keys": list(self.keys), **self.attrs}
+
+    def with_host(self, host: Any) -> Target:
+        """The same target with a host."""
+        return Target(str(self), host)
+
+    def __enter__(self) -> Target:
+        Target._stack.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Target._stack.pop()
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """The target of the innermost `with` block. Raises `ValueError` where there is none, but for `allow_none`."""
+        if Target._stack:
+            return Target._stack[-1]
+        if allow_none:
+            return None
+        raise ValueError("no target is current: with Target(...):")
+
+    @staticmethod
+    def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
+        """A target and its host, as targets."""
+        if target is None:
+            return None, None
+        made = target if isinstance(target, Target) else Target(target, target_host)
+        return made, made.host
+
+
+def _option(key: str, value: str) -> Any:
+    """The value of `-key=value`: a list, a number, a text, or True where there is none."""
+    if key in ("keys", "libs", "mattr"):
+        return value.split(",")
+    return int(value) if value.isdigit() else value or True
+
+
+def _default_keys(kind: str) -> list[str]:
+    number = device_type_of(kind) if kind else 1
+    keys = [_KEYS[number]]
+    return [kind, "gpu"] if keys == ["gpu"] and kind != "gpu" else keys
+
+
+def create(target: Any) -> Target:
+    """A target of a text or a mapping."""
+    return Target(target)
+
+
+def _made(text: str, options: Sequence[str] | str | None) -> Target:
+    given = [options] if isinstance(options, str) else list(options or ())
+    return Target(" ".join([text, *given]))
+
+
+def arm_cpu(model: str = "unknown", options: Sequence[str] | str | None = None) -> Target:
+    """A target for an Arm CPU."""
+    return _made(f"llvm -keys=arm_cpu,cpu -device=arm_cpu -model={model}", options)
+
+
+def cuda(model: str = "unknown", arch: str | None = None, options: Sequence[str] | str | None = None) -> Target:
+    """A target for CUDA: it can be named, and is not compiled for."""
+    return _made(f"cuda -model={model}" + (f" -arch={arch}" if arch else ""), options)
+
+
+__all__ = [
+    "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "arm_cpu", "create", "cuda", "make_compilation_config",
+]  # fmt: skip

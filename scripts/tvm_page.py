@@ -1,0 +1,61 @@
+"""Writes docs/tvm.md: how scripts for TVM run, and what to use in place of missing parts of TVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relaylang.tvm.notes import NOTES
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "tvm.md"
+
+TEXT = """# Scripts for TVM
+
+A script that imports `tvm` and `tvm.relay` runs unchanged, without TVM:
+
+    relay tvm script.py --its --arguments
+    python -m relaylang.tvm script.py
+    relay tvm -m package.module
+
+Or put one line in front of its imports:
+
+    import relaylang.tvm.install
+
+From then on `import tvm` means relaylang in this process. That also holds where a newer TVM, which has no Relay, is
+installed. `pytest -p relaylang.tvm.testing.plugin` does the same for tests.
+
+## Where names are
+
+`tvm.X.Y` is the module `relaylang.tvm.X.Y`. `tvm.relay.X` is `relaylang.X`, and `relaylang.tvm.relay.X` adds what only
+scripts need. A name that is not there raises an `AttributeError` or `ImportError` that says what to use instead.
+
+## Conventions
+
+Nodes, types and passes follow TVM's conventions once relaylang stands in for TVM:
+
+| expression | meaning |
+|---|---|
+| `print(expr)`, `str(mod)` | Relay text without the version line |
+| `ty.shape[0].value`, `int(ty.shape[0])` | an extent as a number |
+| `const.data.numpy()`, `.asnumpy()` | the plain array of a constant |
+| `f.attrs.Compiler`, `f.attrs["Compiler"]` | an attribute of a function |
+| `tvm.te.var("n") * 2 + 1` | a computed extent |
+| `tvm.ir.Op.get("nn.relu").get_attr(key)` | an operator and its attributes |
+| `tvm.register_func`, `tvm.get_global_func` | Python functions under names for everybody |
+| `relay.parse(text)`, `some_pass(mod)` | a module with types, whose functions say their results' types |
+| `tvm.TVMError`, `tvm.error.DiagnosticError` | `relaylang.RelayError`, with all diagnostics |
+
+## What to use instead
+
+| TVM | use |
+|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = "".join(f"| `{name}` | {instead} |\n" for name, instead in sorted(NOTES.items()))
+    return TEXT + rows
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
