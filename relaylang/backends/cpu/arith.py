@@ -12,7 +12,10 @@ class Arith:
     """A vector multiply-add: each lane of the sum adds up products of `steps` neighbouring pairs.
 
     `data` and `weight` are the dtypes of its operands, `total` that of the sum. The intrinsic `splat` repeats `steps`
-    values in each lane; `fma` adds the products.
+    values in each lane; `fma` adds the products. With `halves`, a vector of weights has the first factors of all lanes, then
+    the second ones.
+
+    Registers may hold sums of another type, `held`. After `limit` steps at most, these are added to the total.
     """
 
     data: str
@@ -21,12 +24,22 @@ class Arith:
     steps: int = 1
     splat: str = "splat"
     fma: str = "fma"
+    halves: bool = False
+    held: str = ""
+    limit: int = 0
+
+    @property
+    def registers(self) -> str:
+        """The type of sums in registers."""
+        return self.held or self.total
 
 
 #: One product a lane, in the sum's own type.
 PLAIN = {dtype: Arith(dtype, dtype, dtype) for dtype in ("float32", "float64", "int32", "int64")}
-#: Pairs of int16: exact for what bytes less their zero points can be.
+#: Pairs of int16. Sums wrap, as those of single products do.
 PAIRS = Arith("int16", "int16", "int32", 2, "splat_pair", "dot_pair")
+#: The same, where an instruction takes half a vector of weights.
+HALVES = Arith("int16", "int16", "int32", 2, "splat_pair", "dot_halves", halves=True)
 #: Pairs of bfloat16, summed in float32. The instruction takes numbers below the least normal one for zero.
 BFLOATS = Arith("bfloat16", "bfloat16", "float32", 2, "splat_pair", "dot_bfloat")
 #: Unsigned by signed bytes, four a lane.
@@ -35,9 +48,11 @@ BYTES = Arith("uint8", "int8", "int32", 4, "splat_quad", "dot_quad")
 SIGNED_BYTES = Arith("int8", "int8", "int32", 4, "splat_quad", "dot_signed")
 
 
-def has_pairs(isa: Isa) -> bool:
-    """Whether a vector's pairs of int16 are multiplied and added in one instruction."""
-    return isa.name == "avx2" or "bw" in isa.features
+def pairs_of(isa: Isa) -> Arith | None:
+    """How pairs of int16 are multiplied and added without widening them first; None where they are not."""
+    if isa.name == "neon":
+        return HALVES
+    return PAIRS if isa.name == "avx2" or "bw" in isa.features else None
 
 
 def has_bfloats(isa: Isa) -> bool:

@@ -25,16 +25,16 @@ def vector_types(dtype: str) -> tuple[str, str, str]:
 @lru_cache(maxsize=256)
 def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apart: int, depth: int, taps: int, tap: int,
                  start: bool) -> ir.Function:  # fmt: skip
-    """`name(x, w, t, step, first[, begin], n0, s0, ...)`, which adds a part of a sum to a block of results.
+    """`name(x, w, t, step, first[, begin][, shift], n0, s0, ...)`, which adds a part of a sum to a block of results.
 
     `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
     `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
     the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
     [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
-    `begin`.
+    `begin`. Sums that are held in another type are shifted by `shift` bits before they are added.
     """
     lanes, width = isa.lanes, isa.lanes * arith.steps
-    vec = ir.vector(arith.total, lanes)
+    vec = ir.vector(arith.registers, lanes)
     x, w, t = ir.Param("x", f"const {arith.data}*"), ir.Param("w", f"const {arith.weight}*"), ir.Param("t", f"{arith.total}*")
     begin = ir.Param("begin", f"const {arith.total}*")
     sizes = [ir.Param(f"{letter}{n}", ir.INDEX) for n in range(depth) for letter in "ns"]
@@ -67,10 +67,16 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
     added = ir.Binary("+", ir.load(to.var, v * lanes, lanes=lanes), held, vec)
     params = [x, w, t, ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX), *([begin] if start else []), *sizes]
+    end: ir.Stmt = ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to))
+    if arith.held:
+        params.insert(len(params) - len(sizes), ir.Param("shift", ir.INDEX))
+        place = ir.address(to.var, v * lanes, written=True)
+        wide = ir.Statement("r_add_wide({0}, {1}, {2}, {3});", (place, held, ir.Var("first"), ir.Var("shift")))
+        end = ir.Block(every(wide, to))
     return ir.Function(name, params, [
         c,
         *(every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []),
         ir.Let("q", ir.address(w, 0), mutable=True),
         *body,
-        ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to)),
+        end,
     ])  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from relaylang.backends.cpu import emit_c
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
+from relaylang.runtime.features import this_machine
+from relaylang.runtime.packed import ForeignArtifact
 from relaylang.syntax import parse
 from tests.shared import few
 
@@ -90,3 +94,100 @@ def @main(%x: Tensor[(1, 14, 14, 64), uint8], %w: Tensor[(3, 3, 64, 64), int8]) 
 }""")
     assert "R_TILE_STEP(a" in emit_c(mod, ["w"], options={"march": "sapphirerapids"})
     assert "R_TILE_STEP(a" not in emit_c(mod, ["w"], options={"march": "icelake-server"})
+
+
+#: Types of data and weights, a result's type, and zero points of both.
+SHORT = [
+    ("int16", "int8", "int32", 0, 0), ("int16", "int8", "int64", 0, 0), ("int16", "uint8", "int64", 0, 128),
+    ("int16", "int16", "int32", 0, 0), ("int16", "int16", "int64", 0, 0), ("int16", "int8", "int32", -300, 3),
+    ("int16", "int16", "int32", 32767, 0), ("int16", "int8", "int16", 0, 0), ("int16", "int16", "int32", 40000, 0),
+    ("uint8", "int16", "int32", 300, 0), ("uint8", "int8", "int64", 200, 5), ("int16", "int8", "int64", 7, 0),
+    ("int16", "int16", "int64", 0, 9), ("int8", "int16", "int64", -128, 0), ("uint8", "uint8", "int64", 255, 255),
+]  # fmt: skip
+#: height, width, inputs, outputs, kernel, groups: sums of one product, of odd counts, and of many
+PIXELS = [
+    (5, 7, 1, 3, 1, 1), (6, 6, 5, 20, 3, 1), (9, 9, 70, 33, 3, 1), (3, 4, 2000, 17, 1, 1), (6, 6, 12, 8, 3, 4), (6, 6, 8, 8, 3, 8),
+]  # fmt: skip
+
+
+def extreme(dtype: str, shape: tuple, rng: np.random.Generator) -> np.ndarray:
+    """The ends of a type, mostly the lower one; the first channels have nothing else."""
+    found = values(dtype, shape, rng)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    found = np.where(rng.random(shape) < 0.5, found, np.where(rng.random(shape) < 0.7, low, high)).astype(dtype)
+    found[..., : max(1, shape[-1] // 2)] = low
+    return found
+
+
+def compiled(mod: IRModule, march: str, params: dict[str, np.ndarray] | None = None) -> Any:
+    """A program for a processor; the test skips where this machine is another."""
+    if march != "native" and not this_machine().startswith("x86_64"):
+        pytest.skip("this machine is no x86-64")
+    made = compile_module(mod, f"c -mcpu={march}", params=params or {})
+    if isinstance(made, ForeignArtifact):
+        pytest.skip(f"this machine is no {march}")
+    return made
+
+
+@pytest.mark.parametrize("march", few(["native", "x86-64-v3", "skylake-avx512", "x86-64"], "native"))
+@pytest.mark.parametrize("kind", few(SHORT, SHORT[1], SHORT[3], SHORT[4]))
+@pytest.mark.parametrize("pixels", few(PIXELS, PIXELS[2]))
+def test_short_integers(pixels: tuple, kind: tuple, march: str) -> None:
+    (height, width, inputs, outputs, k, groups), (data, weight, result, zero, weight_zero) = pixels, kind
+    mod = module(f"""
+def @main(%x: Tensor[(1, {height}, {width}, {inputs}), {data}], %w: Tensor[({k}, {k}, {inputs // groups}, {outputs}), {weight}]) {{
+  qnn.conv2d(%x, %w, {zero}, {weight_zero}, 0.1f, 0.1f, padding=[{k // 2}, {k // 2}, {k // 2}, {k // 2}], kernel_size=[{k}, {k}],
+             channels={outputs}, groups={groups}, data_layout="NHWC", kernel_layout="HWIO", out_dtype="{result}")
+}}""")
+    rng = np.random.default_rng(5)
+    x = extreme(data, (1, height, width, inputs), rng)
+    w = np.moveaxis(extreme(weight, (k, k, outputs, inputs // groups), rng), 2, 3).copy()
+    found = compiled(mod, march, {"w": w}).run(x)
+    np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(x, w).numpy())
+
+
+#: A call of %x and %w, and their shapes.
+PRODUCTS = {
+    "nn.dense": ('nn.dense(%x, %w, units=19, out_dtype="{0}")', (5, 33), (19, 33)),
+    "nn.dense of a long sum": ('nn.dense(%x, %w, units=40, out_dtype="{0}")', (9, 3000), (40, 3000)),
+    "nn.batch_matmul": ('nn.batch_matmul(%x, %w, transpose_a=True, transpose_b=False, out_dtype="{0}")', (3, 31, 5), (3, 31, 20)),
+}
+
+
+@pytest.mark.parametrize("march", few(["native", "x86-64-v3", "skylake-avx512", "x86-64"], "native"))
+@pytest.mark.parametrize("result", ["int32", "int64"])
+@pytest.mark.parametrize("form", PRODUCTS)
+def test_products_of_short_integers(form: str, result: str, march: str) -> None:
+    body, *shapes = PRODUCTS[form]
+    x, w = (f"Tensor[({', '.join(map(str, s))}), int16]" for s in shapes)
+    mod = module(f"def @main(%x: {x}, %w: {w}) {{ {body.format(result)} }}")
+    rng = np.random.default_rng(7)
+    a, b = (extreme("int16", shape, rng) for shape in shapes)
+    found = compiled(mod, march).run(a, b)
+    assert found.dtype == result
+    np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(a, b).numpy())
+
+
+@pytest.mark.parametrize("zero", [0, -5])
+@pytest.mark.parametrize("weight", ["int8", "uint8"])
+def test_dense_of_short_integers_in_64_bits(weight: str, zero: int) -> None:
+    mod = module(f"""
+def @main(%x: Tensor[(7, 1100), int16], %w: Tensor[(24, 1100), {weight}]) {{
+  qnn.dense(%x, %w, {zero}, 0, 0.1f, 0.1f, units=24, out_dtype="int64")
+}}""")
+    rng = np.random.default_rng(8)
+    x, w = extreme("int16", (7, 1100), rng), extreme(weight, (24, 1100), rng)
+    found = compile_module(mod, "c", params={"w": w}).run(x)
+    np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(x, w).numpy())
+
+
+def test_short_integers_are_multiplied_in_pairs() -> None:
+    for data, weight, result, wide in (("int16", "int8", "int32", 0), ("int16", "int16", "int32", 0), ("int16", "int8", "int64", 1),
+                                       ("int16", "int16", "int64", 1)):  # fmt: skip
+        mod = module(f"""
+def @main(%x: Tensor[(1, 8, 8, 64), {data}], %w: Tensor[(3, 3, 64, 32), {weight}]) {{
+  qnn.conv2d(%x, %w, 0, 0, 0.1f, 0.1f, kernel_size=[3, 3], channels=32, data_layout="NHWC", kernel_layout="HWIO",
+             out_dtype="{result}")
+}}""")
+        text = emit_c(mod, ["w"], options={"march": "x86-64-v3"})
+        assert "= r_dot_pair_vi(" in text and ("r_add_wide(" in text) == bool(wide)

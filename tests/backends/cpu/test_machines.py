@@ -80,6 +80,24 @@ def test_bytes_are_multiplied_four_at_once(name: str, data: str, tmp_path: Path)
     np.testing.assert_array_equal(run(machine, made, tmp_path, x=given["x"]), evaluate(mod, **given))
 
 
+@pytest.mark.parametrize("name", few(["aarch64", "aarch64-clang", "armv7"], "aarch64"))
+@pytest.mark.parametrize("kinds", few([("int16", "int8", "int64"), ("int16", "int16", "int64"), ("int16", "int16", "int32"),
+                                       ("uint8", "int8", "int32")], ("int16", "int16", "int64")))  # fmt: skip
+def test_short_integers_are_multiplied_as_they_are(name: str, kinds: tuple[str, str, str], tmp_path: Path) -> None:
+    (data, weight, result), machine = kinds, needed(name)
+    mod = parsed(f"""#[version = "0.0.5"]
+    def @main(%x: Tensor[(1, 9, 9, 31), {data}], %w: Tensor[(3, 3, 31, 24), {weight}]) {{
+      qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.25f, kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], data_layout="NHWC",
+                 kernel_layout="HWIO", out_dtype="{result}") }}""")
+    rng = np.random.default_rng(2)
+    x, w = (np.where(rng.random(shape) < 0.5, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
+            for shape, t in (((1, 9, 9, 31), data), ((3, 3, 31, 24), weight)))  # fmt: skip
+    if name != "aarch64-clang" or "int8" not in kinds:  # that one has sdot
+        assert ("vmlal" if name == "armv7" else "smlal") in emit(mod, "asm", ["w"], options=machine.options)
+    made = compile_module(mod, machine.target, {"w": w})
+    np.testing.assert_array_equal(run(machine, made, tmp_path, x=x), evaluate(mod, x, w))
+
+
 @pytest.mark.parametrize("machine", few(["native", *LEVELS], "native", "x86-64-v3"))
 @pytest.mark.parametrize("zero", [-5, 300])
 def test_zero_points_that_the_data_cannot_have(zero: int, machine: str) -> None:

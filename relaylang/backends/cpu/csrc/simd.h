@@ -96,6 +96,16 @@ static inline r_vi r_dot_pair_vi(r_vs a, r_vs b, r_vi z) {
   return z;
 }
 #endif
+#if defined(__ARM_NEON) && R_LANES == 4
+#include <arm_neon.h>
+#define r_dot_halves_vi(x, y, z) (r_vi)vmlal_lane_s16(vmlal_lane_s16((int32x4_t)(z), vget_low_s16((int16x8_t)(y)), \
+  vget_low_s16((int16x8_t)(x)), 0), vget_high_s16((int16x8_t)(y)), vget_low_s16((int16x8_t)(x)), 1)
+#else
+static inline r_vi r_dot_halves_vi(r_vs a, r_vs b, r_vi z) {
+  for (int n = 0; n < 2 * R_LANES; n++) z[n % R_LANES] += a[n / R_LANES] * b[n];
+  return z;
+}
+#endif
 #ifndef r_dot_quad_vi
 static inline r_vi r_dot_quad_vi(r_vuq a, r_vq b, r_vi z) {
   for (int n = 0; n < 4 * R_LANES; n++) z[n / 4] += a[n] * b[n];
@@ -108,6 +118,15 @@ static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
   return z;
 }
 #endif
+
+//@ r_add_wide
+// Add sums in int32, times a power of two, to numbers of 64 bits; or put them there.
+static inline void r_add_wide(int64_t* to, r_vi v, long first, long shift) {
+  int32_t lanes[R_LANES] __attribute__((aligned(4 * R_LANES)));
+  memcpy(lanes, &v, sizeof v);
+  if (first) memset(to, 0, 8 * R_LANES);
+  for (int n = 0; n < R_LANES; n++) to[n] += (int64_t)lanes[n] << shift;
+}
 
 //@ r_bfloats
 // Sums in float32 of products of pairs of bfloat16.

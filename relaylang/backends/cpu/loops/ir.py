@@ -157,11 +157,18 @@ class Cast(Expr):
 
 #: Intrinsics: how many operands each has. Those of `DOTS` add the products of neighbours to each lane of their last operand.
 #: `splat_pair` and `splat_quad` repeat so many elements, from an address on.
-INTRINSICS = {"splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "dot_pair": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
-              "sum": 1}  # fmt: skip
+INTRINSICS = {
+    "splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "sum": 1,
+    "dot_pair": 3, "dot_halves": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
+}  # fmt: skip
 #: Of sums of products: the element types of both factors, and how many neighbours are added up.
-DOTS = {"dot_pair": ("int16", "int16", 2), "dot_bfloat": ("bfloat16", "bfloat16", 2), "dot_quad": ("uint8", "int8", 4),
-        "dot_signed": ("int8", "int8", 4)}  # fmt: skip
+DOTS = {
+    "dot_pair": ("int16", "int16", 2),
+    "dot_halves": ("int16", "int16", 2),
+    "dot_bfloat": ("bfloat16", "bfloat16", 2),
+    "dot_quad": ("uint8", "int8", 4),
+    "dot_signed": ("int8", "int8", 4),
+}
 
 
 def fma(x: Expr, y: Expr, z: Expr) -> Expr:

@@ -25,12 +25,14 @@ from relaylang.backends.cpu.tiling import WIDTHS, Tiling, picked, weights_first
 
 def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weights, sink: Sink, arith: Arith) -> None:
     """Emit a contraction of `data`, which is of `arith.data`."""
-    isa = kernel.isa.of(arith.total)
+    isa = kernel.isa.of(arith.registers)
     depth = math.prod(counts_of(c.runs, arith.steps))
     tiling = picked(kernel.space, isa, c.columns, c.rows[-1].extent, c.rows[-2].extent if len(c.rows) > 1 else 1, depth,
                     (amx.COLUMNS // isa.lanes,) if arith is BYTES and has_tiles(isa) else WIDTHS)  # fmt: skip
     panels = pack_panels(kernel, c, weights, arith, tiling.vectors * isa.lanes)
-    unit = _Unit(kernel, c, data, panels, sink, arith, isa, tiling, steps_of(c.runs, arith.steps, tiling.part))
+    # A kernel may take half as many steps again.
+    part = min(tiling.part, arith.limit * 2 // 3) if arith.limit else tiling.part
+    unit = _Unit(kernel, c, data, panels, sink, arith, isa, tiling, steps_of(c.runs, arith.steps, part, c.limbs))
     unit.declare()
     order = unit.order()
     kernel.stage(body=[ir.loop("u", 0, math.prod(extent for _, extent in order), unit.body(order), ir.PARALLEL)])
@@ -308,9 +310,10 @@ class _Unit:
             none = ir.Var("none", start.type)
             begin = [ir.select(first, start, none) if steps.parts else start]
         x, w = ir.Var("x", f"const {self.arith.data}*"), ir.Var("w", f"const {self.arith.weight}*")
+        shift = [ir.Var("k0") * 8 if self.c.limbs else ir.number(0)] if self.arith.held else []
         return ir.Call(self.name(rows), (
             ir.address(x, data), ir.address(w, weight), ir.address(target.to, to, written=True), target.step, first,
-            *begin, *self.loops(),
+            *begin, *shift, *self.loops(),
         ))  # fmt: skip
 
     def loops(self) -> list[ir.Expr]:

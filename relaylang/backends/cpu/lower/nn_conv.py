@@ -58,8 +58,10 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         columns=conv.outputs,
         column=conv.channel,
         column_step=row,
-        sums=[*(Sum(k, d * p, spatial[letter]) for k, d, p, letter in zip(conv.kernel, conv.dilation, pixel, letters)),
-              Sum(conv.inputs, channel, inner)],
+        sums=factors.sums([
+            *(Sum(k, d * p, spatial[letter]) for k, d, p, letter in zip(conv.kernel, conv.dilation, pixel, letters)),
+            Sum(conv.inputs, channel, inner),
+        ]),
         groups=conv.groups,
         group_data=conv.inputs * channel,
         group_weight=conv.outputs * row,

@@ -28,7 +28,7 @@ class Panels:
 
 
 def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, width: int) -> Panels:
-    """The weights as [group][panel][head, then runs...][width][steps]."""
+    """The weights as [group][panel][head, then runs...][width][steps]. With halves, a vector is [steps][lanes]."""
     counts = counts_of(c.runs, arith.steps)
     groups, count = c.groups if c.group_weight else 1, -(-c.columns // width)
     head = width * SIZES[arith.total] // SIZES[arith.weight] if weights.begin else 0
@@ -48,8 +48,10 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
         value = _value(weights, arith, ir.load(source, at))
         for test in _inside(c, arith, width, s * arith.steps + p):
             value = ir.select(test, value, ir.Const(0, arith.weight))
+        lanes = kernel.isa.of(arith.registers).lanes
+        place = (r // lanes * arith.steps + p) * lanes + r % lanes if arith.halves else r * arith.steps + p
         inner = [ir.Let("j", panel * width + r), ir.Let("v", value),
-                 ir.store(target, v, u * size + step * (width * arith.steps) + r * arith.steps + p + head)]  # fmt: skip
+                 ir.store(target, v, u * size + step * (width * arith.steps) + place + head)]  # fmt: skip
         begin = ir.Let("begin", ir.Cast(ir.address(target, u * size, written=True), f"{arith.total}*"))
         if head:
             inner.append(ir.Reduce("{0} - {1}", "begin", r, ir.Template(f"{{0}} * {weights.begin}", (v,), arith.total)))

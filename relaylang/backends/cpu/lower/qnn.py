@@ -416,8 +416,8 @@ def _zero(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple[Zero
 
 def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight, in_zero, weight_zero, _, _ = args
-    if sink.anchor.dtype != "int32":
-        raise unsupported(f"qnn.conv2d to {sink.anchor.dtype} cannot be compiled", call)
+    dtype = nn_dense.accumulator(sink.anchor.dtype)
+    inner = sink if dtype == sink.anchor.dtype else nn_dense.through_buffer(kernel, sink, dtype)
     zero, _ = _zero(kernel, in_zero, call)
     own: Zero = 0
     if isinstance(weight_zero, Number):
@@ -431,13 +431,13 @@ def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
             return _minus(nest, plain.at(nest, index), along(weight_zero, row, index, nest))
 
         weight = Recipe(plain.shape, "int32", shifted)
-    nn_conv.lower_conv(kernel, call, data, weight, sink, "int32", zero, own)
+    nn_conv.lower_conv(kernel, call, data, weight, inner, dtype, zero, own)
+    nn_dense.finish(kernel, sink, inner)
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight, in_zero, weight_zero, _, _ = args
-    if sink.anchor.dtype != "int32":
-        raise unsupported(f"qnn.dense to {sink.anchor.dtype} cannot be compiled", call)
+    dtype = sink.anchor.dtype
     inner = sink if nn_dense.fused_ready(sink, len(data.shape)) else nn_dense.through_buffer(kernel, sink)
     own, extra = _zero(kernel, weight_zero, call, "{column}")
     zero: Zero = 0
@@ -445,7 +445,7 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         zero = int(in_zero.value)
     else:
         data = nn_dense.converted(kernel, data, "int32", in_zero)
-    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, "int32", zero, own, extra)
+    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, dtype, zero, own, extra)
     nn_dense.finish(kernel, sink, inner)
 
 

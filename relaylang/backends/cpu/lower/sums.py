@@ -36,6 +36,10 @@ class Sum:
     weight: int
 
 
+#: The lower and the higher 8 bits of weights. Both are multiplied by the same data; the latter's sums count 256 times.
+LIMBS = Sum(2, 0, 0)
+
+
 @dataclass(frozen=True)
 class Contraction:
     """A sum of products.
@@ -61,6 +65,11 @@ class Contraction:
         return math.prod(axis.extent for axis in self.sums)
 
     @property
+    def limbs(self) -> bool:
+        """Whether weights are read in two limbs, along the outermost axis of the sum."""
+        return bool(self.sums) and self.sums[0] is LIMBS
+
+    @property
     def runs(self) -> list[list[Sum]]:
         """The axes of the sum, in runs that are one in the data, from outside in."""
         runs: list[list[Sum]] = []
@@ -71,7 +80,7 @@ class Contraction:
                 runs[-1].append(axis)
             else:
                 runs.append([axis])
-        return runs or [[Sum(1, 1, 0)]]
+        return runs if runs and runs[-1][-1] is not LIMBS else [*runs, [Sum(1, 1, 0)]]
 
 
 @dataclass(frozen=True)
@@ -112,8 +121,11 @@ class Steps:
         return [*loops, ("k", pieces, self.strides[-1] * self.piece)] if pieces > 1 else loops
 
 
-def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int) -> Steps:
-    """The steps of a sum. A kernel takes about `most` of them at once: whole inner runs, or a piece of the innermost."""
+def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int, outside: int = 0) -> Steps:
+    """The steps of a sum. A kernel takes about `most` of them at once: whole inner runs, or a piece of the innermost.
+
+    The first `outside` runs are no part of it.
+    """
     counts = counts_of(runs, width)
     strides = [run[-1].data for run in runs]
     strides[-1] *= width
@@ -123,7 +135,7 @@ def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int) -> Steps:
         pieces = -(-piece // most)
         piece = -(-piece // pieces // unroll) * unroll
     else:
-        while inside > 0 and math.prod(counts[inside - 1 :]) <= most * 3 // 2:
+        while inside > outside and math.prod(counts[inside - 1 :]) <= most * 3 // 2:
             inside -= 1
     return Steps(counts, strides, width, inside, piece, unroll)
 

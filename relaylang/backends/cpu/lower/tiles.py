@@ -108,7 +108,7 @@ def _tile_function(name: str, form: Form, tile: Tile) -> str:
         f"const {ctype}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
     ]
     if form.zero:
-        out.append(f"  const {vec} z = {'r_splat_vi(zero)' if lanes > 1 else 'zero'};")
+        out.append(f"  const {vec} z = {f'r_splat_{vector_types(form.dtype)[2]}(({ctype})zero)' if lanes > 1 else 'zero'};")
     out.append(f"  for (long c = 0; c < cn; c += {lanes}) {{")
     # The last vector reaches back where the channels are not whole vectors.
     out.append("    const long e = c;" if form.even or lanes == 1 else f"    const long e = c < cn - {lanes} ? c : cn - {lanes};")

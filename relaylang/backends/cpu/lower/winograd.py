@@ -89,7 +89,7 @@ def numbers_of(conv: Conv, data: str, weight: str, factors: Factors) -> Numbers 
     """The types of a convolution by tiles; None where there is none of theirs, or sums might leave their type."""
     if factors.arith is PLAIN["float32"]:
         return Numbers() if data == weight == "float32" else None
-    if factors.arith is not PAIRS or not isinstance(factors.zero, int) or "int8" not in data or conv.inputs % 2:
+    if factors.arith is not PAIRS or not isinstance(factors.zero, int) or not ("int8" in data and "int8" in weight) or conv.inputs % 2:
         return None
     if not int_range(data)[0] <= factors.zero <= int_range(data)[1]:
         return None  # a border has no such value
