@@ -364,6 +364,19 @@ R_INLINE float r_round_f32(float x) {
   for (; n_ > 0; n_ >>= 1, x_ *= x_) if (n_ & 1) y_ *= x_; \
   n_ < 0 ? 0 : y_; })
 
+//@ r_fixed
+// A number times a significand, shifted to the right, with a half for rounding.
+R_INLINE int32_t r_fixed(int32_t x, int64_t significand, int64_t half, int64_t right) {
+  return (int32_t)((x * significand + half) >> right);
+}
+
+//@ r_saturate
+// A number as a shorter one, the nearest that there is.
+R_INLINE int8_t r_saturate_i8(int32_t x) { x = x < -128 ? -128 : x; return (int8_t)(x > 127 ? 127 : x); }
+R_INLINE uint8_t r_saturate_u8(int32_t x) { x = x < 0 ? 0 : x; return (uint8_t)(x > 255 ? 255 : x); }
+R_INLINE int16_t r_saturate_i16(int32_t x) { x = x < -32768 ? -32768 : x; return (int16_t)(x > 32767 ? 32767 : x); }
+R_INLINE uint16_t r_saturate_u16(int32_t x) { x = x < 0 ? 0 : x; return (uint16_t)(x > 65535 ? 65535 : x); }
+
 //@ r_fixed_significand
 // A real number as significand * 2^(shift - 31), halves rounded away from zero.
 static inline int64_t r_fixed_significand(double m) {

@@ -203,6 +203,118 @@ typedef short r_shorts __attribute__((vector_size(16), aligned(2), may_alias));
 #define r_widen_u16(p) __builtin_convertvector(*(const r_vuh*)(p), r_vi)
 #endif
 
+//@ r_lanes
+// Vector loops that are written out. The greater and the lesser of x and y, which is y where one of them is a nan.
+#if defined(__AVX512F__) && R_LANES == 16 && !defined(__clang__)
+#define r_greater_vi(x, y) (r_vi)__builtin_ia32_pmaxsd512_mask((r_vi)(x), (r_vi)(y), (r_vi){0}, (unsigned short)-1)
+#define r_lesser_vi(x, y) (r_vi)__builtin_ia32_pminsd512_mask((r_vi)(x), (r_vi)(y), (r_vi){0}, (unsigned short)-1)
+#elif defined(__AVX2__) && R_LANES == 8 && !defined(__clang__)
+#define r_greater_vi(x, y) (r_vi)__builtin_ia32_pmaxsd256((r_vi)(x), (r_vi)(y))
+#define r_lesser_vi(x, y) (r_vi)__builtin_ia32_pminsd256((r_vi)(x), (r_vi)(y))
+#elif __has_builtin(__builtin_elementwise_max)
+#define r_greater_vi(x, y) __builtin_elementwise_max((r_vi)(x), (r_vi)(y))
+#define r_lesser_vi(x, y) __builtin_elementwise_min((r_vi)(x), (r_vi)(y))
+#else
+#define r_greater_vi(x, y) ({ const r_vi x_ = (x), y_ = (y), m_ = x_ > y_; (x_ & m_) | (y_ & ~m_); })
+#define r_lesser_vi(x, y) ({ const r_vi x_ = (x), y_ = (y), m_ = x_ < y_; (x_ & m_) | (y_ & ~m_); })
+#endif
+#if defined(__AVX512F__) && R_LANES == 16 && !defined(__clang__)
+#define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps512_mask((r_vf)(x), (r_vf)(y), (r_vf){0}, (unsigned short)-1, 4)
+#define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps512_mask((r_vf)(x), (r_vf)(y), (r_vf){0}, (unsigned short)-1, 4)
+#elif defined(__AVX512F__) && R_LANES == 16
+#define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps512((r_vf)(x), (r_vf)(y), 4)
+#define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps512((r_vf)(x), (r_vf)(y), 4)
+#elif defined(__AVX2__) && R_LANES == 8
+#define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps256((r_vf)(x), (r_vf)(y))
+#define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps256((r_vf)(x), (r_vf)(y))
+#else
+#define r_greater_vf(x, y) ({ const r_vf x_ = (x), y_ = (y); const r_vi m_ = x_ > y_; (r_vf)(((r_vi)x_ & m_) | ((r_vi)y_ & ~m_)); })
+#define r_lesser_vf(x, y) ({ const r_vf x_ = (x), y_ = (y); const r_vi m_ = x_ < y_; (r_vf)(((r_vi)x_ & m_) | ((r_vi)y_ & ~m_)); })
+#endif
+// Zero for a nan.
+#define r_number_vf(x) ({ const r_vf n_ = (x); (r_vf)((r_vi)n_ & (n_ == n_)); })
+// To the nearest whole number, halves away from zero: cut, after adding the greatest number below a half.
+#if defined(__AVX512F__) && R_LANES == 16
+#define r_cut_vf(x) (r_vf)__builtin_ia32_rndscaleps_mask((r_vf)(x), 11, (r_vf){0}, (unsigned short)-1, 4)
+#elif defined(__AVX2__) && R_LANES == 8
+#define r_cut_vf(x) (r_vf)__builtin_ia32_roundps256((r_vf)(x), 11)
+#else
+#define r_cut_vf(x) ({ r_vf c_ = (x); for (int n_ = 0; n_ < R_LANES; n_++) c_[n_] = __builtin_truncf(c_[n_]); c_; })
+#endif
+#define r_round_vf(x) ({ const r_vf r_ = (x); \
+  r_cut_vf(r_ + (r_vf)(((r_vi)r_ & (int32_t)0x80000000) | (r_vi)r_splat_vf(0x1.fffffep-2f))); })
+// The upper 32 bits of the products of numbers.
+#if R_LANES == 16
+#define r_odd_vi(x, y) r_mix_vi((x), (y), 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31)
+#elif R_LANES == 8
+#define r_odd_vi(x, y) r_mix_vi((x), (y), 1, 9, 3, 11, 5, 13, 7, 15)
+#endif
+typedef uint64_t r_vul __attribute__((vector_size(4 * R_LANES)));
+typedef long long r_longs __attribute__((vector_size(4 * R_LANES)));
+#if defined(__AVX512F__) && R_LANES == 16 && !defined(__clang__)
+#define r_even_products(x, y) (r_vi)__builtin_ia32_pmuldq512_mask((r_vi)(x), (r_vi)(y), (r_longs){0}, (unsigned char)-1)
+#elif defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_pmuldq512)
+#define r_even_products(x, y) (r_vi)__builtin_ia32_pmuldq512((r_vi)(x), (r_vi)(y))
+#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_pmuldq256)
+#define r_even_products(x, y) (r_vi)__builtin_ia32_pmuldq256((r_vi)(x), (r_vi)(y))
+#endif
+#ifdef r_even_products
+#define r_high_vi(x, y) ({ const r_vi x_ = (x), y_ = (y); \
+  r_odd_vi(r_even_products(x_, y_), r_even_products((r_vul)x_ >> 32, (r_vul)y_ >> 32)); })
+#else
+static inline r_vi r_high_vi(r_vi x, r_vi y) {
+  for (int n = 0; n < R_LANES; n++) x[n] = (int32_t)((int64_t)x[n] * y[n] >> 32);
+  return x;
+}
+#endif
+// Numbers times a significand, shifted to the right by 32 and `right`, with a half for rounding in units of 2^32.
+#define r_fixed_vi(x, significand, half, right) ((r_high_vi(x, significand) + (half)) >> (right))
+// Write numbers as short ones: cut to their bits, or the nearest that there are.
+#if defined(__AVX512F__) && R_LANES == 16
+typedef char r_octets __attribute__((vector_size(16)));
+typedef char r_octetsu __attribute__((vector_size(16), aligned(1), may_alias));
+typedef short r_words16 __attribute__((vector_size(32)));
+typedef short r_words16u __attribute__((vector_size(32), aligned(2), may_alias));
+#define R_OCTETS(p, how, x) (void)(*(r_octetsu*)(p) = (r_octetsu)__builtin_ia32_pmov##how##512_mask((r_vi)(x), (r_octets){0}, (unsigned short)-1))
+#define R_WORDS(p, how, x) (void)(*(r_words16u*)(p) = (r_words16u)__builtin_ia32_pmov##how##512_mask((r_vi)(x), (r_words16){0}, (unsigned short)-1))
+#define r_narrow_i8(p, x) R_OCTETS(p, db, x)
+#define r_narrow_u8(p, x) R_OCTETS(p, db, x)
+#define r_narrow_i16(p, x) R_WORDS(p, dw, x)
+#define r_narrow_u16(p, x) R_WORDS(p, dw, x)
+#define r_saturated_i8(p, x) R_OCTETS(p, sdb, x)
+#define r_saturated_u8(p, x) R_OCTETS(p, usdb, r_greater_vi(x, (r_vi){0}))
+#define r_saturated_i16(p, x) R_WORDS(p, sdw, x)
+#define r_saturated_u16(p, x) R_WORDS(p, usdw, r_greater_vi(x, (r_vi){0}))
+#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_extract128i256) && __has_builtin(__builtin_ia32_packssdw128)
+typedef int32_t r_quarter __attribute__((vector_size(16)));
+typedef int64_t r_halves __attribute__((vector_size(16)));
+typedef short r_words8 __attribute__((vector_size(16)));
+typedef short r_words8u __attribute__((vector_size(16), aligned(2), may_alias));
+typedef int64_t r_eightu __attribute__((aligned(1), may_alias));
+#define R_HALF(x, n) (r_quarter)__builtin_ia32_extract128i256((r_longs)(x), n)
+#define R_WORDS(x, how) ({ const r_vi w_ = (x); (r_words8)__builtin_ia32_pack##how##dw128(R_HALF(w_, 0), R_HALF(w_, 1)); })
+#define R_OCTETS(p, x, how) ({ const r_words8 o_ = R_WORDS(x, ss); \
+  (void)(*(r_eightu*)(p) = ((r_halves)__builtin_ia32_pack##how##wb128(o_, o_))[0]); })
+#define r_saturated_i8(p, x) R_OCTETS(p, x, ss)
+#define r_saturated_u8(p, x) R_OCTETS(p, x, us)
+#define r_saturated_i16(p, x) (void)(*(r_words8u*)(p) = (r_words8u)R_WORDS(x, ss))
+#define r_saturated_u16(p, x) (void)(*(r_words8u*)(p) = (r_words8u)R_WORDS(x, us))
+#define r_narrow_i8(p, x) r_saturated_i8(p, (x) << 24 >> 24)
+#define r_narrow_u8(p, x) r_saturated_u8(p, (x) & 255)
+#define r_narrow_i16(p, x) r_saturated_i16(p, (x) << 16 >> 16)
+#define r_narrow_u16(p, x) r_saturated_u16(p, (x) & 65535)
+#else
+#define R_EACH(p, x, value) ({ const r_vi v_ = (x); for (int n_ = 0; n_ < R_LANES; n_++) (p)[n_] = value(v_[n_]); })
+#define r_narrow_i8(p, x) R_EACH(p, x, (int8_t))
+#define r_narrow_u8(p, x) R_EACH(p, x, (uint8_t))
+#define r_narrow_i16(p, x) R_EACH(p, x, (int16_t))
+#define r_narrow_u16(p, x) R_EACH(p, x, (uint16_t))
+#define r_saturated_i8(p, x) R_EACH(p, x, r_saturate_i8)
+#define r_saturated_u8(p, x) R_EACH(p, x, r_saturate_u8)
+#define r_saturated_i16(p, x) R_EACH(p, x, r_saturate_i16)
+#define r_saturated_u16(p, x) R_EACH(p, x, r_saturate_u16)
+#endif
+
 //@ r_peak_vf
 // The greater of x and y, or a nan among them.
 #if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_blendmps_512_mask)

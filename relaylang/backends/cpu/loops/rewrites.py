@@ -236,7 +236,7 @@ def lanes(body: Sequence[Stmt], var: str, count: int) -> Body:
                     wide[name] = value.type
                     new.append(Let(name, value))
                 case Store(buffer, index, value, aligned):
-                    if _stride(index, var) != 1:
+                    if stride(index, var) != 1:
                         raise Refused(f"{buffer} is not written one by one along {var}")
                     new.append(Store(buffer, index, _full(_widened(value, var, count, wide), count), aligned))
                 case _:
@@ -260,7 +260,7 @@ def _widened(value: Expr, var: str, count: int, wide: dict[str, str]) -> Expr:
         case Const():
             return value
         case Load(buffer, index, ty, aligned):
-            step = _stride(index, var)
+            step = stride(index, var)
             if step not in (0, 1):
                 raise Refused(f"{buffer} is not read one by one along {var}")
             return Load(buffer, index, vector(ty, count), aligned) if step else value
@@ -274,7 +274,7 @@ def _widened(value: Expr, var: str, count: int, wide: dict[str, str]) -> Expr:
     raise Refused(f"a {type(value).__name__} has no vector form")
 
 
-def _stride(index: Expr, var: str) -> int | None:
+def stride(index: Expr, var: str) -> int | None:
     """The factor of a variable in an index; None where it is not linear in it."""
     if isinstance(index, Var):
         return int(index.name == var)
@@ -329,7 +329,7 @@ def _injective(index: Expr, var: str, extents: dict[str, int | None], own: set[s
 
     Where names of the body's `own` are part of the index, that is unknown.
     """
-    step = _stride(index, var)
+    step = stride(index, var)
     if not step:
         return False
     terms = index.terms if isinstance(index, Linear) else ((index, 1),)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float
 from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import Tensor, static_shape
+from relaylang.backends.cpu.loops.vectors import SATURATE
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Expr, TensorType, TupleType
 
@@ -67,6 +68,8 @@ def clamp(nest: Nest, value: Scalar, low: Scalar, high: Scalar) -> Scalar:
 
 def saturate(nest: Nest, value: Scalar, dtype: str) -> Scalar:
     """An integer as a narrower type; a value out of range becomes the nearest one in it."""
+    if value.dtype == "int32" and dtype in SATURATE:
+        return nest.op(SATURATE[dtype], [value], dtype)
     low, high = int_range(dtype)
     own_low, own_high = int_range(value.dtype)
     low, high = max(low, own_low), min(high, own_high)

@@ -14,6 +14,7 @@ from relaylang.backends.cpu.dtypes import int_range, literal
 from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
@@ -62,17 +63,23 @@ def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
 class FixedPoints:
     """`scale / out_scale` of each channel in fixed point, worked out before the loops.
 
-    `significands` are int32. `rest` holds, as int64, the halves, and the shifts to the right.
+    `significands` are int32. `rest` holds, as int64, the halves, and the shifts to the right. `upper` holds, as int32, both
+    for the upper halves of products. Its last element tells whether all channels have them.
     """
 
     significands: Tensor
     rest: Tensor
+    upper: Tensor
 
     def multiply(self, nest: Nest, value: Scalar, channel: Index) -> Scalar:
         """An int32 times the number of a channel. Halves are rounded up."""
+        count = self.significands.shape[0]
         parts = [self.significands.at(nest, [channel])]
         parts += [self.rest.at(nest, [constant(n), channel]) for n in range(2)]
-        return nest.op("(int32_t)(((int64_t){0} * {1} + {2}) >> {3})", [value, *parts], "int32")
+        parts.append(nest.const(0, "int32"))
+        parts += [self.upper.at(nest, [nest.add(channel, n * count)]) for n in range(2)]
+        parts.append(self.upper.at(nest, [constant(2 * count)]))
+        return nest.op(FIXED, [value, *parts], "int32")
 
 
 def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoints | None:
@@ -88,25 +95,65 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
 
     i, m = ir.Var("i"), ir.Var("m", "float64")
 
-    def table(dtype: str, rows: int, entries: Callable[[Buf], ir.Body]) -> Tensor:
+    def table(dtype: str, shape: tuple[int, ...], entries: Callable[[Buf], ir.Body], *before: Callable[[Buf], ir.Stmt]) -> Tensor:
         def body(source: Buf, target: Buf) -> ir.Body:
             factor = ir.Template(f"((double){{0}} / {divisor})", (ir.load(source, i),), m.type)
-            return [ir.loop("i", 0, count, [ir.Let(m.name, factor), *entries(target)])]
+            loop = ir.loop("i", 0, count, [ir.Let(m.name, factor), *entries(target)])
+            return [*(make(target) for make in before), loop]
 
-        buf = kernel.packed(scale, rows * count, dtype, body, extra)
-        return BufTensor(Buf(buf.name, (rows, count) if rows > 1 else (count,), dtype))
+        buf = kernel.packed(scale, math.prod(shape), dtype, body, extra)
+        return BufTensor(Buf(buf.name, shape, dtype))
 
     def number(template: str, dtype: str) -> ir.Expr:
         return ir.Template(template, (m,), dtype)
 
     right = ir.Var("right", "int64")
-    significands = table("int32", 1, lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)])
-    rest = table("int64", 2, lambda target: [
-        ir.Let(right.name, number("r_fixed_right({0})", right.type)),
-        ir.store(target, ir.Template("({0} ? INT64_C(1) << ({0} - 1) : 0)", (right,), right.type), i),
+    shift = ir.Let(right.name, number("r_fixed_right({0})", right.type))
+
+    def of_shift(template: str, dtype: str) -> ir.Expr:
+        return ir.Template(template, (right,), dtype)
+
+    significands = table("int32", (count,), lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)])
+    rest = table("int64", (2, count), lambda target: [
+        shift,
+        ir.store(target, of_shift("({0} ? INT64_C(1) << ({0} - 1) : 0)", right.type), i),
         ir.store(target, right, i + count),
     ])  # fmt: skip
-    return FixedPoints(significands, rest)
+    upper = table("int32", (2 * count + 1,), lambda target: [
+        shift,
+        ir.store(target, of_shift("({0} > 32 ? INT32_C(1) << ({0} - 33) : 0)", "int32"), i),
+        ir.store(target, of_shift("(int32_t)({0} > 32 ? {0} - 32 : 0)", "int32"), i + count),
+        ir.Reduce("{0} & {1}", target.name, ir.number(2 * count), of_shift("({0} > 32)", "int32")),
+    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count))  # fmt: skip
+    return FixedPoints(significands, rest, upper)
+
+
+def reach(value: Scalar) -> int | None:
+    """A bound of an integer's absolute value, for sums of bytes and constants."""
+    if value.kind == "const":
+        return abs(int(value.data))
+    if value.kind == "op" and value.text in ("({0} + {1})", "({0} - {1})", "(int32_t)({0})"):
+        parts = [reach(a) for a in value.args]
+        return None if None in parts else sum(parts)  # type: ignore[arg-type]
+    low, high = int_range(value.dtype) if value.dtype in SATURATE else (0, None)
+    return None if high is None else max(-low, high)
+
+
+def _by_constant(nest: Nest, value: Scalar, significand: int, left: int, right: int) -> Scalar:
+    """An int32 times a number in fixed point that is known. Halves are rounded up."""
+    # The upper half of a product has the result where the shift is past it. Small values are shifted up there before.
+    more = left + max(0, 33 - right)
+    most = reach(value)
+    vectors = more == 0 or (most is not None and most << more < 1 << 31)
+    upper = right + max(0, 33 - right) - 32
+    if left and not vectors:
+        shifted = f"((int64_t){{0}} << {left}) * INT64_C({significand})"
+        return nest.op(f"(int32_t)(({shifted} + INT64_C({1 << (right - 1)})) >> {right})", [value], "int32")
+    if left:
+        value, more = nest.op("({0} << {1})", [value, nest.const(left, "int32")], "int32"), more - left
+    parts = [nest.const(n, "int64") for n in (1 << (right - 1), right)]
+    parts += [nest.const(n, "int32") for n in (more, 1 << (upper - 1), upper, int(vectors))]
+    return nest.op(FIXED, [value, nest.const(significand, "int32"), *parts], "int32")
 
 
 def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int,
@@ -119,8 +166,7 @@ def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: 
         shifted = f"((int64_t){{0}} << {left})" if left else "(int64_t){0}"
         half = 1 << (right - 1)
         if upward:
-            template = f"(int32_t)(({shifted} * INT64_C({significand}) + INT64_C({half})) >> {right})"
-            return nest.op(template, [value], "int32")
+            return _by_constant(nest, value, significand, left, right)
         product = nest.op(f"({shifted} * INT64_C({significand}))", [value], "int64")
         template = f"(int32_t)(({{0}} + ({{0}} >= 0 ? INT64_C({half}) : INT64_C({half - 1}))) >> {right})"
         return nest.op(template, [product], "int32")

@@ -14,6 +14,8 @@ from relaylang.backends.cpu.gemm import vector_types
 from relaylang.backends.cpu.index import Affine, strides_of, variable
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
+from relaylang.backends.cpu.loops import render
+from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.geometry import Conv, digits
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
@@ -278,7 +280,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         index = [variable(d) for d in range(len(shape))]
         place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
-        stage.lines += nest.emit(indent="  " + pad)
+        stage.lines += render.lines(written_out(nest.build(), kernel.isa), len(pad) // 2 + 1)
     if len(tiles) > 1:
         put("  }")
     put("}")

@@ -1,0 +1,123 @@
+"""Vector loops that are written out: fixed-point products, and floats between short integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylang import create_executor
+from relaylang.backends import compile_module
+from relaylang.backends.cpu import emit_c
+from relaylang.backends.cpu.isa import AVX2, AVX512, GENERIC
+from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.loops.vectors import SATURATE, written_out
+from relaylang.diagnostics import RelayError
+from tests.backends.cpu.test_integers import module, values
+
+MACHINES = ["native", "x86-64-v3", "x86-64-v2"]
+#: As many columns as a few vectors, with a remainder.
+SHAPE = (5, 77)
+
+
+def same(text: str, march: str, *inputs: np.ndarray) -> None:
+    """Compare a program with the interpreter."""
+    mod = module(text)
+    try:
+        found = compile_module(mod, "c" if march == "native" else f"c -march={march}").run(*inputs)
+    except RelayError as e:
+        pytest.skip(str(e))
+    np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(*inputs).numpy())
+
+
+@pytest.mark.parametrize("march", MACHINES)
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.24, 0.3, 0.5, 0.99, 1.0, 1.7, 300.0, 1e7])
+@pytest.mark.parametrize(("dtype", "out"), [("int32", "uint8"), ("uint8", "int8"), ("int8", "int32"), ("uint8", "int32")])
+def test_one_scale(dtype: str, out: str, scale: float, march: str) -> None:
+    x = values(dtype, SHAPE, np.random.default_rng(0))
+    x[0] %= 100
+    same(f"""
+def @main(%x: Tensor[(5, 77), {dtype}]) {{
+  qnn.requantize(%x, {scale!r}f, 7, 1f, -3, out_dtype="{out}")
+}}""", march, x)  # fmt: skip
+
+
+@pytest.mark.parametrize("march", MACHINES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_floats_to_short_integers(dtype: str, march: str) -> None:
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal(SHAPE) * 100).astype("f4")
+    below = np.nextafter(np.float32(0.5), np.float32(0))
+    edges = [0.5, -0.5, 1.5, 2.5, -2.5, below, -below, np.inf, -np.inf, np.nan, 1e30, -1e30, 127.5, 255.5, 2**22 + 0.5, -0.0]
+    x[0, : len(edges)] = edges
+    x[1] = np.arange(77) / 2
+    if dtype in ("int16", "uint16"):
+        text = f'cast(round(%x), dtype="{dtype}")'
+        x = np.clip(np.nan_to_num(x), *((-32768, 32767) if dtype == "int16" else (0, 65535))).astype("f4")
+    else:
+        text = f'qnn.quantize(%x, 1f, 3, out_dtype="{dtype}")'
+    same(f"def @main(%x: Tensor[(5, 77), float32]) {{ {text} }}", march, x)
+
+
+@pytest.mark.parametrize("march", MACHINES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_short_integers_through_floats(dtype: str, march: str) -> None:
+    rng = np.random.default_rng(2)
+    x, y = (values(dtype, SHAPE, rng) for _ in range(2))
+    scales = rng.standard_normal((2, 77)).astype("f4")
+    same(f"""
+def @main(%x: Tensor[(5, 77), {dtype}], %y: Tensor[(5, 77), {dtype}], %a: Tensor[(77), float32], %b: Tensor[(77), float32]) {{
+  %0 = qnn.add(%x, %y, 0.3f, 4, 0.7f, 5, 0.6f, 9);
+  %1 = multiply(qnn.dequantize(%0, 0.37f, 12), %a);
+  qnn.quantize(add(%1, %b), 0.21f, 7, out_dtype="{dtype}")
+}}""", march, x, y, *scales)  # fmt: skip
+
+
+@pytest.mark.parametrize(("march", "has"), [("x86-64-v3", True), ("x86-64-v4", True), ("x86-64-v2", False)])
+def test_fixed_point_products_are_vectors(march: str, has: bool) -> None:
+    mod = module("""
+def @main(%x: Tensor[(8, 64), int32]) {
+  qnn.requantize(%x, 0.001f, 0, 1f, 0, out_dtype="uint8")
+}""")
+    assert ("r_fixed_vi(" in emit_c(mod, options={"march": march})) == has
+
+
+def _loop(value: ir.Expr, high: ir.Expr | int, low: ir.Expr | int = 0) -> ir.Body:
+    return [ir.loop("i", low, high, [ir.Store("out", ir.Var("i"), value)], ir.VECTOR)]
+
+
+def _half(dtype: str = "uint8") -> ir.Expr:
+    real = ir.Template("({0} * {1})", (ir.Load("x", ir.Var("i"), "float32"), ir.Const(0.5, "float32")), "float32")
+    whole = ir.Template("r_whole_i32({0})", (real,), "int32")
+    return ir.Template(SATURATE[dtype], (whole,), dtype)
+
+
+def test_a_remainder_stays_a_loop() -> None:
+    main, rest = written_out(_loop(_half(), 40), AVX512)
+    assert isinstance(main, ir.Loop) and (main.trips, main.step, main.kind) == (2, 16, ir.UNROLLED)
+    assert isinstance(rest, ir.Loop) and (ir.constant_of(rest.low), rest.trips, rest.kind) == (32, 8, ir.VECTOR)
+    (whole,) = written_out(_loop(_half(), 64), AVX2)
+    assert isinstance(whole, ir.Loop) and (whole.trips, whole.step, whole.kind) == (8, 8, ir.SERIAL)
+
+
+def test_ends_may_be_known_late() -> None:
+    (block,) = written_out(_loop(_half(), ir.Var("m1"), ir.Var("m0")), AVX2)
+    assert isinstance(block, ir.Block)
+    end, main, rest = block.body
+    assert isinstance(end, ir.Let) and isinstance(main, ir.Loop) and isinstance(rest, ir.Loop)
+    assert ir.key(main.high) == ir.key(rest.low) == ir.key(end.var) and ir.key(rest.high) == "m1"
+
+
+@pytest.mark.parametrize("body", [
+    _loop(_half(), 5),  # less than a vector
+    _loop(ir.Template("exp({0})", (_half(),), "uint8"), 64),  # no form
+    _loop(ir.Load("x", ir.Var("i") * 2, "uint8"), 64),  # not one by one
+    _loop(ir.Load("x", ir.Var("i"), "uint8"), 64),  # nothing to gain
+])  # fmt: skip
+def test_other_loops_stay(body: ir.Body) -> None:
+    (found,) = written_out(body, AVX2)
+    assert isinstance(found, ir.Loop) and (found.kind, found.step) == (ir.VECTOR, 1)
+
+
+def test_other_machines_keep_the_loop() -> None:
+    body = _loop(_half(), 64)
+    assert written_out(body, GENERIC) == body
