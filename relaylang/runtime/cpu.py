@@ -40,16 +40,31 @@ def _aligned(size: int) -> np.ndarray:
     return raw[start : start + size]
 
 
+_buffer, _place = ctypes.c_char.from_buffer, ctypes.addressof
+
+
 def _address(array: np.ndarray) -> int:
     """Where an array's elements lie. `array.ctypes.data` takes five times as long."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+        return _place(_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, empty, or of a type that buffers do not know
         return int(array.ctypes.data)
 
 
 def _pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*map(_address, arrays))
+
+
+class _Arena:
+    """The working memory of a run, with the lists of pointers that the run takes."""
+
+    __slots__ = ("inputs", "memory", "outputs", "place")
+
+    def __init__(self, size: int, inputs: int, outputs: int) -> None:
+        self.memory = _aligned(size)
+        self.place = ctypes.c_void_p(_address(self.memory))
+        self.inputs = (ctypes.c_void_p * max(1, inputs))()
+        self.outputs = (ctypes.c_void_p * max(1, outputs))()
 
 
 class CpuArtifact:
@@ -81,7 +96,7 @@ class CpuArtifact:
         self._simple = all(not path for _, _, path in self._inputs)
         self._outputs = [(shape, np.dtype(dtype)) for shape, dtype in found.outputs]
         self._exact = [(spec.shape, np.dtype(spec.dtype)) for _, spec, _ in self._inputs]
-        self._arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
+        self._arenas: list[_Arena] = []
         self.params: dict[str, np.ndarray] = {}
         self.threads = threads  # type: ignore[assignment]
         self.set_params(params)
@@ -126,19 +141,18 @@ class CpuArtifact:
         arena = self._arena()
         pointers = _pointers(list(values.values()))
         place = ctypes.c_void_p(_address(fixed))
-        self._code.prepare(pointers, place, arena[1])
+        self._code.prepare(pointers, place, arena.place)
         self.params = values
         # Held together and bound at once: a run takes all of it or none.
         self._bound = (pointers, place, fixed, values)
         self._arenas.append(arena)
 
-    def _arena(self) -> tuple[np.ndarray, ctypes.c_void_p]:
-        """Working memory that no other run uses, and its address."""
+    def _arena(self) -> _Arena:
+        """Working memory that no other run uses."""
         try:
             return self._arenas.pop()
         except IndexError:
-            memory = _aligned(self._manifest.arena)
-            return memory, ctypes.c_void_p(_address(memory))
+            return _Arena(self._manifest.arena, len(self._inputs), len(self._outputs))
 
     @property
     def input_names(self) -> list[str]:
@@ -160,8 +174,12 @@ class CpuArtifact:
             taken = [(f"the input {name}", array) for (name, _, _), array in zip(self._inputs, arrays)]
             outputs = destinations(self._manifest.structure, out, self._outputs, [*taken, *self.params.items()])
         arena = self._arena()
-        bound = self._bound
-        self._code.run(_pointers(arrays), _pointers(outputs), bound[0], bound[1], arena[1], self._threads)
+        bound, places, results = self._bound, arena.inputs, arena.outputs
+        for n, array in enumerate(arrays):
+            places[n] = _address(array)
+        for n, array in enumerate(outputs):
+            results[n] = _address(array)
+        self._code.run(places, results, bound[0], bound[1], arena.place, self._threads)
         self._arenas.append(arena)
         return _structured(self._manifest.structure, outputs) if out is None else out
 
@@ -186,7 +204,7 @@ class CpuArtifact:
         places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
         code, threads = self._code, self._threads
         try:
-            return timed(lambda: code.run(places, results, bound[0], bound[1], arena[1], threads), repeat, number, min_repeat_ms)
+            return timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
         finally:
             self._arenas.append(arena)
 

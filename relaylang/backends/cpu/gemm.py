@@ -11,9 +11,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from relaylang.backends.cpu.arith import PLAIN, Arith
-from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.loops import ir, render
+
+#: Bytes of a line of the cache.
+LINE = 64
 
 
 def vector_types(dtype: str) -> tuple[str, str, str]:
@@ -24,14 +27,15 @@ def vector_types(dtype: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=256)
 def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apart: int, depth: int, taps: int, tap: int,
-                 start: bool) -> ir.Function:  # fmt: skip
-    """`name(x, w, t, step, first[, begin][, shift], n0, s0, ...)`, which adds a part of a sum to a block of results.
+                 start: bool, ahead: int = 0) -> ir.Function:  # fmt: skip
+    """`name(x, w[, ahead], t, step, first[, begin][, shift], n0, s0, ...)`, which adds a part of a sum to a block of results.
 
     `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
     `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
     the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
     [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
-    `begin`. Sums that are held in another type are shifted by `shift` bits before they are added.
+    `begin`. Sums that are held in another type are shifted by `shift` bits before they are added. Each round of the taps asks
+    the memory for `ahead` lines of the cache, from the pointer `ahead` on.
     """
     lanes, width = isa.lanes, isa.lanes * arith.steps
     vec = ir.vector(arith.registers, lanes)
@@ -60,13 +64,19 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         ], ir.UNROLLED),
         ir.Assign("q", ir.address(weights, taps * vectors * width)),
     ]  # fmt: skip
+    far, line = ir.Var("far", w.type), LINE // SIZES[arith.weight]
+    if ahead:
+        body += [ir.Call("__builtin_prefetch", (ir.address(far, n * line),)) for n in range(ahead)]
+        body.append(ir.Assign("far", ir.address(far, ahead * line)))
     for n in reversed(range(depth)):
         forward = ir.Assign(data[n].name, ir.address(data[n], ir.Var(f"s{n}")))
         body = [ir.Let(data[n].name, ir.address(data[n - 1] if n else x, 0), mutable=True),
                 ir.loop(f"l{n}", 0, f"n{n}", [*body, forward])]  # fmt: skip
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
     added = ir.Binary("+", ir.load(to.var, v * lanes, lanes=lanes), held, vec)
-    params = [x, w, t, ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX), *([begin] if start else []), *sizes]
+    later = ir.Param("ahead", w.type)
+    steps = [ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX)]
+    params = [x, w, *([later] if ahead else []), t, *steps, *([begin] if start else []), *sizes]
     end: ir.Stmt = ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to))
     if arith.held:
         params.insert(len(params) - len(sizes), ir.Param("shift", ir.INDEX))
@@ -77,6 +87,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         c,
         *(every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []),
         ir.Let("q", ir.address(w, 0), mutable=True),
+        *([ir.Let("far", ir.address(later, 0), mutable=True)] if ahead else []),
         *body,
         end,
     ])  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relaylang.backends.cpu import lower_module
-from relaylang.backends.cpu.arith import BYTES
+from relaylang.backends.cpu.arith import BYTES, PLAIN
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import fragments, needed
 from relaylang.backends.cpu.gemm import block_kernel
@@ -287,6 +287,14 @@ def test_neighbours_are_multiplied_in_one_step() -> None:
     ]
     assert text.function(made)[2] == "  unrolled r in 0 .. 1"
     assert "        let a: uint8x64 = splat_quad(&x0[k*4 + r*64])" in text.function(made)
+
+
+def test_a_block_asks_for_lines_of_the_cache_that_come_later() -> None:
+    made = block_kernel("block", BY_NAME["avx2"], PLAIN["float32"], 2, 3, 64, 1, 4, 1, False, 2)
+    assert check_function(made) == []
+    found = render.function(made)
+    assert "const float* restrict w, const float* restrict ahead, float* restrict t" in found
+    assert "    __builtin_prefetch(far);\n    __builtin_prefetch(far + 16);\n    far = far + 32;\n    x0 = x0 + s0;\n" in found
 
 
 def test_a_block_in_registers_computes_a_product() -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from relaylang.backends.cpu.arith import BYTES, Arith, has_tiles
 from relaylang.backends.cpu.dtypes import SIZES
-from relaylang.backends.cpu.gemm import block_kernel
+from relaylang.backends.cpu.gemm import LINE, block_kernel
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.loops import ir
@@ -20,7 +20,10 @@ from relaylang.backends.cpu.lower import amx
 from relaylang.backends.cpu.lower.panels import Panels, pack_panels
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Steps, Weights, counts_of, steps_of
 from relaylang.backends.cpu.scalar import Bounds, Buf
-from relaylang.backends.cpu.tiling import WIDTHS, Tiling, picked, weights_first
+from relaylang.backends.cpu.tiling import SECOND_CACHE, WIDTHS, Tiling, picked, weights_first
+
+#: With more rows than this, the way of weights from the far caches takes no time beside the products.
+_FEW_ROWS = 1024
 
 
 def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weights, sink: Sink, arith: Arith) -> None:
@@ -133,7 +136,7 @@ class _Unit:
         steps, step = self.steps, self.steps.strides[-1]
         for rows in self.sizes:
             made = block_kernel(self.name(rows), self.isa, self.arith, self.tiling.vectors, rows, self.row.step,
-                                len(steps.counts) - steps.inside, steps.unroll, step, self.panels.head > 0)  # fmt: skip
+                                len(steps.counts) - steps.inside, steps.unroll, step, self.panels.head > 0, self.ahead)  # fmt: skip
             self.kernel.functions.append(made)
 
     def start(self, block: ir.Expr) -> ir.Expr:
@@ -282,12 +285,59 @@ class _Unit:
         low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments > 1 else (ir.number(0), ir.number(self.tiling.tiles))
         big, *small = [self.call(rows, target) for rows in self.sizes]
         body: ir.Body = [ir.If(ir.Binary("<", q, ir.number(self.tiling.full)), [big], small)] if small else [big]
-        body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *body])]
+        body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *self.claimed(), *body])]
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
         for name, count, _ in reversed(self.steps.parts):
             body = [ir.loop(name, 0, count, body)]
         return body
+
+    @property
+    def calls(self) -> int:
+        """The blocks of a unit, about."""
+        return -(-self.tiling.tiles // self.tiling.segments) * self.tiling.lines
+
+    @property
+    def round(self) -> int:
+        """The lines of the cache that a kernel reads of the weights in a round of its innermost loop."""
+        return -(-self.steps.unroll * self.width * self.steps.width * SIZES[self.arith.weight] // LINE)
+
+    @property
+    def ahead(self) -> int:
+        """The lines of the cache that a round asks for: all blocks of a unit together, the next part of the weights.
+
+        With many rows, weights come from the nearer caches.
+        """
+        parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
+        few = math.prod(axis.extent for axis in self.c.rows) <= _FEW_ROWS
+        return -(-self.round // self.calls) if few and parts > 1 else 0
+
+    def later(self, weight: ir.Expr, h: ir.Expr) -> ir.Expr:
+        """Where the lines begin that a block asks for."""
+        steps, tiling = self.steps, self.tiling
+        rounds = math.prod(steps.counts[steps.inside : -1]) * (min(steps.piece, steps.counts[-1]) // steps.unroll)
+        part = rounds * steps.unroll * self.width * steps.width
+        low = ir.Var("q0") if tiling.segments > 1 else ir.number(0)
+        turn = h * tiling.tiles + (ir.Var("q") - low)
+        least = -(-self.round // self.ahead) - 1
+        turn = ir.minimum(turn, least) if least < self.calls - 1 else turn
+        return weight + part + turn * (rounds * self.ahead * (LINE // SIZES[self.arith.weight]))
+
+    def claimed(self) -> ir.Body:
+        """Ask for the lines of a block's results, where these are too many for the caches. Else stores wait for them."""
+        out, c, size = self.sink.out, self.c, SIZES[self.sink.out.dtype]
+        elsewhere = out.shape != self.sink.anchor.shape or out.strides[c.column] != 1 or c.group is not None
+        parted = self.row.first < self.row.last and not out.contiguous
+        # Long sums leave the stores time.
+        if elsewhere or parted or self.steps.parts or math.prod(out.shape) * size <= SECOND_CACHE:
+            return []
+        r, s, line = ir.Var("r"), ir.Var("z"), LINE // size
+        at = (ir.Var("p") + r) * out.strides[self.row.last] + self.channel + s * line
+        for n, axis in enumerate(self.outer):
+            inside = ir.Var("h") if self.lines(n) > 1 else 0
+            at = at + (self.at(f"y{n}") * self.lines(n) + inside) * out.strides[axis.last]
+        asked = ir.Call("__builtin_prefetch", (ir.address(out, at), ir.number(1)))
+        return [ir.loop("r", 0, self.tiling.rows, [ir.loop("z", 0, -(-self.width // line), [asked])])]
 
     def call(self, rows: int, target: _Target) -> ir.Stmt:
         """Make the block `q` of a line, from row `p` on: a part of its sum."""
@@ -312,8 +362,8 @@ class _Unit:
         x, w = ir.Var("x", f"const {self.arith.data}*"), ir.Var("w", f"const {self.arith.weight}*")
         shift = [ir.Var("k0") * 8 if self.c.limbs else ir.number(0)] if self.arith.held else []
         return ir.Call(self.name(rows), (
-            ir.address(x, data), ir.address(w, weight), ir.address(target.to, to, written=True), target.step, first,
-            *begin, *shift, *self.loops(),
+            ir.address(x, data), ir.address(w, weight), *([ir.address(w, self.later(weight, h))] if self.ahead else []),
+            ir.address(target.to, to, written=True), target.step, first, *begin, *shift, *self.loops(),
         ))  # fmt: skip
 
     def loops(self) -> list[ir.Expr]:
