@@ -8,11 +8,12 @@ time by that of the faster peer. The build time is wall time in seconds, without
 the greatest difference from onnxruntime, relative to the greatest value. For integers it is the share of the values that
 differ, and the greatest difference. OpenVINO computes in float32.
 
-`--march=x86-64-v3` compares code for AVX2: it limits OpenVINO and OpenBLAS to AVX2, too. No setting limits
-onnxruntime, so it takes no part where the processor has AVX-512. `--cpu-time` gives the median of the process's own time on
-one thread, for machines with other work. `--write` replaces the table of this kind of machine in
-benchmarks/results/cpu.md. RELAY_SHARED names the folder of the classic networks' texts, RELAY_NETWORKS that of wheels
-with real networks (`tests/frontends/networks.py`).
+`--march=x86-64-v3` compares code for AVX2: it limits OpenVINO's oneDNN and OpenBLAS to AVX2, too. No setting limits MLAS.
+So onnxruntime takes no part where the processor has AVX-512. OpenVINO runs MLAS in fully connected layers; a percentage
+behind its figure is their share of its time. `--cpu-time` gives the median of the process's own time on one thread, for
+machines with other work. `--write` replaces this machine's table of this instruction set in benchmarks/results/cpu.md.
+RELAY_SHARED names the folder of the classic networks' texts, RELAY_NETWORKS that of wheels with real networks
+(`tests/frontends/networks.py`). Peers that are not installed take no part.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from benchmarks.cpu_networks import NETWORKS, Absent
-from benchmarks.cpu_peers import Run, build, in_onnxruntime, in_openvino, ours, peak, times
+try:
+    from benchmarks.cpu_networks import NETWORKS, Absent
+except ImportError as missing:
+    sys.exit(f"{missing.name} is not installed, and writes the networks for the peers: pip install 'relaylang[peers]'")
+from benchmarks.cpu_peers import PEERS, Run, build, in_onnxruntime, in_openvino, ours, peak, share_of_mlas, times
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.files import atomic_write
 from relaylang.syntax import parse
@@ -63,6 +67,11 @@ def kind(march: str) -> str:
     if "avx512f" in flags() and march in ("", "native", "x86-64-v4"):
         return "AVX-512"
     return "AVX2" if "avx2" in flags() else "other"
+
+
+def limited(march: str) -> bool:
+    """Whether the processor has wider vectors than the code."""
+    return kind(march) != "AVX-512" and "avx512f" in flags()
 
 
 def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
@@ -126,7 +135,7 @@ def network(name: str, settings: Settings) -> str:
     for number in settings.threads:
         runs: dict[str, Run | str] = {
             "ours": attempt(lambda n=number: ours(artifact, case.inputs, n)) if artifact is not None else built,
-            "onnxruntime": attempt(lambda n=number: in_onnxruntime(case, n)),
+            "onnxruntime": attempt(lambda n=number: in_onnxruntime(case, n)) if PEERS["onnxruntime"] else "-",
             "openvino": attempt(lambda n=number: in_openvino(case, n)) if "openvino" in settings.peers else "-",
         }
         ready: dict[str, Run] = {k: v for k, v in runs.items() if callable(v)}
@@ -136,7 +145,10 @@ def network(name: str, settings: Settings) -> str:
         if "onnxruntime" not in settings.peers:
             ready.pop("onnxruntime", None)
         best = settings.measured(ready)
-        cells += [f"{best[k]:.2f}" if k in best else "-" for k in runs]
+        figures = {k: f"{best[k]:.2f}" if k in best else "-" for k in runs}
+        if "openvino" in best and limited(settings.march) and (share := share_of_mlas(case, number)) > 0.01:
+            figures["openvino"] += f" ({100 * share:.0f} %)"
+        cells += figures.values()
         others = [t for k, t in best.items() if k != "ours"]
         cells.append(f"{best['ours'] / min(others):.2f}" if "ours" in best and others else "-")
     return f"| {' | '.join([name, *cells, built, *(worst or ['-', '-'])])} |"
@@ -184,15 +196,22 @@ def @main(%x: Tensor[({rows}, {depth}), float32], %w: Tensor[({columns}, {depth}
                f"| {speed:.0f} | {speed / top:.2f} of {top:.0f} |")  # fmt: skip
 
 
+def model() -> str:
+    """The processor's name, with its family and model: virtual machines call many processors by one name."""
+    info = Path("/proc/cpuinfo")
+    rows = [line.partition(":") for line in (info.read_text().splitlines() if info.exists() else [])]
+    found = {key.strip(): value.strip() for key, _, value in reversed(rows)}
+    name = found.get("model name", platform.machine())
+    return f"{name}, family {found['cpu family']}, model {found['model']}" if {"cpu family", "model"} <= found.keys() else name
+
+
 def machine() -> str:
     """The processor, the compiler and the versions."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
     has = [f for f in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8") if f in flags()]
     compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True).stdout.splitlines()[:1]
-    versions = [f"{name} {metadata.version(name)}" for name in ("onnxruntime", "openvino", "numpy")]
-    return f"{model} ({', '.join(has)}), {os.cpu_count()} processors; {', '.join(compiler)}. Versions: {', '.join(versions)}"
+    there = [*(name for name, package in PEERS.items() if package is not None), "numpy"]
+    versions = [f"{name} {metadata.version(name)}" for name in there]
+    return f"{model()} ({', '.join(has)}), {os.cpu_count()} processors; {', '.join(compiler)}. Versions: {', '.join(versions)}"
 
 
 def notes(settings: Settings) -> Iterator[str]:
@@ -203,10 +222,15 @@ def notes(settings: Settings) -> Iterator[str]:
     set_by = f"ONEDNN_MAX_CPU_ISA={limit} " if limit and limit != AVX2["ONEDNN_MAX_CPU_ISA"] else ""
     yield f"`{set_by}{command} --write` repeats the measurement."
     if limit:
-        yield f"OpenVINO uses instructions up to {limit}."
+        yield f"OpenVINO's oneDNN uses instructions up to {limit}."
+        if limited(settings.march) and "openvino" in settings.peers:
+            yield "Its fully connected layers run MLAS, with AVX-512: a percentage behind its figure is their share of its time."
     elif "amx_int8" in flags():
         yield "OpenVINO multiplies int8 with AMX."
-    if "onnxruntime" not in settings.peers:
+    absent = [name for name, package in PEERS.items() if package is None]
+    if absent:
+        yield f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed here: `pip install {' '.join(absent)}`."
+    elif "onnxruntime" not in settings.peers and limited(settings.march):
         yield "onnxruntime would use AVX-512 here, and takes no part."
     if settings.cpu_time:
         yield "The times are medians of the process's own time, not of the clock on the wall."
@@ -223,11 +247,17 @@ results that differ, and the greatest difference. The next column has the same f
 The head of `benchmarks/cpu.py` describes the measurement."""
 
 
-def written(section: str, body: str, text: str) -> str:
-    """The report with a section replaced; those of other machines stay."""
+def section(march: str) -> str:
+    """The title of this machine's table for an instruction set."""
+    return f"{kind(march)}: {model()}"
+
+
+def written(title: str, body: str, text: str) -> str:
+    """The report with a section replaced; those of other machines and instruction sets stay."""
     parts = dict(part.partition("\n")[::2] for part in text.split("\n## ")[1:])
-    parts[section] = body
-    return "\n\n".join([HEAD, *[f"## {k}\n\n{parts[k].strip()}" for k in KINDS if k in parts]]) + "\n"
+    parts[title] = body
+    order = sorted(parts, key=lambda t: (KINDS.index(t.partition(":")[0]), t))
+    return "\n\n".join([HEAD, *[f"## {t}\n\n{parts[t].strip()}" for t in order]]) + "\n"
 
 
 def main() -> None:
@@ -256,9 +286,12 @@ def main() -> None:
         os.environ.update(wanted)
         os.execv(sys.executable, [sys.executable, *sys.argv])
     logging.disable(logging.WARNING)
-    limited = kind(given.march) != "AVX-512" and "avx512f" in flags()
-    peers = given.peers.split(",") if given.peers is not None else ["openvino"] if limited else ["onnxruntime", "openvino"]
-    settings = Settings(given.rounds, threads, given.march, given.cpu_time, tuple(peers))
+    there = [name for name, package in PEERS.items() if package is not None]
+    if given.peers is not None:
+        there = [name for name in given.peers.split(",") if name in there]
+    elif limited(given.march):
+        there = [name for name in there if name != "onnxruntime"]
+    settings = Settings(given.rounds, threads, given.march, given.cpu_time, tuple(there))
     if given.row:
         try:
             print(network(given.names[0], settings))
@@ -283,7 +316,7 @@ def main() -> None:
     show(iter(["", f"The load of the machine was {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end."]))
     if given.write:
         before = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
-        atomic_write(RESULTS, written(kind(given.march), "\n".join(lines), before))
+        atomic_write(RESULTS, written(section(given.march), "\n".join(lines), before))
 
 
 if __name__ == "__main__":

@@ -12,17 +12,27 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
-import onnxruntime
-import openvino
 
 from benchmarks.cpu_networks import Case
 from relaylang.backends import compile_module
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import Artifact
 
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+try:
+    import openvino
+except ImportError:
+    openvino = None
+
+#: The peers by their packages' names; those without a package take no part.
+PEERS = {"onnxruntime": onnxruntime, "openvino": openvino}
 Run = Callable[[], Sequence[np.ndarray]]
 PAUSE = 0.03  # seconds until a peer's threads stop spinning
 
@@ -59,11 +69,15 @@ def in_onnxruntime(case: Case, threads: int) -> Run:
     return lambda: session.run(None, case.inputs)
 
 
-def in_openvino(case: Case, threads: int) -> Run:
-    """Computes in float32: the default on processors with AMX is bfloat16."""
+def _compiled(case: Case, threads: int, **more: Any) -> Any:
+    """OpenVINO's program. It computes in float32: the default on processors with AMX is bfloat16."""
     core = openvino.Core()
     hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
-    compiled = core.compile_model(core.read_model(case.model), "CPU", hints)
+    return core.compile_model(core.read_model(case.model), "CPU", {**hints, **more})
+
+
+def in_openvino(case: Case, threads: int) -> Run:
+    compiled = _compiled(case, threads)
     outputs = compiled.outputs
 
     def run() -> Sequence[np.ndarray]:
@@ -71,6 +85,17 @@ def in_openvino(case: Case, threads: int) -> Run:
         return [found[o] for o in outputs]
 
     return run
+
+
+def share_of_mlas(case: Case, threads: int) -> float:
+    """The part of OpenVINO's time in layers that MLAS computes. ONEDNN_MAX_CPU_ISA does not limit their instructions."""
+    request = _compiled(case, threads, PERF_COUNT=True).create_infer_request()
+    parts = []
+    for _ in range(5):
+        request.infer(case.inputs)
+        layers = [(layer.exec_type, layer.real_time.total_seconds()) for layer in request.profiling_info]
+        parts.append(sum(t for kind, t in layers if "mlas" in kind) / (sum(t for _, t in layers) or 1.0))
+    return median(parts)
 
 
 def times(runs: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float], seconds: float = 0.2) -> dict[str, list[float]]:
