@@ -38,7 +38,7 @@ import numpy as np
 try:
     from benchmarks.cpu_networks import NETWORKS, Absent
 except ImportError as missing:
-    sys.exit(f"{missing.name} is not installed, and writes the networks for the peers: pip install 'relaylang[peers]'")
+    sys.exit(f"{missing.name} is not installed, and writes the networks for the peers: pip install 'relaylang[onnx,peers]'")
 from benchmarks.cpu_peers import PEERS, Run, build, in_onnxruntime, in_openvino, ours, peak, share_of_mlas, times
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.files import atomic_write
