@@ -304,9 +304,9 @@ class _Unit:
 
     @property
     def ahead(self) -> int:
-        """The lines of the cache that a round asks for: all blocks of a unit together, the next part of the weights.
+        """The lines of the cache that a round asks for.
 
-        With many rows, weights come from the nearer caches.
+        All blocks of a unit together ask for the next part of the weights. With many rows, weights come from the nearer caches.
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
         few = math.prod(axis.extent for axis in self.c.rows) <= _FEW_ROWS
