@@ -232,6 +232,8 @@ from relaylang.tvm.op import zeros_like as zeros_like
 from relaylang.tvm.op.attributes import register_op_attr as register_op_attr
 from relaylang.tvm.parser import parse as parse
 from relaylang.tvm.prelude import Prelude as Prelude
+from relaylang.tvm.runtime.params import load_param_dict as load_param_dict
+from relaylang.tvm.runtime.params import save_param_dict as save_param_dict
 from relaylang.typing import infer as infer
 
 __version__: str

@@ -49,6 +49,7 @@ NAMES: dict[str, str] = {
     "register_op_attr": "relaylang.tvm.op.attributes",
     "create_executor": "relaylang.tvm.executor",
     "build": "relaylang.tvm.build_module",
+    **dict.fromkeys(("load_param_dict", "save_param_dict"), "relaylang.tvm.runtime.params"),
     "TypeKind": "relaylang.tvm.analysis",
     "bind": "relaylang.tvm.build_module",
     **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.tvm.expr_functor"),

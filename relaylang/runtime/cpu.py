@@ -70,13 +70,14 @@ class _Arena:
 class CpuArtifact:
     """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
 
-    `manifest` describes inputs, outputs and memory, `params` are the bound weights by name, `source` is the C text.
+    `manifest` describes inputs, outputs and memory, `params` are the bound weights by name. `source` is the C text,
+    `graph` the JSON graph.
     Several threads may run it at once; each run has its own working memory. It runs in forked processes, too, and can be
     copied and pickled. The last reference to it and its copies ends its threads and unloads its code.
     """
 
     def __init__(self, library: bytes | Library, manifest: Mapping[str, Any] | Manifest, params: Mapping[str, np.ndarray],
-                 source: str, threads: int | None = None) -> None:  # fmt: skip
+                 source: str, threads: int | None = None, graph: str = "") -> None:  # fmt: skip
         """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
         try:
             found = manifest if isinstance(manifest, Manifest) else read(manifest)
@@ -91,6 +92,7 @@ class CpuArtifact:
         self._manifest = found
         self.manifest = found.record()
         self.source = source
+        self.graph = graph
         self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in found.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
@@ -249,23 +251,23 @@ class CpuArtifact:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.tar`, or under any other name the shared library with weights and manifest at its end."""
-        self._packed().save(path)
+        self.packed().save(path)
 
-    def _packed(self) -> Packed:
+    def packed(self) -> Packed:
         """The program as its file has it."""
-        return Packed(self.library, self._manifest, self.params, self.source)
+        return Packed(self.library, self._manifest, self.params, self.source, self.graph)
 
     def __reduce__(self) -> tuple[Any, ...]:
         asked = self._threads if self._asked else None
-        return loads, (write_sealed(self._packed().parts()), asked, "what was pickled")
+        return loads, (write_sealed(self.packed().parts()), asked, "what was pickled")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CpuArtifact:
         """A program with weights of its own. Its code, which nobody changes, is the same."""
         params = {name: value.copy() for name, value in self.params.items()}
-        return CpuArtifact(self._code, self._manifest, params, self.source, self._threads if self._asked else None)
+        return CpuArtifact(self._code, self._manifest, params, self.source, self._threads if self._asked else None, self.graph)
 
     def __copy__(self) -> CpuArtifact:
-        return CpuArtifact(self._code, self._manifest, self.params, self.source, self._threads if self._asked else None)
+        return CpuArtifact(self._code, self._manifest, self.params, self.source, self._threads if self._asked else None, self.graph)
 
 
 def _pick(value: Any, path: list[int], name: str) -> Any:
@@ -292,4 +294,4 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifac
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> CpuArtifact:
     """The same from memory; `name` is what messages call it."""
     packed = unpacked(content, name)
-    return CpuArtifact(packed.library, packed.manifest, packed.params, packed.source, threads)
+    return CpuArtifact(packed.library, packed.manifest, packed.params, packed.source, threads, packed.graph)

@@ -1,14 +1,15 @@
 """A program compiled for the CPU as a file: library, manifest, weights and C text. It may be for another machine.
 
-A `.tar` file has `manifest.json`, `model.so`, `model.c`, `params.npz`, and their `sha256sums`. The library is `model.dll`
-for Windows and `model.dylib` for macOS. A file of any other name is the library itself. Weights, manifest and their digest
-follow its end, where the system's loader does not look.
+A `.tar` file has `manifest.json`, `model.so`, `model.c`, `params.npz`, `graph.json`, and their `sha256sums`. The library
+is `model.dll` for Windows and `model.dylib` for macOS. A file of any other name is the library itself. The other parts, a
+table of them and a digest follow its end, where the system's loader does not look.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import struct
 import zipfile
@@ -27,10 +28,8 @@ from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import Manifest, read_text
 from relaylang.runtime.text import reason
 
-_TRAILER = b"relaylang-cpu-v2"
-_EARLIER = b"relaylang-cpu-v1"
-#: The parts as they lie in a file that is a library.
-_ORDER = ("library", "manifest.json", "params.npz", "model.c")
+_TRAILER = b"relaylang-cpu-v3"
+_EARLIER = (b"relaylang-cpu-v1", b"relaylang-cpu-v2")
 
 
 def library_suffix(machine: str) -> str:
@@ -40,12 +39,13 @@ def library_suffix(machine: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The parts of a program."""
+    """The parts of a program. `graph` is its JSON graph (`relaylang.backends.cpu.graph`), "" where there is none."""
 
     library: bytes
     manifest: Manifest
     params: Mapping[str, np.ndarray]
     source: str
+    graph: str = ""
 
     def parts(self) -> dict[str, bytes]:
         """The files of the `.tar`."""
@@ -56,7 +56,14 @@ class Packed:
             self._member: self.library,
             "model.c": self.source.encode(),
             "params.npz": weights.getvalue(),
+            "graph.json": self.graph.encode(),
         }
+
+    def others(self) -> dict[str, bytes]:
+        """The same without the library."""
+        parts = self.parts()
+        del parts[self._member]
+        return parts
 
     @property
     def _member(self) -> str:
@@ -64,12 +71,11 @@ class Packed:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.tar`, or under any other name the library with the other parts at its end. Raises `RelayError`."""
-        parts = self.parts()
         try:
             if Path(path).suffix == ".tar":
-                atomic_write(path, write_sealed(parts))
+                atomic_write(path, write_sealed(self.parts()))
             else:
-                atomic_write(path, joined([parts.get(name, self.library) for name in _ORDER]))
+                atomic_write(path, joined(self.library, self.others()))
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
 
@@ -77,7 +83,7 @@ class Packed:
 class ForeignArtifact:
     """A program that cannot run in this process, because it is for another machine; see `relaylang.runtime.artifact.Artifact`.
 
-    It can be saved. `manifest`, `params`, `source` and `library` are as for `relaylang.runtime.cpu.CpuArtifact`.
+    It can be saved. `manifest`, `params`, `source`, `graph` and `library` are as for `relaylang.runtime.cpu.CpuArtifact`.
     """
 
     def __init__(self, packed: Packed) -> None:
@@ -85,7 +91,12 @@ class ForeignArtifact:
         self.manifest = packed.manifest.record()
         self.params = dict(packed.params)
         self.source = packed.source
+        self.graph = packed.graph
         self.library = packed.library
+
+    def packed(self) -> Packed:
+        """The program as its file has it."""
+        return self._packed
 
     @property
     def input_names(self) -> list[str]:
@@ -112,9 +123,10 @@ def check_machine(manifest: Manifest) -> None:
         raise RelayError(error("R0641", why, notes=notes))
 
 
-def joined(parts: list[bytes]) -> bytes:
-    """The library with the other parts behind its end: parts, lengths, digest of all that, mark."""
-    content = b"".join([*parts, struct.pack("<4Q", *map(len, parts))])
+def joined(library: bytes, parts: Mapping[str, bytes]) -> bytes:
+    """The library with the other parts behind its end: parts, their table, its length, digest of all that, mark."""
+    table = json.dumps([["library", len(library)], *([name, len(part)] for name, part in parts.items())]).encode()
+    content = b"".join([library, *parts.values(), table, struct.pack("<Q", len(table))])
     return content + hashlib.sha256(content).digest() + _TRAILER
 
 
@@ -125,16 +137,32 @@ def _taken_apart(content: bytes) -> dict[str, bytes]:
     if not content.endswith(_TRAILER):
         raise ValueError("it is a library, but not one that relaylang made, or its end is missing")
     end = len(content) - len(_TRAILER) - 32
-    if hashlib.sha256(memoryview(content)[:max(end, 0)]).digest() != content[end : end + 32]:
+    if end < 8 or hashlib.sha256(memoryview(content)[:end]).digest() != content[end : end + 32]:
         raise ValueError("it is damaged (its checksum differs)")
-    sizes = struct.unpack("<4Q", content[end - 32 : end])
-    if sum(sizes) != end - 32:
-        raise ValueError("its parts do not fill it")
+    size = struct.unpack("<Q", content[end - 8 : end])[0]
+    begin = end - 8 - size
+    if begin < 0:
+        raise ValueError("its table does not fit")
     parts, at = {}, 0
-    for name, size in zip(_ORDER, sizes):
-        parts[name] = content[at : at + size]
-        at += size
+    for name, length in _table(content[begin : end - 8]):
+        if length > begin - at or name in parts:
+            raise ValueError("its parts do not fit")
+        parts[name] = content[at : at + length]
+        at += length
+    if at != begin:
+        raise ValueError("its parts do not fill it")
     return parts
+
+
+def _table(text: bytes) -> list[tuple[str, int]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("its table of parts is no JSON") from None
+    rows: list[Any] = found if isinstance(found, list) else [None]
+    if not all(isinstance(r, list) and len(r) == 2 and isinstance(r[0], str) and type(r[1]) is int and r[1] >= 0 for r in rows):
+        raise ValueError("its table of parts is no list of names and lengths")
+    return [(name, length) for name, length in rows]
 
 
 def unpacked(content: bytes, name: str) -> Packed:
@@ -153,7 +181,7 @@ def unpacked(content: bytes, name: str) -> Packed:
                 raise ValueError(f"it has {len(stored.files)} parameters, and its manifest says {len(manifest.params)}")
             params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
         library = parts["library"] if "library" in parts else parts[f"model{library_suffix(manifest.machine)}"]
-        source = parts["model.c"].decode()
+        source, graph = parts["model.c"].decode(), parts["graph.json"].decode()
     except KeyError as e:
         raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
     except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
@@ -163,7 +191,7 @@ def unpacked(content: bytes, name: str) -> Packed:
         if value.shape != shape or value.dtype.name != dtype:
             given = TensorSpec(value.shape, value.dtype.name)
             raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
-    return Packed(library, manifest, params, source)
+    return Packed(library, manifest, params, source, graph)
 
 
 __all__ = ["ForeignArtifact", "Packed", "check_machine", "joined", "library_suffix", "unpacked"]

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends import compile_module
-from relaylang.ir import IRModule
+from relaylang.backends import compile_module, parse_target
+from relaylang.backends.target import Target
+from relaylang.ir import Expr, IRModule
 from relaylang.ir.binding import bind, bind_params_by_name
-from relaylang.runtime.artifact import Artifact
+from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
+from relaylang.tvm.runtime.program import ExecutorFactoryModule
 from relaylang.typing import check
 
 
+def targets_of(target: Any) -> list[Target]:
+    """The targets of what scripts give: a text, a target, several in a list, or by device. None means the CPU."""
+    if target is None:
+        return parse_target("c")
+    if isinstance(target, Target):
+        return [target]
+    if isinstance(target, Mapping):
+        target = list(target.values())
+    if isinstance(target, (list, tuple)):
+        return [found for item in target for found in targets_of(item)]
+    return parse_target(str(target))
+
+
 def build(
-    ir_mod: IRModule,
-    target: str = "c",
+    ir_mod: IRModule | Expr,
+    target: str | Target | Sequence[Any] | Mapping[Any, Any] | None = None,
     target_host: Any = None,
     executor: Any = None,
     runtime: Any = None,
     workspace_memory_pools: Any = None,
     constant_memory_pools: Any = None,
-    params: Mapping[str, np.ndarray] | None = None,
+    params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
-) -> Artifact:
-    """Compile a module. Returns the artifact: `.run(name=array)`, `.save(path)`. Raises `RelayError`.
+) -> ExecutorFactoryModule:
+    """Compile a module. Returns the program: `lib["default"](tvm.cpu())`, `graph_json, lib, params = ...`, `.run(name=array)`.
 
-    The parameters that only TVM's runtimes know are accepted and have no effect.
+    `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. The parameters that only TVM's runtimes know
+    are accepted and have no effect. Raises `RelayError`.
     """
-    check(ir_mod)
-    return compile_module(ir_mod, target, params=params)
+    mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
+    check(mod)
+    targets = targets_of(target)
+    values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
+    artifact = compile_module(mod, targets, params=values)
+    return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)
 
 
 __all__ = ["bind", "bind_params_by_name", "build", "create_executor"]

@@ -104,7 +104,7 @@ def diagnosed(content: bytes) -> str:
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 13])
 def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
     """Each field is changed, and the checksums fit the change."""
-    parts = artifact._packed().parts()
+    parts = artifact.packed().parts()
     data = json.loads(parts["manifest.json"])
     count = 0
     for changed in list(changes(data))[::step]:
@@ -121,7 +121,7 @@ def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
      b'{"format": "relaylang-cpu", "version": 1}'],
 )
 def test_manifests_that_are_no_json(artifact: CpuArtifact, text: bytes, tmp_path: Path) -> None:
-    content = write_sealed({**artifact._packed().parts(), "manifest.json": text})
+    content = write_sealed({**artifact.packed().parts(), "manifest.json": text})
     assert diagnosed(content)
     (tmp_path / "net.tar").write_bytes(content)
     with pytest.raises(RelayError):
@@ -129,7 +129,7 @@ def test_manifests_that_are_no_json(artifact: CpuArtifact, text: bytes, tmp_path
 
 
 def test_the_message_names_the_field(artifact: CpuArtifact) -> None:
-    parts = artifact._packed().parts()
+    parts = artifact.packed().parts()
 
     def said(**fields: Any) -> str:
         data = {**json.loads(parts["manifest.json"]), **fields}
@@ -143,13 +143,13 @@ def test_the_message_names_the_field(artifact: CpuArtifact) -> None:
 
 
 def test_every_part_missing_or_of_another_program(artifact: CpuArtifact) -> None:
-    parts = artifact._packed().parts()
+    parts = artifact.packed().parts()
     other = compile_module(parse("fn (%x: float32) { negative(%x) }").expr, "c -num-threads=1")  # type: ignore[arg-type]
     for name in parts:
         assert name in diagnosed(write_sealed({k: v for k, v in parts.items() if k != name})) or name == "manifest.json"
-        for content in (b"", b"x", other._packed().parts()[name]):  # type: ignore[attr-defined]
+        for content in (b"", b"x", other.packed().parts()[name]):  # type: ignore[attr-defined]
             changed = write_sealed({**parts, name: content})
-            assert diagnosed(changed) or name == "model.c"
+            assert diagnosed(changed) or name in ("model.c", "graph.json")
     assert "checksums" in diagnosed(write_tar(parts))
     sealed = read_sealed(write_sealed(parts), "x")
     assert sealed == parts
@@ -197,13 +197,24 @@ def test_lengths_at_the_end_of_a_library(artifact: CpuArtifact) -> None:
     """With a digest that fits."""
     import hashlib
 
-    parts = artifact._packed().parts()
-    content = joined([parts["model.so"], parts["manifest.json"], parts["params.npz"], parts["model.c"]])
+    parts = artifact.packed().parts()
+    content = joined(parts.pop("model.so"), parts)
     mark = content[-16:]
-    at = len(content) - len(mark) - 32 - 32
-    for sizes in ((0, 0, 0, 0), (2**64 - 1,) * 4, (at, 0, 0, 0), (0, at, 0, 0), (0, 0, at, 0), (at + 1, 0, 0, 0)):
-        changed = content[:at] + struct.pack("<4Q", *sizes)
-        assert diagnosed(changed + hashlib.sha256(changed).digest() + mark)
+    end = len(content) - len(mark) - 32 - 8
+    begin = end - struct.unpack("<Q", content[end : end + 8])[0]
+    names = ["library", *parts]
+
+    def sealed(changed: bytes) -> str:
+        return diagnosed(changed + hashlib.sha256(changed).digest() + mark)
+
+    for sizes in ((0, 0, 0, 0, 0), (2**64 - 1,) * 5, (begin, 0, 0, 0, 0), (0, begin + 1, 0, 0, 0), (-1, begin + 1, 0, 0, 0)):
+        table = json.dumps(list(zip(names, sizes))).encode()
+        assert sealed(content[:begin] + table + struct.pack("<Q", len(table)))
+    for table in (b"", b"[", b"[" * 100_000, b"{}", b"[1]", b'[["library"]]', b'[[1, 2]]', b'[["a", 0], ["a", 0]]', b"\xff"):
+        assert sealed(content[:begin] + table + struct.pack("<Q", len(table)))
+    for length in (0, begin, end, end + 1, 2**63, 2**64 - 1):
+        assert sealed(content[:end] + struct.pack("<Q", length))
+    assert sealed(b"") and sealed(b"\x7fELF") and sealed(b"\x7fELF" + bytes(3))
     for length in range(len(mark) + 70):
         short = content[:4] + content[len(content) - length :]
         assert diagnosed(short)

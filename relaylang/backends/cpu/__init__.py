@@ -20,6 +20,7 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.costs import step_of, timed
 from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.graph import graph_json
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.listing import listing, spaces
@@ -128,12 +129,13 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     emitter = _emitter(program, manifest, compiler.isa)
     text = emitter.file(program, _title(entry))
     library = compiler.compile(emitter.units(program), text, target.get("keep-c"))
+    graph = graph_json(program)
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
     if why_not(manifest.machine, manifest.features) is not None:
-        return ForeignArtifact(Packed(library, manifest, values, text))
-    return CpuArtifact(library, manifest, values, text)
+        return ForeignArtifact(Packed(library, manifest, values, text, graph))
+    return CpuArtifact(library, manifest, values, text, graph=graph)
 
 
 def count_kernels(program: Program) -> int:

@@ -119,12 +119,27 @@ class Compiler:
 
     def assembly(self, text: str) -> str:
         """The assembly of a C text."""
+        return self._alone(["-S"], "model.c", text.encode(), "model.s", text).decode(errors="replace")
+
+    def object(self, text: str) -> bytes:
+        """The object code of a C text."""
+        return self._alone(["-c"], "model.c", text.encode(), "model.o", text)
+
+    def link(self, content: bytes, machine: str) -> bytes:
+        """The shared library of an object for a machine. Raises `RelayError` (R0641) where this compiler is for another."""
+        if machine != self.machine:
+            raise RelayError(error("R0641", f"an object for {machine} cannot be linked for {self.machine or 'this machine'}"))
+        name = f"model{library_suffix(self.machine)}"
+        return self._alone(["-shared"], "model.o", content, name, "", _LIBRARIES.get(self.system, ()))
+
+    def _alone(self, flags: Sequence[str], source: str, content: bytes, target: str, text: str, rest: Sequence[str] = ()) -> bytes:
+        """What the compiler makes of one file."""
         try:
             with cleaned_up(), tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
-                source, target = Path(folder) / "model.c", Path(folder) / "model.s"
-                source.write_text(text, encoding="utf-8")
-                self._call(Processes(), ["-S", "-o", str(target), str(source)], target)
-                return target.read_text(encoding="utf-8", errors="replace")
+                given, made = Path(folder) / source, Path(folder) / target
+                given.write_bytes(content)
+                self._call(Processes(), [*flags, "-o", str(made), str(given), *rest], made)
+                return made.read_bytes()
         except _Failure as failure:
             raise RelayError(self._failed(text, failure)) from None
         except OSError as e:

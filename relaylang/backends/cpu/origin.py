@@ -9,13 +9,14 @@ from relaylang.ops.record import Op
 _MOST = 8
 
 
-def _calls(function: Function) -> list[Call]:
+def calls_of(function: Function) -> list[Call]:
+    """The calls of operators in a kernel, in order."""
     return [n for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Op)]
 
 
 def describe(function: Function) -> str:
     """A kernel in a line: its operators in order."""
-    names = [c.op.name for c in _calls(function)]  # type: ignore[attr-defined]
+    names = [c.op.name for c in calls_of(function)]  # type: ignore[attr-defined]
     shown = " > ".join(names[:_MOST]) + (" ..." if len(names) > _MOST else "")
     return f"{shown}: {function.body.checked_type!r}"
 
@@ -23,7 +24,7 @@ def describe(function: Function) -> str:
 def origins(function: Function) -> list[str]:
     """The lines that a kernel's operators stand in, each with its operators. What compilation added has no line."""
     lines: dict[str, list[str]] = {}
-    for call in _calls(function):
+    for call in calls_of(function):
         if call.span is not None:
             place = f"{call.span.source.name}:{call.span.line} {call.span.label}".strip()
             lines.setdefault(place, []).append(call.op.name)  # type: ignore[attr-defined]

@@ -44,6 +44,24 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0608",
+        "a device that is not here",
+        """Compiled programs run on the CPU, `tvm.cpu()`. Scripts may name other devices, but no tensor and no program can be
+        put on one. Accelerators are targets of `relay.build`.""",
+        "import numpy as np\nfrom relaylang.tvm import nd\nnd.array(np.ones(3), nd.cuda())",
+        "import numpy as np\nfrom relaylang.tvm import nd\nnd.array(np.ones(3), nd.cpu())",
+        "python",
+    ),
+    Page(
+        "R0609",
+        "not part of this runtime",
+        """TVM's runtime had this, and relaylang's has not: sessions with other machines, static libraries, values inside a
+        running program. The notes say what to use instead.""",
+        "from relaylang.tvm import rpc\nrpc.connect('board', 9090)",
+        "from relaylang.tvm import rpc\nrpc.LocalSession().cpu()",
+        "python",
+    ),
+    Page(
         "R0611",
         "the Ethos-U tools are not installed",
         """Compiling for Ethos-U needs Arm's Vela and the TOSA tools, which the extra brings: `pip install 'relaylang[ethosu]'`.""",

@@ -148,7 +148,7 @@ def test_members_that_leave_the_folder(name: str, artifact: CpuArtifact, tmp_pat
     monkeypatch.setattr(library, "_open", None)  # nothing of it is loaded
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "net.tar"
-    path.write_bytes(archive(artifact._packed().parts(), BAD[name], content=b"x"))
+    path.write_bytes(archive(artifact.packed().parts(), BAD[name], content=b"x"))
     before = sorted(tmp_path.rglob("*"))
     said = refused(lambda: load(path), "R0641")
     assert "in it" in said and "\x1b" not in said
@@ -156,13 +156,13 @@ def test_members_that_leave_the_folder(name: str, artifact: CpuArtifact, tmp_pat
 
 
 def test_a_sparse_member_takes_no_memory(artifact: CpuArtifact) -> None:
-    header = bytearray(archive(artifact._packed().parts())[:512])
+    header = bytearray(archive(artifact.packed().parts())[:512])
     header[156:157] = tarfile.GNUTYPE_SPARSE
     # The real size, 2**60 bytes in base 256, and the checksum.
     header[483:495] = b"\x80" + (2**60).to_bytes(11, "big")
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
-    content = bytes(header) + archive(artifact._packed().parts())[512:]
+    content = bytes(header) + archive(artifact.packed().parts())[512:]
     from relaylang.runtime import artifact as files
 
     assert "R0641" in refused(lambda: files.loads(content), "R0641")
@@ -178,7 +178,7 @@ def test_other_files(content: bytes, tmp_path: Path) -> None:
 def test_nothing_runs_before_the_checksums_are_right(artifact: CpuArtifact, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened: list[bytes] = []
     monkeypatch.setattr(library, "_open", lambda content: opened.append(content))
-    parts = artifact._packed().parts()
+    parts = artifact.packed().parts()
     wrong = write_sealed(parts).replace(hashlib.sha256(parts["model.so"]).hexdigest().encode(), b"0" * 64)
     (tmp_path / "net.tar").write_bytes(wrong)
     assert "model.so is damaged" in refused(lambda: load(tmp_path / "net.tar"), "R0641")

@@ -1,0 +1,1 @@
+"""`tvm.contrib`: executors, linking, temporary folders, as scripts for TVM use them."""

@@ -1,0 +1,1 @@
+"""`tvm.contrib.debugger`: executors that show the time of each kernel."""

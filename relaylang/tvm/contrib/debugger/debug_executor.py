@@ -1,0 +1,110 @@
+"""`tvm.contrib.debugger.debug_executor`: an executor that shows the time of each kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.files import atomic_write
+from relaylang.runtime.profile import Profile
+from relaylang.runtime.text import reason
+from relaylang.tvm.contrib.graph_executor import GraphModule, check_graph, devices, program_of
+from relaylang.tvm.runtime.graph import GraphExecutor
+from relaylang.tvm.runtime.ndarray import Device
+
+
+def create(graph_json_str: str, libmod: Any, device: Device | Sequence[Device], dump_root: str | None = None) -> GraphModuleDebug:
+    """An executor of what `relay.build` returned; it compiles the program again, with clocks.
+
+    Raises `RelayError`: R0608 for a device that is not here, R0609 for a loaded program without clocks.
+    """
+    program = program_of(libmod)
+    check_graph(program, graph_json_str)
+    return GraphModuleDebug(program.debug_executor(*devices(device)), device, graph_json_str, dump_root)
+
+
+class Report:
+    """The time of each kernel. `calls` has a row for each, `str` is the table."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.calls = profile.record()["kernels"]
+        self.device_metrics = {"cpu0": {"Duration (us)": 1e6 * profile.seconds}}
+        self.configuration = {"Executor": "Graph", "Number of threads": profile.threads}
+
+    def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
+        """The table as text, the costliest kernels first."""
+        return self.profile.table()
+
+    def json(self) -> str:
+        """The rows as JSON."""
+        return self.profile.json()
+
+    def csv(self) -> str:
+        """The rows as comma-separated values."""
+        names = list(self.calls[0]) if self.calls else []
+        rows = [names, *([row[n] for n in names] for row in self.calls)]
+        return "".join(",".join(json.dumps(v) if isinstance(v, str) else str(v) for v in row) + "\n" for row in rows)
+
+    __str__ = table
+
+
+class GraphModuleDebug(GraphModule):
+    """An executor whose `run` prints each kernel's time; with `dump_root` it also writes graph, times and outputs there."""
+
+    def __init__(self, module: GraphExecutor, device: Device | Sequence[Device], graph_json_str: str, dump_root: str | None) -> None:
+        super().__init__(module)
+        self.graph = graph_json_str
+        self.device = device
+        self._dump_root = dump_root
+
+    def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: int = 1, limit_zero_time_iterations: int = 100,
+            cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **input_dict: Any) -> None:  # fmt: skip
+        """Run the program, print the times of its kernels (medians of `number` * `repeat` runs), and write the dump."""
+        self.set_input(**input_dict)
+        self.module.run()
+        report = self.profile(repeat=number * repeat)
+        print(report)
+        if self._dump_root is not None:
+            self._dump(report)
+
+    def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
+                       cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> list[list[float]]:  # fmt: skip
+        """The seconds of each kernel: for each, `repeat` means of `number` runs."""
+        times = self._profile(number * repeat).times
+        seconds = (times[:, :, 1] - times[:, :, 0]).reshape(repeat, number, -1).mean(axis=1) / 1e9
+        return [list(map(float, column)) for column in seconds.T]
+
+    def profile(self, collectors: Any = None, repeat: int = 10, **input_dict: Any) -> Report:
+        """The time of each kernel over `repeat` runs."""
+        self.set_input(**input_dict)
+        return Report(self._profile(repeat))
+
+    def _profile(self, repeat: int) -> Profile:
+        assert isinstance(self.module.artifact, CpuArtifact)
+        return self.module.artifact.profile(repeat=repeat, inputs=self.module.arguments())
+
+    def _dump(self, report: Report) -> None:
+        folder = Path(self._dump_root or ".")
+        try:
+            os.makedirs(folder, exist_ok=True)
+            atomic_write(folder / "_tvmdbg_graph_dump.json", self.graph)
+            atomic_write(folder / "_tvmdbg_execution_trace.json", report.profile.chrome_trace())
+            with open(folder / "output_tensors.npz", "wb") as file:
+                np.savez(file, **{f"output_{n}": self.get_output(n).numpy() for n in range(self.get_num_outputs())})
+        except OSError as e:
+            raise RelayError(error("R0001", f"cannot write to {folder}: {reason(e)}")) from None
+
+    def exit(self) -> None:
+        """Forget where dumps go."""
+        self._dump_root = None
+
+
+__all__ = ["GraphModuleDebug", "Report", "create"]

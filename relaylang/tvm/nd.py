@@ -1,0 +1,3 @@
+"""`tvm.nd`: see `relaylang.tvm.runtime.ndarray`."""
+
+from relaylang.tvm.runtime.ndarray import *  # noqa: F403
