@@ -87,15 +87,15 @@ class Memory:
 
     def follow(self, call: Call, names: list[Any]) -> None:
         """Note that a call's results show the memory of its first argument."""
-        base = next(iter(call.args.values()), None)
+        base, first = next(iter(call.args.values()), None), next(iter(names), None)
         name = operator(call.target).rsplit(".", 1)[-1]
-        if not isinstance(base, Ref) or not call.target.startswith("aten."):
+        if not isinstance(base, Ref) or not isinstance(first, Ref) or not call.target.startswith("aten."):
             return
         sure: bool | None = name in KEPT or name in SWAPS or name in OTHERS
         if name in PERHAPS:
-            sure = self._shares(base.name, names[0].name)
+            sure = self._shares(base.name, first.name)
         elif name in _SAME_DTYPE:
-            metas = [self.scope.graph.tensors.get(n) for n in (base.name, names[0].name)]
+            metas = [self.scope.graph.tensors.get(n) for n in (base.name, first.name)]
             sure = None if None in metas else metas[0].dtype == metas[1].dtype and not call.args.get("copy")  # type: ignore[union-attr]
         if sure is False:
             return
