@@ -1,4 +1,7 @@
-"""Concatenations of concatenations, as a loop makes that collects its results: one of all their operands."""
+"""Concatenations of concatenations, as a loop makes that collects its results: one of all their operands.
+
+Operands without elements, with which such a loop begins, are left out.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,18 @@ from relaylang.ops.record import Op
 
 
 def joined(expr: Expr) -> Expr:
-    """A typed expression in which no concatenation is the operand of a single other one along its axis."""
+    """A typed expression in which no concatenation is the operand of a single other one along its axis, or has empty ones."""
     order = list(post_order(expr))
     users = Counter(id(child) for node in order for child in children(node))
     inner: set[int] = set()
+    empty = False
     for node in order:
-        if (parts := _parts(node)) is not None and users[id(node.args[0])] == 1:  # type: ignore[attr-defined]
+        parts = _parts(node)
+        if parts is not None and users[id(node.args[0])] == 1:  # type: ignore[attr-defined]
             same = (p for p in parts if _parts(p) is not None and users[id(p)] == 1 and _axis(p) == _axis(node))
             inner.update(id(p) for p in same)
-    if not inner:
+        empty = empty or any(map(_is_empty, parts or ()))
+    if not inner and not empty:
         return expr
     made: set[int] = set()
 
@@ -38,6 +44,8 @@ def joined(expr: Expr) -> Expr:
             else:
                 leaves.append(node)
         assert isinstance(new, Call)
+        if not _is_empty(new):
+            leaves = [leaf for leaf in leaves if not _is_empty(leaf)]
         return retype(Call(new.op, [typed_tuple(leaves, new.args[0].span)], new.attrs, (), new.span), old)
 
     return rewrite(expr, merge)
@@ -48,6 +56,11 @@ def _parts(node: Expr) -> tuple[Expr, ...] | None:
     if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "concatenate" and isinstance(node.args[0], Tuple):
         return tuple(node.args[0].fields)
     return None
+
+
+def _is_empty(node: Expr) -> bool:
+    """Whether a tensor has no elements."""
+    return isinstance(node.checked_type, TensorType) and any(isinstance(n, int) and n == 0 for n in node.checked_type.shape)
 
 
 def _axis(node: Expr) -> int:
