@@ -55,6 +55,15 @@ def _pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*map(_address, arrays))
 
 
+def _at_a_line(array: np.ndarray) -> np.ndarray:
+    """An array, or a copy of it, whose address is a multiple of 64."""
+    if _address(array) % _ALIGN == 0:
+        return array
+    copy = _aligned(array.nbytes).view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 class _Arena:
     """The working memory of a run, with the lists of pointers that the run takes."""
 
@@ -139,6 +148,9 @@ class CpuArtifact:
             if value is None:
                 raise RelayError(error("R0640", f"no value is given for the parameter {name}"))
             values[name] = TensorSpec(*spec).check(name, value)
+        for number in self._manifest.aligned:
+            name = self._manifest.params[number][0]
+            values[name] = _at_a_line(values[name])
         fixed = _aligned(self._manifest.fixed)
         arena = self._arena()
         pointers = _pointers(list(values.values()))

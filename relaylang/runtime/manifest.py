@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from relaylang.runtime.features import NAMES
 
 FORMAT = "relaylang-cpu"
-VERSION = 3
+VERSION = 4
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
@@ -61,7 +61,8 @@ class Manifest:
     output, or a list of structures. `arena` and `fixed` are the bytes of working memory and of the memory of
     `relay_prepare`. `live` is the most of the arena that is in use at once. `threads` is the limit of threads: 1 for code
     without threads, None for no limit. `machine` and `features` are the processor, the system and the processor's features
-    that the library needs (`relaylang.runtime.features`). `steps` are the instructions of a run, for a library that keeps their times.
+    that the library needs (`relaylang.runtime.features`). `aligned` has the numbers of parameters that run faster where they
+    begin at a multiple of 64. `steps` are the instructions of a run, for a library that keeps their times.
     """
 
     entry: str
@@ -76,6 +77,7 @@ class Manifest:
     threads: int | None
     machine: str = ""
     features: frozenset[str] = frozenset()
+    aligned: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
 
     def record(self) -> dict[str, Any]:
@@ -95,6 +97,7 @@ class Manifest:
             "threads": self.threads,
             "machine": self.machine,
             "features": sorted(self.features),
+            "aligned": list(self.aligned),
             "steps": [list(step) for step in self.steps],
         }
 
@@ -143,6 +146,8 @@ def _agree(found: Manifest) -> None:
     names = [name for name, _ in found.params]
     if len(set(names)) != len(names):
         raise ValueError("its manifest names a parameter twice in `params`")
+    if found.aligned and found.aligned[-1] >= len(names):
+        raise ValueError("its manifest's `aligned` must be numbers of `params`")
     paths = [(name, path) for name, _, path in found.inputs]
     if len(set(paths)) != len(paths):
         raise ValueError("its manifest names an input twice in `inputs`")
@@ -268,6 +273,13 @@ def _structure(place: str, value: Any) -> Any:
     return value
 
 
+def _numbers(place: str, value: Any) -> tuple[int, ...]:
+    found = [_whole(f"{place}[{n}]", item, 0, _MAX_BYTES) for n, item in enumerate(_items(place, value))]
+    if found != sorted(set(found)):
+        raise _wrong(place, "a sorted list of numbers", value)
+    return tuple(found)
+
+
 def _steps(place: str, value: Any) -> tuple[Step, ...]:
     out = []
     for n, item in enumerate(_items(place, value)):
@@ -292,6 +304,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "threads": _threads,
     "machine": _text,
     "features": _features,
+    "aligned": _numbers,
     "steps": _steps,
 }
 

@@ -25,7 +25,7 @@ from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.listing import listing, spaces
 from relaylang.backends.cpu.pipeline import fused_of, graph_of, lower_module
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.schedule import Program, Run, walk
 from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
@@ -64,8 +64,19 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         threads=threads,
         machine=machine,
         features=isa.features,
+        aligned=_aligned(program),
         steps=tuple(step_of(item) for item in timed(program)) if profile else (),
     )
+
+
+def _aligned(program: Program) -> tuple[int, ...]:
+    """The parameters that should begin at a line of the cache, by their numbers."""
+    found: set[int] = set()
+    for item in walk(program.run):
+        if isinstance(item, Run):
+            views = (v for p, v in zip(item.kernel.params, item.inputs) if p.name in item.kernel.aligned)
+            found.update(v.slot.number for v in views if v.slot.kind == "param")
+    return tuple(sorted(found))
 
 
 def _emitter(program: Program, manifest: Manifest, isa: Isa) -> Emitter:

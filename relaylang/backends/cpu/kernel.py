@@ -204,6 +204,8 @@ class Kernel:
         self.in_place: set[int] = set()
         #: Buffers whose axes may lie in any order in memory: they are read at no greater cost.
         self.any_order: set[str] = set()
+        #: Operands whose vectors are read where they lie: from lines of the cache on, without splits of these.
+        self.aligned: set[str] = set()
         #: Buffers that are copied before they are used, and the bytes.
         self.copies: list[tuple[str, int]] = []
         #: The bytes of the results that are copied as they are.

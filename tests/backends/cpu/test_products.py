@@ -71,6 +71,29 @@ def test_products_of_a_type(dtype: str) -> None:
     check_pairs([(dtype, "")])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_weights_of_few_rows_begin_at_lines_of_the_cache_and_are_read_there_and_back(threads: int) -> None:
+    x, w, v = (Var(name, TensorType(shape, "float32")) for name, shape in (("x", (1, 512)), ("w", (512, 512)), ("v", (64, 512))))
+    dense = get("nn.dense")
+    wide, narrow = (Call(dense, [x, weight], make_attrs(dense.attrs, {"units": n})) for weight, n in ((w, 512), (v, 64)))
+    rng = np.random.default_rng(3)
+    raw = np.zeros(4 * 512 * 512 + 64, np.uint8)
+    start = -raw.ctypes.data % 64 + 4
+    held = raw[start : start + 4 * 512 * 512].view("float32").reshape(512, 512)
+    held[:] = rng.integers(-9, 10, (512, 512))
+    other = rng.integers(-9, 10, (64, 512)).astype("float32")
+    artifact = compile_module(IRModule.from_expr(Function([x, v, w], Tuple([wide, narrow]))), "c -cflags=-O1", params={"w": held})
+    artifact.threads = threads
+    assert artifact.manifest["aligned"] == [0]
+    assert artifact.params["w"].ctypes.data % 64 == 0
+    np.testing.assert_array_equal(artifact.params["w"], held)
+    for _ in range(5):
+        data = rng.integers(-9, 10, (1, 512)).astype("float32")
+        found = artifact.run(data, other)
+        np.testing.assert_array_equal(found[0], data @ held.T)
+        np.testing.assert_array_equal(found[1], data @ other.T)
+
+
 def test_narrow_products_in_wider_and_narrower_types() -> None:
     check_pairs([("int8", "int64"), ("uint8", "float32"), ("int32", "int8"), ("int16", "bool"), ("bool", "int32")])
 

@@ -85,6 +85,16 @@ def test_a_concatenation_of_results_is_no_kernel() -> None:
     agrees(mod)
 
 
+def test_operands_without_elements_are_left_out_of_concatenations() -> None:
+    x, v, w = var("x", 1, 5, 6, 4), var("v", 1, 1, 4, 3), var("w", 1, 1, 4, 5)
+    none = Constant(np.zeros((1, 5, 6, 0), "float32"))
+    both = joined(none, relu(conv(x, v, 3)), none, relu(conv(x, w, 5)), axis=3)
+    mod = module(pool(both, 2), joined(none, none, axis=3), params=[x, v, w])
+    assert texts(program(mod))[:3] == ["nn.conv2d > nn.relu", "nn.conv2d > nn.relu", "nn.max_pool2d"]
+    assert copied_bytes(program(mod)) == 0
+    agrees(mod)
+
+
 @pytest.mark.parametrize("axis", [1, 2, 3])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_chain_of_concatenations_lies_in_the_last_ones_memory(axis: int, batch: int) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.scalar import Bounds, Buf
+from relaylang.backends.cpu.tiling import SECOND_CACHE
 
 #: Up to this many rows, a product reads its weights in place.
 FEW_ROWS = 3
@@ -42,6 +43,7 @@ def reads_few_rows(product: Product) -> bool:
 
 def lower_few_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
     """Emit a product of float32, of operands at the product's strides."""
+    kernel.aligned.add(weights.name)
     if product.right[2] == 1 and product.left[2] == 1:
         _dot_products(kernel, product, data, weights, sink)
     else:
@@ -49,11 +51,21 @@ def lower_few_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, si
 
 
 def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
-    """A stage of units: parts of the columns of each batch."""
+    """A stage of units: parts of the columns of each batch.
+
+    A loop over time multiplies by the same weights again and again. Where these do not fit the second cache, every other
+    run goes through them backwards. The cache still holds the last ones.
+    """
     u = ir.Var("u")
+    before: ir.Body = []
+    names: ir.Body = []
+    if 4 * product.batch * product.columns * product.depth > SECOND_CACHE:
+        before = [ir.Statement("static _Thread_local int way;\nconst int back = way ^= 1;")]
+        names = [ir.Let("unit", ir.Template("(back ? lo + hi - 1 - {0} : {0})", (u,), ir.INDEX))]
+        u = names[0].var
     n, p = ir.digits(u, [product.batch, parts])
-    names: ir.Body = [ir.Let("n", n), ir.Let("p", p)]
-    kernel.stage(body=[ir.loop("u", 0, product.batch * parts, ir.folded([*names, *unit]), ir.PARALLEL)])
+    names += [ir.Let("n", n), ir.Let("p", p)]
+    kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, ir.folded([*names, *unit]), ir.PARALLEL)])
 
 
 def _pass_on(sink: Sink, product: Product, step: int) -> ir.Body:

@@ -13,7 +13,7 @@ from relaylang.ops.record import Op
 
 
 def joined(expr: Expr) -> Expr:
-    """A typed expression in which no concatenation is the operand of a single other one along its axis, or has empty ones."""
+    """A typed expression without such concatenations: those that are the operand of one other one along the same axis."""
     order = list(post_order(expr))
     users = Counter(id(child) for node in order for child in children(node))
     inner: set[int] = set()
