@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -16,6 +16,7 @@ help:
 	@echo "make peers              install the runtimes that tests of importers compare with, and download real networks"
 	@echo "make lint               run ruff, and mypy on the installed package"
 	@echo "make generated          write the stubs, the editors' grammar, generated pages of docs/ and README's picture"
+	@echo "make tvm-suite          run TVM 0.16's own tests of Relay through relaylang.tvm (RELAY_TVM_TESTS=tvm/tests/python/relay)"
 	@echo "make docs               build the documentation into build/docs"
 	@echo "make consistency        run every operator with every element type, interpreted and compiled"
 	@echo "make conformance        compare every type relation with TVM's, live or recorded"
@@ -78,6 +79,9 @@ consistency: setup
 pass-conformance: setup
 	@$(BIN)/python -m tests.conformance.layouts.record
 	@$(BIN)/python -m tests.conformance.passes.record
+
+tvm-suite: setup
+	@$(BIN)/python scripts/tvm_suite.py --jobs $(JOBS) $(FILES)
 
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[docs]'

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from relaylang.tvm.names import homes
-from relaylang.tvm.notes import missing
+from relaylang.tvm.notes import absent, missing
 
 _NOTHING = object()
 
@@ -49,7 +49,7 @@ class Face(ModuleType):
             return [n for n in dir(self) if not n.startswith("_")]
         if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
-        if homes(f"{self.__name__}.{name}"):
+        if homes(f"{self.__name__}.{name}") or absent(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         for home in self._homes():
             value = _lookup(home, name)
@@ -72,7 +72,7 @@ class Finder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != "tvm" and not name.startswith("tvm."):
             return None
-        if not homes(name):
+        if not homes(name) and not absent(name):
             # without the module's name in the error, `from tvm import topi` passes the message on
             raise ModuleNotFoundError(missing(name))
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]

@@ -36,6 +36,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.type_functor": ("relaylang.tvm.relay.type_functor",),
     "tvm.relay.scope_builder": _NODES,
     **{f"tvm.relay.{name}": (f"relaylang.tvm.op.{name}",) for name in ("annotation", "image", "nn", "random", "vision")},
+    "tvm.runtime": ("relaylang.tvm.runtime", "relaylang.tvm.ir.container"),
+    "tvm.runtime.container": ("relaylang.tvm.ir.container",),
     "tvm.te": ("relaylang.tvm.tir",),
     "tvm.tir.expr": ("relaylang.tvm.tir",),
     "tvm.tir.op": ("relaylang.tvm.tir",),

@@ -18,6 +18,7 @@ NOTES: dict[str, str] = {
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; code generators are not open to scripts",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
+    "tvm.relay.quantize": "`relay opt --passes` has the passes of quantisation; `relay.transform.FakeQuantizationToInteger` is one",
     "tvm.relay.op.strategy": "the CPU backend has one kernel per operator; `relay compile --tune` searches its schedules",
     "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
     "tvm.relay.op.register_schedule": "the CPU backend has its own schedules; `relay compile --tune` searches them",
@@ -36,9 +37,21 @@ NOTES: dict[str, str] = {
     "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
     "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
     "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; kernels are the backend's",
-    "tvm.topi": "operators are calls: `relay.nn.conv2d`; `relay compile` makes their kernels",
+    "tvm.topi": "of `tvm.topi` there are `testing` and `utils`; operators are calls: `relay.nn.conv2d`",
     "tvm.utils.roofline": "`relay run --profile` reports each kernel beside the machine's peak",
 }
+
+
+#: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
+ABSENT = frozenset(
+    "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.backend.te_compiler relay.collage relay.op.strategy "
+    "relay.quantize rpc script script.tir".split()
+)
+
+
+def absent(name: str) -> bool:
+    """Whether a module may be imported though it is not here."""
+    return name.removeprefix("tvm.") in ABSENT
 
 
 def note(name: str) -> str | None:

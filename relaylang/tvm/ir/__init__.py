@@ -20,13 +20,12 @@ from relaylang.ir import (
     TypeCall,
     TypeData,
     TypeVar,
-    assert_structural_equal,
-    structural_equal,
     structural_hash,
 )
 from relaylang.ops.record import Op
 from relaylang.passes.quantise.registered_integer_rules import TensorAffineType, TupleAffineType
 from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
+from relaylang.tvm.ir.compare import assert_structural_equal, structural_equal
 from relaylang.tvm.ir.container import Array, Map
 from relaylang.tvm.registry import register_object
 from relaylang.tvm.tir import PrimExpr

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from relaylang.tvm.tir import boxed
+
 
 class _Like(type):
     """A class whose instances are those of Python's classes."""
@@ -50,4 +52,25 @@ class ShapeTuple(metaclass=_Like):
         return tuple(values)
 
 
-__all__ = ["Array", "Map", "ShapeTuple", "String"]
+class ADT(metaclass=_Like):
+    """A tuple; `ADT(0, fields)` makes one."""
+
+    kinds = (tuple,)
+
+    def __new__(cls, tag: int, fields: Iterable[Any] = ()) -> Any:
+        return tuple(fields)
+
+
+def tuple_object(fields: Iterable[Any] = ()) -> tuple[Any, ...]:
+    """A tuple."""
+    return tuple(fields)
+
+
+def convert(value: Any, span: Any = None) -> Any:
+    """A Python value as TVM's objects are here: numbers have a `value`, lists are tuples."""
+    if isinstance(value, (list, tuple)):
+        return tuple([convert(v) for v in value])
+    return boxed(value)
+
+
+__all__ = ["ADT", "Array", "Map", "ShapeTuple", "String", "convert", "tuple_object"]

@@ -5,5 +5,6 @@ from __future__ import annotations
 from relaylang.diagnostics.source import Span
 from relaylang.tvm.relay.nodes import ShapeVar
 from relaylang.tvm.relay.parser import fromtext, parse, parse_expr
+from relaylang.tvm.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
-__all__ = ["ShapeVar", "Span", "fromtext", "parse", "parse_expr"]
+__all__ = ["ShapeVar", "Span", "TypeFunctor", "TypeMutator", "TypeVisitor", "fromtext", "parse", "parse_expr"]

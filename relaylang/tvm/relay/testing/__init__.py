@@ -17,6 +17,8 @@ from relaylang.tvm.arrays import Array
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.expression_passes import gradient
 from relaylang.tvm.prelude import Prelude
+from relaylang.tvm.relay.testing.init import create_workload
+from relaylang.tvm.relay.testing.nat import count, make_nat_expr, make_nat_value
 from relaylang.tvm.testing import __getattr__ as helper_of_tests
 
 
@@ -115,6 +117,6 @@ def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: An
 
 
 __all__ = [
-    "Prelude", "check_grad", "count_ops", "create_executor", "ctx_list", "enabled_targets", "gradient", "rand", "run_infer_type",
-    "run_opt_pass",
+    "Prelude", "check_grad", "count", "count_ops", "create_executor", "create_workload", "ctx_list", "enabled_targets", "gradient",
+    "make_nat_expr", "make_nat_value", "rand", "run_infer_type", "run_opt_pass",
 ]  # fmt: skip
