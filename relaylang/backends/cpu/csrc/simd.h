@@ -85,7 +85,13 @@ typedef uint8_t r_vuqu __attribute__((vector_size(4 * R_LANES), may_alias, align
 #include <arm_neon.h>
 #define r_dot_signed_vi(x, y, z) (r_vi)vdotq_s32((int32x4_t)(z), (int8x16_t)(x), (int8x16_t)(y))
 #endif
-#ifdef r_products
+#if defined(__AVX2__) && R_LANES == 8 && !defined(__clang__)
+// gcc would keep operands for the next steps, and reorder the sums. Both need more registers than there are.
+#undef r_splat_pair_vs
+#define r_splat_pair_vs(p) ({ r_vs a_; __asm__ volatile("vpbroadcastd %1, %0" : "=x"(a_) : "m"(*(const r_lane*)(p))); a_; })
+#define r_dot_pair_vi(x, y, z) ({ r_vi r_ = (z), p_; \
+  __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(r_), "=&x"(p_) : "x"((r_vs)(y)), "x"((r_vs)(x))); r_; })
+#elif defined(r_products)
 // The empty statement keeps gcc from reordering the sums, which would need more registers than there are.
 #define r_dot_pair_vi(x, y, z) ({ r_vi r_ = (z) + r_products(x, y); __asm__("" : "+v"(r_)); r_; })
 #endif
