@@ -20,8 +20,10 @@ class Isa:
     features: frozenset[str] = frozenset()
 
     def of(self, dtype: str) -> Isa:
-        """The instruction set as it is for elements of a type: half as many of 64 bits fit a vector."""
-        return replace(self, lanes=self.lanes // 2) if dtype in ("float64", "int64") else self
+        """The instruction set for elements of a type: a vector has half as many of 64 bits, four times as many bytes."""
+        if dtype in ("float64", "int64"):
+            return replace(self, lanes=self.lanes // 2)
+        return replace(self, lanes=self.lanes * 4) if dtype in ("int8", "uint8") else self
 
 
 AVX512 = Isa("avx512", 16, 32, frozenset({"avx512f", "avx2", "fma"}))

@@ -121,3 +121,20 @@ def test_other_loops_stay(body: ir.Body) -> None:
 def test_other_machines_keep_the_loop() -> None:
     body = _loop(_half(), 64)
     assert written_out(body, GENERIC) == body
+
+
+#: height, width, channels, window, stride, padding before and behind, dilation: vectors of bytes with and without a remainder
+POOLS = [(9, 31, 64, 3, 2, 1, 1, 1), (5, 40, 70, 2, 1, 0, 1, 1), (6, 7, 130, 3, 1, 2, 2, 2), (4, 4, 40, 3, 3, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("march", MACHINES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_maxima_of_bytes(pool: tuple[int, ...], dtype: str, march: str) -> None:
+    height, width, channels, size, stride, before, behind, dilation = pool
+    same(f"""
+def @main(%x: Tensor[(2, {height}, {width}, {channels}), {dtype}]) {{
+  %0 = nn.max_pool2d(%x, pool_size=[{size}, {size}], strides=[{stride}, {stride}], dilation=[{dilation}, {dilation}],
+                     padding=[{before}, {before}, {behind}, {behind}], layout="NHWC");
+  qnn.quantize(qnn.dequantize(%0, 0.3f, 7), 0.2f, 1, out_dtype="{dtype}")
+}}""", march, values(dtype, (2, height, width, channels), np.random.default_rng(3)))  # fmt: skip

@@ -60,9 +60,15 @@ typedef uint8_t r_vuq __attribute__((vector_size(4 * R_LANES), may_alias));
 typedef int16_t r_vsu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(2)));
 typedef int8_t r_vqu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(1)));
 typedef uint8_t r_vuqu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(1)));
-#define r_splat_pair_vs(p) (r_vs)(*(const r_lane*)(p) - (r_vi){0})
-#define r_splat_quad_vuq(p) (r_vuq)(*(const r_lane*)(p) - (r_vi){0})
-#define r_splat_quad_vq(p) (r_vq)(*(const r_lane*)(p) - (r_vi){0})
+#if defined(__AVX2__) && R_LANES >= 8 && !defined(__clang__)
+// gcc would keep such vectors for later steps that have the same, which needs more registers than there are.
+#define r_splat_lane(p) ({ r_vi a_; __asm__ volatile("vpbroadcastd %1, %0" : "=v"(a_) : "m"(*(const r_lane*)(p))); a_; })
+#else
+#define r_splat_lane(p) (*(const r_lane*)(p) - (r_vi){0})
+#endif
+#define r_splat_pair_vs(p) (r_vs)r_splat_lane(p)
+#define r_splat_quad_vuq(p) (r_vuq)r_splat_lane(p)
+#define r_splat_quad_vq(p) (r_vq)r_splat_lane(p)
 #if defined(__AVX512VNNI__) && R_LANES == 16 && defined(__clang__)
 #define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
 #define r_dot_pair_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
@@ -86,11 +92,9 @@ typedef uint8_t r_vuqu __attribute__((vector_size(4 * R_LANES), may_alias, align
 #define r_dot_signed_vi(x, y, z) (r_vi)vdotq_s32((int32x4_t)(z), (int8x16_t)(x), (int8x16_t)(y))
 #endif
 #if defined(__AVX2__) && R_LANES == 8 && !defined(__clang__)
-// gcc would keep operands for the next steps, and reorder the sums. Both need more registers than there are.
-#undef r_splat_pair_vs
-#define r_splat_pair_vs(p) ({ r_vs a_; __asm__ volatile("vpbroadcastd %1, %0" : "=x"(a_) : "m"(*(const r_lane*)(p))); a_; })
+// One statement: gcc would reorder sums, which needs more registers than there are.
 #define r_dot_pair_vi(x, y, z) ({ r_vi r_ = (z), p_; \
-  __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(r_), "=&x"(p_) : "x"((r_vs)(y)), "x"((r_vs)(x))); r_; })
+  __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+v"(r_), "=&v"(p_) : "v"((r_vs)(y)), "v"((r_vs)(x))); r_; })
 #elif defined(r_products)
 // The empty statement keeps gcc from reordering the sums, which would need more registers than there are.
 #define r_dot_pair_vi(x, y, z) ({ r_vi r_ = (z) + r_products(x, y); __asm__("" : "+v"(r_)); r_; })
@@ -332,6 +336,25 @@ typedef int64_t r_eightu __attribute__((aligned(1), may_alias));
   __builtin_ia32_maxps256((x), (y)), (x), __builtin_ia32_cmpps256((x), (x), 3))
 #else
 #define r_peak_vf(x, y) ({ const r_vi m_ = ((x) > (y)) | ((x) != (x)); (r_vf)((m_ & (r_vi)(x)) | (~m_ & (r_vi)(y))); })
+#endif
+
+//@ r_peak_bytes
+// The greater of bytes.
+#define r_splat_vq(x) ((int8_t)(x) - (r_vq){0})
+#define r_splat_vuq(x) ((uint8_t)(x) - (r_vuq){0})
+typedef char r_chars __attribute__((vector_size(4 * R_LANES), may_alias));
+#if __has_builtin(__builtin_elementwise_max)
+#define r_peak_vq(x, y) __builtin_elementwise_max((r_vq)(x), (r_vq)(y))
+#define r_peak_vuq(x, y) __builtin_elementwise_max((r_vuq)(x), (r_vuq)(y))
+#elif defined(__AVX512BW__) && R_LANES == 16 && !defined(__clang__)
+#define r_peak_vq(x, y) (r_vq)__builtin_ia32_pmaxsb512_mask((r_chars)(x), (r_chars)(y), (r_chars){0}, -1ULL)
+#define r_peak_vuq(x, y) (r_vuq)__builtin_ia32_pmaxub512_mask((r_chars)(x), (r_chars)(y), (r_chars){0}, -1ULL)
+#elif defined(__AVX2__) && R_LANES == 8 && !defined(__clang__)
+#define r_peak_vq(x, y) (r_vq)__builtin_ia32_pmaxsb256((r_chars)(x), (r_chars)(y))
+#define r_peak_vuq(x, y) (r_vuq)__builtin_ia32_pmaxub256((r_chars)(x), (r_chars)(y))
+#else
+#define r_peak_vq(x, y) ({ const r_vq x_ = (x), y_ = (y), m_ = (r_vq)(x_ > y_); (r_vq)((x_ & m_) | (y_ & ~m_)); })
+#define r_peak_vuq(x, y) ({ const r_vuq x_ = (x), y_ = (y), m_ = (r_vuq)(x_ > y_); (r_vuq)((x_ & m_) | (y_ & ~m_)); })
 #endif
 
 //@ r_pair_vi

@@ -60,6 +60,7 @@ FORMS: Mapping[str, str] = {
     "({0} * {1} + {2})": "({0} * {1} + {2})",
     "({0} < {1} ? {1} : {0})": "r_greater_{v}({1}, {0})",
     "({0} > {1} ? {1} : {0})": "r_lesser_{v}({1}, {0})",
+    "({0} > {1} ? {0} : {1})": "r_greater_{v}({0}, {1})",
 }
 #: The same for floats alone.
 FLOAT_FORMS: Mapping[str, str] = {

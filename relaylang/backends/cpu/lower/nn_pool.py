@@ -1,6 +1,6 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-With channels last, floats are pooled by tiles in registers (`tiles`). Otherwise, a row of results, or a part of a wide
+With channels last, floats and the maxima of bytes are pooled by tiles in registers (`tiles`). Otherwise, a row of results, or a part of a wide
 one, is kept in an accumulator array. Each tap of the window updates all of it, so
 the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
@@ -16,12 +16,15 @@ from relaylang.backends.cpu.dtypes import is_float, literal
 from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.kernel import ROW, Kernel, Sink
 from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.geometry import Conv, pads_of, spatial_axes, spread
 from relaylang.backends.cpu.lower.reduce import _reduce, around, combine, start_of
 from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
 from relaylang.ir import Call
+
+BYTES = ("int8", "uint8")
 
 
 def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[int, int]:
@@ -112,7 +115,9 @@ def _pool(kind: str) -> Any:
         first = [p for p, _ in window.pads]
         out_shape = sink.anchor.shape
         acc = wide_type(data.dtype, mean)
-        if row == channel and data.dtype == "float32" and acc == "float32" and 0 not in (*data.shape, *out_shape):
+        # Tiles hold floats, and the greatest of bytes if there are vectors of them.
+        tiles = data.dtype == acc == "float32" or (not mean and acc in BYTES and data.shape[channel] >= kernel.isa.of(acc).lanes)
+        if row == channel and tiles and 0 not in (*data.shape, *out_shape):
             behind = window.behind([data.shape[d] for d in axes], [out_shape[d] for d in axes])
             conv = Conv(data.shape[0], data.shape[channel], 1, 1, [data.shape[d] for d in axes], size, stride, dilation,
                         first, behind, [out_shape[d] for d in axes], axes, channel, True)  # fmt: skip
@@ -166,7 +171,7 @@ def _pool(kind: str) -> Any:
         sink.store(nest, index, convert(nest, value, data.dtype))
         start = ir.Template(start_of("sum", acc) if mean else _lowest(data.dtype, acc), (), acc)
         begin, end = (w0, w1) if bounds else (ir.number(0), ir.number(width))
-        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *nest.build(fixed=row)]
+        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *written_out(nest.build(fixed=row), kernel.isa)]
         held = ir.Local("held" if bounds else "acc", acc, (min(width, ROW),))
         if bounds:
             # A part of a wide row at a time.

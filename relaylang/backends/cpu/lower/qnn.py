@@ -218,8 +218,12 @@ def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, 
     low, high = int_range(dtype)
     # float32 holds the bounds of 8 and 16 bits exactly; those of 32 bits need float64.
     wide = "float64" if high >= 1 << 24 else value.dtype
-    held = convert(nest, nest.op("({0} == {0} ? {0} : 0)", [shifted], value.dtype), wide)
-    held = nest.op("({0} < {1} ? {1} : {0})", [held, nest.const(low, wide)], wide)
+    if low == 0:
+        # A nan is not greater, either.
+        held = nest.op("({0} > {1} ? {0} : {1})", [convert(nest, shifted, wide), nest.const(low, wide)], wide)
+    else:
+        held = convert(nest, nest.op("({0} == {0} ? {0} : 0)", [shifted], value.dtype), wide)
+        held = nest.op("({0} < {1} ? {1} : {0})", [held, nest.const(low, wide)], wide)
     held = nest.op("({0} > {1} ? {1} : {0})", [held, nest.const(high, wide)], wide)
     return convert(nest, held, dtype)
 

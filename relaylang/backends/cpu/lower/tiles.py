@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.gemm import vector_types
 from relaylang.backends.cpu.index import Affine, strides_of, variable
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.loops import render
+from relaylang.backends.cpu.loops.render import VECTORS
 from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.geometry import Conv, digits
 from relaylang.backends.cpu.lower.reduce import combine, start_of
@@ -68,7 +68,7 @@ class Form:
 
     @property
     def vector(self) -> str:
-        return vector_types(self.dtype)[1] if self.lanes > 1 else CTYPES[self.dtype]
+        return VECTORS[self.dtype][0] if self.lanes > 1 else CTYPES[self.dtype]
 
     def at(self, address: str) -> str:
         """The data at an address, in the accumulator's type and without their zero point."""
@@ -86,12 +86,12 @@ class Form:
         if self.how != "peak":
             return "{0}"
         lowest = start_of("peak", self.dtype)
-        return f"r_splat_{vector_types(self.dtype)[2]}({lowest})" if self.lanes > 1 else lowest
+        return f"r_splat_{VECTORS[self.dtype][1]}({lowest})" if self.lanes > 1 else lowest
 
     def add(self, x: str, w: str, total: str) -> str:
         if self.how == "sum":
             return f"{total} + {x}"
-        suffix = vector_types(self.dtype)[2]
+        suffix = VECTORS[self.dtype][1]
         if self.how == "peak":
             return combine("peak", self.dtype).format(total, x) if self.lanes == 1 else f"r_peak_{suffix}({x}, {total})"
         if self.lanes == 1:
@@ -110,7 +110,7 @@ def _tile_function(name: str, form: Form, tile: Tile) -> str:
         f"const {ctype}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
     ]
     if form.zero:
-        out.append(f"  const {vec} z = {f'r_splat_{vector_types(form.dtype)[2]}(({ctype})zero)' if lanes > 1 else 'zero'};")
+        out.append(f"  const {vec} z = {f'r_splat_{VECTORS[form.dtype][1]}(({ctype})zero)' if lanes > 1 else 'zero'};")
     out.append(f"  for (long c = 0; c < cn; c += {lanes}) {{")
     # The last vector reaches back where the channels are not whole vectors.
     out.append("    const long e = c;" if form.even or lanes == 1 else f"    const long e = c < cn - {lanes} ? c : cn - {lanes};")
