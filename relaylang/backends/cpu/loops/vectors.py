@@ -46,6 +46,8 @@ from relaylang.backends.cpu.loops.rewrites import stride
 #: significand, half and shift to the right. Behind them are a shift to the left before, then half and shift of a
 #: product's upper 32 bits. Vectors read these three instead. The last operand is the condition for the vector form.
 FIXED = "r_fixed({0}, {1}, {2}, {3})"
+#: A small number times one in fixed point: the value, the significand, half and shift.
+SHORT_FIXED = "(({0} * {1} + {2}) >> {3})"
 #: Short integers, and the suffix of their helpers.
 SHORT: Mapping[str, str] = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16"}
 #: An int32 as a short integer; a value out of range becomes the nearest one in it.
@@ -213,6 +215,9 @@ class _Lanes:
                         return Template(f"r_widen_{SHORT[value.type]}({{0}})", (Address(buffer, index, f"const {value.type}*"),), ty)
                     case 1:
                         return Load(buffer, index, ty)
+            case Template(text, args) if text == SHORT_FIXED:
+                self.fixed = True
+                return Template(text, tuple(self.value(a) for a in args), ty)
             case Template(text, args) if text == FIXED:
                 return self.product(args, ty)
             case Template(text, args):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import int_range, literal
 from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE
+from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE, SHORT_FIXED
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
@@ -23,6 +24,9 @@ from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
+
+#: Values up to this, such as bytes less their zero point, may have a shorter factor. Each of them is tried.
+_FEW_VALUES = 1024
 
 
 def fixed_point(multiplier: float) -> tuple[int, int]:
@@ -139,8 +143,31 @@ def reach(value: Scalar) -> int | None:
     return None if high is None else max(-low, high)
 
 
+@cache
+def _short_point(significand: int, left: int, right: int, most: int) -> tuple[int, int] | None:
+    """The shortest factor and its shift that give the same results in 32 bits, for values up to `most`; None without."""
+    if most > _FEW_VALUES:
+        return None
+    values = range(-most, most + 1)
+    wanted = [((x << left) * significand + (1 << (right - 1))) >> right for x in values]
+    for cut in range(30, 0, -1):
+        factor, shift = (significand + (1 << (cut - 1))) >> cut, right - left - cut
+        if shift < 1 or factor == 0:
+            continue
+        half = 1 << (shift - 1)
+        if most * abs(factor) + half >= 1 << 31:
+            return None
+        if all((x * factor + half) >> shift == y for x, y in zip(values, wanted)):
+            return factor, shift
+    return None
+
+
 def _by_constant(nest: Nest, value: Scalar, significand: int, left: int, right: int) -> Scalar:
     """An int32 times a number in fixed point that is known. Halves are rounded up."""
+    short = _short_point(significand, left, right, reach(value) or _FEW_VALUES + 1)
+    if short is not None:
+        parts = [nest.const(n, "int32") for n in (short[0], 1 << (short[1] - 1), short[1])]
+        return nest.op(SHORT_FIXED, [value, *parts], "int32")
     # The upper half of a product has the result where the shift is past it. Small values are shifted up there before.
     more = left + max(0, 33 - right)
     most = reach(value)
