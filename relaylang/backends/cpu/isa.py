@@ -20,7 +20,7 @@ class Isa:
     features: frozenset[str] = frozenset()
 
     def of(self, dtype: str) -> Isa:
-        """The instruction set for elements of a type: a vector has half as many of 64 bits, four times as many bytes."""
+        """The instruction set for elements of a type. A vector has half as many of 64 bits, and four times as many bytes."""
         if dtype in ("float64", "int64"):
             return replace(self, lanes=self.lanes // 2)
         return replace(self, lanes=self.lanes * 4) if dtype in ("int8", "uint8") else self

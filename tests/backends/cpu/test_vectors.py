@@ -11,6 +11,7 @@ from relaylang.backends.cpu import emit_c
 from relaylang.backends.cpu.isa import AVX2, AVX512, GENERIC
 from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.loops.vectors import SATURATE, written_out
+from relaylang.backends.cpu.lower.qnn import quotient
 from relaylang.diagnostics import RelayError
 from tests.backends.cpu.test_integers import module, values
 
@@ -138,3 +139,24 @@ def @main(%x: Tensor[(2, {height}, {width}, {channels}), {dtype}]) {{
                      padding=[{before}, {before}, {behind}, {behind}], layout="NHWC");
   qnn.quantize(qnn.dequantize(%0, 0.3f, 7), 0.2f, 1, out_dtype="{dtype}")
 }}""", march, values(dtype, (2, height, width, channels), np.random.default_rng(3)))  # fmt: skip
+
+
+@pytest.mark.parametrize("march", MACHINES)
+@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("uint8", 130), ("uint8", 255), ("int8", 0), ("int8", -128), ("int8", 127)])
+def test_quotients_round_alike(dtype: str, zero: int, march: str) -> None:
+    rng = np.random.default_rng(4)
+    for scale in (np.float32(s) for s in (0.036, 1 / 3, 1.0, 0.0078125, 3.1e-5, 77.7)):
+        # Numbers next to each half, and those that no quotient holds.
+        halves = ((np.arange(-300, 300) + 0.5) * scale).astype("f4").view("i4")
+        x = np.concatenate([(halves + n).view("f4") for n in range(-3, 4)])
+        x = np.concatenate([x, rng.standard_normal(101, np.float32) * scale * 100, [np.nan, np.inf, -np.inf, 3e38, -3e38, 0.0, -0.0]])
+        x = x.astype("f4")
+        text = f'qnn.quantize(%x, {float(scale)!r}f, {zero}, out_dtype="{dtype}")'
+        same(f"def @main(%x: Tensor[({len(x)}), float32]) {{ {text} }}", march, x)
+
+
+def test_quotients_of_all_scales() -> None:
+    for scale in np.float32(10.0) ** np.random.default_rng(5).uniform(-6, 2, 200).astype("f4"):
+        found = quotient(float(scale))
+        assert found is not None and abs(found.ends[0] / scale - 0.5) < 1e-6
+    assert quotient(0.0) is None and quotient(float("nan")) is None and quotient(-1.0) is None and quotient(1e30) is None

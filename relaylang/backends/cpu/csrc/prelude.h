@@ -364,6 +364,14 @@ R_INLINE float r_round_f32(float x) {
   for (; n_ > 0; n_ >>= 1, x_ *= x_) if (n_ & 1) y_ *= x_; \
   n_ < 0 ? 0 : y_; })
 
+//@ r_quotient_f32
+// A quotient whose nearest whole number counts, by the two parts of the divisor's reciprocal.
+#ifdef __FP_FAST_FMAF
+R_INLINE float r_quotient_f32(float x, float divisor, float high, float low) { return __builtin_fmaf(x, high, x * low); }
+#else
+R_INLINE float r_quotient_f32(float x, float divisor, float high, float low) { return x / divisor; }
+#endif
+
 //@ r_fixed
 // A number times a significand, shifted to the right, with a half for rounding.
 R_INLINE int32_t r_fixed(int32_t x, int64_t significand, int64_t half, int64_t right) {

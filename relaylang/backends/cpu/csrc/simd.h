@@ -241,8 +241,14 @@ typedef short r_shorts __attribute__((vector_size(16), aligned(2), may_alias));
 #define r_greater_vf(x, y) ({ const r_vf x_ = (x), y_ = (y); const r_vi m_ = x_ > y_; (r_vf)(((r_vi)x_ & m_) | ((r_vi)y_ & ~m_)); })
 #define r_lesser_vf(x, y) ({ const r_vf x_ = (x), y_ = (y); const r_vi m_ = x_ < y_; (r_vf)(((r_vi)x_ & m_) | ((r_vi)y_ & ~m_)); })
 #endif
-// Zero for a nan.
-#define r_number_vf(x) ({ const r_vf n_ = (x); (r_vf)((r_vi)n_ & (n_ == n_)); })
+// Another number for a nan.
+#define r_number_vf(x, y) ({ const r_vf n_ = (x); const r_vi m_ = n_ == n_; (r_vf)(((r_vi)n_ & m_) | ((r_vi)(y) & ~m_)); })
+// As r_quotient_f32.
+#ifdef __FP_FAST_FMAF
+#define r_quotient_vf(x, divisor, high, low) ({ const r_vf q_ = (x); r_fma_vf(q_, (high), q_ * (low)); })
+#else
+#define r_quotient_vf(x, divisor, high, low) ((x) / (divisor))
+#endif
 // To the nearest whole number, halves away from zero: cut, after adding the greatest number below a half.
 #if defined(__AVX512F__) && R_LANES == 16
 #define r_cut_vf(x) (r_vf)__builtin_ia32_rndscaleps_mask((r_vf)(x), 11, (r_vf){0}, (unsigned short)-1, 4)

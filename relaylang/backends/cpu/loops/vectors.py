@@ -69,7 +69,9 @@ FLOAT_FORMS: Mapping[str, str] = {
     **FORMS,
     "({0} / {1})": "({0} / {1})",
     "r_round_f32({0})": "r_round_vf({0})",
-    "({0} == {0} ? {0} : 0)": "r_number_vf({0})",
+    "({0} == {0} ? {0} : 0)": "r_number_vf({0}, r_splat_vf(0.0f))",
+    "({0} == {0} ? {0} : {1})": "r_number_vf({0}, {1})",
+    "r_quotient_f32({0}, {1}, {2}, {3})": "r_quotient_vf({0}, {1}, {2}, {3})",
     "(float)({0})": "__builtin_convertvector({0}, r_vf)",
 }
 _WHOLE = "__builtin_convertvector({0}, r_vi)"

@@ -1,7 +1,7 @@
 """Pooling over one, two or three spatial axes, channels first or last.
 
-With channels last, floats and the maxima of bytes are pooled by tiles in registers (`tiles`). Otherwise, a row of results, or a part of a wide
-one, is kept in an accumulator array. Each tap of the window updates all of it, so
+With channels last, floats and the maxima of bytes are pooled by tiles in registers (`tiles`). Otherwise, a row of results,
+or a part of a wide one, is kept in an accumulator array. Each tap of the window updates all of it, so
 the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
 from __future__ import annotations

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.dtypes import int_range, literal
 from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
@@ -145,7 +147,7 @@ def reach(value: Scalar) -> int | None:
 
 @cache
 def _short_point(significand: int, left: int, right: int, most: int) -> tuple[int, int] | None:
-    """The shortest factor and its shift that give the same results in 32 bits, for values up to `most`; None without."""
+    """The shortest factor and its shift with the same results in 32 bits, for values up to `most`; None without."""
     if most > _FEW_VALUES:
         return None
     values = range(-most, most + 1)
@@ -236,9 +238,74 @@ def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor
     return shifted if dtype == "int32" else saturate(nest, shifted, dtype)
 
 
+@dataclass(frozen=True)
+class Quotient:
+    """Division by a known scale as `x * high + x * low`, of whose results the nearest whole number counts.
+
+    `ends[n]` is the greatest float32 whose quotient rounds to n.
+    """
+
+    high: float
+    low: float
+    ends: tuple[float, ...]
+
+
+@cache
+def quotient(scale: float) -> Quotient | None:
+    """The parts of a float32's reciprocal, if they give the division's whole numbers from -256 to 256; else None.
+
+    The quotient of two floats, and the sum in its place, grow with x. So both round alike if they pass each half at the
+    same float. Each half is tried.
+    """
+    divisor = np.float32(scale)
+    if not 1e-20 < divisor < 1e20:
+        return None
+    whole = 1 / np.float64(divisor)
+    high = np.float32(whole)
+    low = np.float32(whole - np.float64(high))
+    halves = np.arange(257) + 0.5
+    near = (halves * divisor).astype("f4").view("i4")[:, None] + np.arange(-4, 5, dtype="i4")
+    x = near.view("f4")
+    past = x / divisor >= halves[:, None]
+    # float64 has all bits of the sum, before it is rounded as a fused step rounds it.
+    found = (x.astype("f8") * np.float64(high) + (x * low).astype("f8")).astype("f4") >= halves[:, None]
+    if (found != past).any() or past[:, 0].any() or not past[:, -1].all():
+        return None
+    last = np.argmax(past, axis=1) - 1
+    return Quotient(float(high), float(low), tuple(np.take_along_axis(x, last[:, None], 1)[:, 0].tolist()))
+
+
+def _by_reciprocal(nest: Nest, value: Scalar, scale: Tensor, zero: Tensor, dtype: str) -> Scalar | None:
+    """What `quantized` gives, by products. The limits are on the value, not the result. None where the results could differ."""
+    known = isinstance(scale, Number) and isinstance(zero, Number) and value.dtype == "float32"
+    if not known or dtype not in ("int8", "uint8"):
+        return None
+    least, most = int_range(dtype)
+    shift, parts = int(zero.value), quotient(float(scale.value))  # type: ignore[attr-defined]
+    if parts is None or not least <= shift <= most:
+        return None
+    low, high = (nest.const(end, "float32") for end in (-parts.ends[shift - least], parts.ends[most - shift]))
+    if least == 0:
+        held = nest.op("({0} > {1} ? {0} : {1})", [value, low], "float32")
+    else:
+        # A nan becomes a zero, which the shift makes of this value.
+        nan = nest.const(-parts.ends[abs(shift)] if shift > 0 else parts.ends[abs(shift)], "float32")
+        held = nest.op("({0} == {0} ? {0} : {1})", [value, nan], "float32")
+        held = nest.op("({0} < {1} ? {1} : {0})", [held, low], "float32")
+    held = nest.op("({0} > {1} ? {1} : {0})", [held, high], "float32")
+    factors = [nest.const(part, "float32") for part in (float(np.float32(scale.value)), parts.high, parts.low)]  # type: ignore[attr-defined]
+    rounded = unary("round", nest, nest.op("r_quotient_f32({0}, {1}, {2}, {3})", [held, *factors], "float32"))
+    if shift:
+        rounded = nest.op("({0} + {1})", [rounded, nest.const(float(shift), "float32")], "float32")
+    return convert(nest, rounded, dtype)
+
+
 def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str,
               axis: int) -> Scalar:  # fmt: skip
     """`round(value / scale) + zero`, held to the type's range."""
+    found = _by_reciprocal(nest, value, scale, zero, dtype)
+    if found is not None:
+        return found
     divided = nest.op("({0} / {1})", [value, along(scale, axis, index, nest)], value.dtype)
     shift = convert(nest, convert(nest, along(zero, axis, index, nest), "int32"), value.dtype)
     shifted = nest.op("({0} + {1})", [unary("round", nest, divided), shift], value.dtype)
