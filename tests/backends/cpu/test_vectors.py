@@ -73,6 +73,21 @@ def @main(%x: Tensor[(5, 77), {dtype}], %y: Tensor[(5, 77), {dtype}], %a: Tensor
 }}""", march, x, y, *scales)  # fmt: skip
 
 
+@pytest.mark.parametrize("march", MACHINES)
+def test_limits_of_floats(march: str) -> None:
+    rng = np.random.default_rng(4)
+    x, y = (rng.standard_normal(SHAPE).astype("f4") * 5 for _ in range(2))
+    x[0, :10] = [np.nan, np.copysign(np.float32(np.nan), -1), np.inf, -np.inf, 0.0, -0.0, 6.0, -1.0, 1e-45, -1e-45]
+    for text in ("nn.relu(%x)", "clip(%x, a_min=-1f, a_max=6f)", "add(nn.relu(add(%x, %y)), clip(%x, a_min=0f, a_max=6f))"):
+        same(f"def @main(%x: Tensor[(5, 77), float32], %y: Tensor[(5, 77), float32]) {{ {text} }}", march, x, y)
+
+
+@pytest.mark.parametrize(("march", "has"), [("x86-64-v3", True), ("x86-64-v4", True), ("x86-64-v2", False)])
+def test_limits_of_floats_are_vectors(march: str, has: bool) -> None:
+    mod = module("def @main(%x: Tensor[(8, 64), float32]) { clip(nn.relu(%x), a_min=-1f, a_max=6f) }")
+    assert ("r_lesser_vf(r_splat_vf(6.0f), " in emit_c(mod, options={"march": march})) is has
+
+
 @pytest.mark.parametrize(("march", "has"), [("x86-64-v3", True), ("x86-64-v4", True), ("x86-64-v2", False)])
 def test_fixed_point_products_are_vectors(march: str, has: bool) -> None:
     mod = module("""

@@ -1,4 +1,6 @@
-"""Vector loops written out, where compilers make poor code of them: fixed-point products, and floats between bytes.
+"""Vector loops written out, where compilers make poor code of them: fixed-point products, floats between bytes, limits.
+
+GCC makes masks of limits of floats, where a maximum would do: it may not know that these treat a nan alike.
 
 A lane holds an int32 or a float32; bytes and shorts become int32 as they are read. Each operation of such a loop is
 a row of `FORMS`. A loop with anything else stays as it is.
@@ -68,6 +70,7 @@ FORMS: Mapping[str, str] = {
 FLOAT_FORMS: Mapping[str, str] = {
     **FORMS,
     "({0} / {1})": "({0} / {1})",
+    "({0} > 0 ? {0} : 0)": "r_greater_vf({0}, (r_vf){{0}})",
     "r_round_f32({0})": "r_round_vf({0})",
     "({0} == {0} ? {0} : 0)": "r_number_vf({0}, r_splat_vf(0.0f))",
     "({0} == {0} ? {0} : {1})": "r_number_vf({0}, {1})",
@@ -144,14 +147,14 @@ class _Lanes:
         self.places: dict[str, Expr] = {}
         self.values: dict[str, Expr] = {}
         self.conditions: dict[object, Expr] = {}
-        self.fixed = self.short = self.floats = False
+        self.fixed = self.short = self.floats = self.limits = False
 
     def loop(self) -> tuple[Body, dict[object, Expr]]:
         at, lanes = self.at, self.lanes
         if at.step != 1 or (at.trips is not None and at.trips < lanes):
             raise _Stays
         body = [self.statement(stmt) for stmt in at.body]
-        if not (self.fixed or (self.short and self.floats)):
+        if not (self.fixed or self.limits or (self.short and self.floats)):
             raise _Stays
         if at.trips is not None:
             end = at.low + at.trips // lanes * lanes
@@ -234,6 +237,7 @@ class _Lanes:
         if text not in forms or (text in FORMS and any(_LANE.get(a.type) != _LANE[dtype] for a in args)):
             raise _Stays
         self.floats = self.floats or dtype == "float32"
+        self.limits = self.limits or (dtype == "float32" and "?" in text)
         form = forms[text].replace("{v}", _SUFFIX[_LANE[dtype]])
         return Template(form, tuple(self.value(a) for a in args), ty)
 
