@@ -1,6 +1,6 @@
 """Vector loops written out, where compilers make poor code of them: fixed-point products, floats between bytes, limits.
 
-GCC makes masks of limits of floats, where a maximum would do: it may not know that these treat a nan alike.
+GCC makes masks of limits of floats, where an instruction for the maximum would do.
 
 A lane holds an int32 or a float32; bytes and shorts become int32 as they are read. Each operation of such a loop is
 a row of `FORMS`. A loop with anything else stays as it is.
