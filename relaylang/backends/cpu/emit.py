@@ -332,7 +332,7 @@ class Emitter:
         """What a library that keeps its times has besides: the times, and the measurement of the processor's peaks."""
         if self.threads:
             call = "static r_site site; atomic_store(&site.cost, 1000000000L);\n  r_begin(threads);\n"
-            call += "  r_parallel(&site, f, b, threads, 1, threads);\n  r_rest(threads);"
+            call += "  r_parallel(&site, f, b, threads, 1, threads);"
         else:
             call = "f(b, 0, 1);"
         return (
@@ -353,7 +353,7 @@ class Emitter:
             return self.ends
         run = self.sequence("run_all", program.run)
         prepare = self.sequence("prepare_all", program.prepare)
-        begin, rest, end = ("  r_begin(threads);\n", "  r_rest(threads);\n", "  r_end();\n") if self.threads else ("", "", "")
+        begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
         if self.timed:
             begin += f"  memset(relay_times, 0, {16 * len(self.timed)});\n"
         self.ends = "\n\n".join([
@@ -369,7 +369,7 @@ class Emitter:
             "// Run the program on up to `threads` threads. Runs that are under way at once need an arena each.\n"
             "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
             "                        char* arena, int threads) {\n"
-            f"{begin}  run_all(in, out, params, fixed, arena, threads);\n{rest}}}\n",
+            f"{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
             "// End the threads. Afterwards the library may be unloaded.\n"
             f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
             *([self._profile()] if self.timed else []),

@@ -6,8 +6,8 @@ typedef void (*r_kernel)(void* const* b, long lo, long hi);
 
 //@ r_threads
 // A pool of threads that share the units of one kernel at a time; the calling thread takes part. It waits for those
-// that have begun, never for one that the system has not woken yet. Between the kernels of a run the threads look out for
-// the next one for a moment, and sleep then. Outside of runs they sleep.
+// that have begun, never for one that the system has not woken yet. Behind each kernel the threads look out for the next one
+// for a moment, and sleep then. So they are at hand between the kernels of a run, and between runs that follow at once.
 // Each thread begins with its own stretch of the units, the same in each kernel: its processor has what it made before.
 // Then it helps with the rest of the others' stretches.
 #include <pthread.h>
@@ -53,9 +53,9 @@ static struct {
   R_APART atomic_int tickets;
   R_APART atomic_int finished;
   struct { R_APART atomic_long next; long end; } share[R_MOST];
-  // Runs under way, threads that look out, threads that sleep, and whether the caller sleeps.
-  R_APART atomic_int runs;
-  atomic_int looking, asleep, waiting;
+  // Threads that look out, threads that sleep, and whether the caller sleeps.
+  R_APART atomic_int looking;
+  atomic_int asleep, waiting;
 } r_pool;
 
 static long r_now(void) {
@@ -94,12 +94,12 @@ static int r_enter(void) {
   return 0;
 }
 
-// Look out for a ticket for a moment, while a run is under way. Others on this processor get their turn.
+// Look out for a ticket for a moment. Others on this processor get their turn.
 static int r_look(void) {
   int found = 0;
   long start = r_now(), past = 0;
   atomic_fetch_add(&r_pool.looking, 1);
-  while (!found && past < R_LOOK && atomic_load_explicit(&r_pool.runs, memory_order_relaxed) > 0) {
+  while (!found && past < R_LOOK) {
     for (int n = 0; n < 32 && atomic_load_explicit(&r_pool.tickets, memory_order_relaxed) <= 0; n++) r_pause();
     found = r_enter();
     past = r_now() - start;
@@ -164,7 +164,6 @@ static void r_adopt(long own) {
   r_pool.threads = NULL;
   r_pool.stop = 0;
   atomic_store(&r_pool.tickets, 0);
-  atomic_store(&r_pool.runs, 0);
   atomic_store(&r_pool.looking, 0);
   atomic_store(&r_pool.asleep, 0);
   atomic_store(&r_pool.waiting, 0);
@@ -177,7 +176,6 @@ static void r_adopt(long own) {
 static void r_begin(int count) {
   long own = (long)getpid();
   if (atomic_load(&r_pool.process) != own) r_adopt(own);
-  if (count > 1) atomic_fetch_add(&r_pool.runs, 1);
   if (count <= atomic_load(&r_pool.alive) + 1) return;
   pthread_mutex_lock(&r_pool.lock);
   pthread_t* threads = count > r_pool.alive + 1 ? realloc(r_pool.threads, sizeof(pthread_t) * (size_t)count) : NULL;
@@ -202,11 +200,6 @@ static void r_begin(int count) {
 #endif
   }
   pthread_mutex_unlock(&r_pool.lock);
-}
-
-// End a run that began with so many threads.
-static void r_rest(int count) {
-  if (count > 1) atomic_fetch_sub(&r_pool.runs, 1);
 }
 
 // End the threads, before the library goes. No run may be under way.
