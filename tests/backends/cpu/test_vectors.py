@@ -109,10 +109,12 @@ def _half(dtype: str = "uint8") -> ir.Expr:
 
 def test_a_remainder_stays_a_loop() -> None:
     main, rest = written_out(_loop(_half(), 40), AVX512)
-    assert isinstance(main, ir.Loop) and (main.trips, main.step, main.kind) == (2, 16, ir.UNROLLED)
+    assert isinstance(main, ir.Loop) and (main.trips, main.step, main.kind) == (1, 32, ir.UNROLLED)
     assert isinstance(rest, ir.Loop) and (ir.constant_of(rest.low), rest.trips, rest.kind) == (32, 8, ir.VECTOR)
-    (whole,) = written_out(_loop(_half(), 64), AVX2)
-    assert isinstance(whole, ir.Loop) and (whole.trips, whole.step, whole.kind) == (8, 8, ir.SERIAL)
+    (whole,) = written_out(_loop(_half(), 240), AVX2)
+    assert isinstance(whole, ir.Loop) and (whole.trips, whole.step, whole.kind) == (15, 16, ir.SERIAL)
+    (odd,) = written_out(_loop(_half("int16"), 56), AVX2)
+    assert isinstance(odd, ir.Loop) and (odd.trips, odd.step) == (7, 8)
 
 
 def test_ends_may_be_known_late() -> None:

@@ -259,7 +259,7 @@ typedef short r_shorts __attribute__((vector_size(16), aligned(2), may_alias));
 #endif
 #define r_round_vf(x) ({ const r_vf r_ = (x); \
   r_cut_vf(r_ + (r_vf)(((r_vi)r_ & (int32_t)0x80000000) | (r_vi)r_splat_vf(0x1.fffffep-2f))); })
-// The upper 32 bits of the products of numbers.
+// The upper 32 bits of the products of numbers. Those of y that are odd are the even ones of `next`.
 #if R_LANES == 16
 #define r_odd_vi(x, y) r_mix_vi((x), (y), 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31)
 #elif R_LANES == 8
@@ -275,16 +275,16 @@ typedef long long r_longs __attribute__((vector_size(4 * R_LANES)));
 #define r_even_products(x, y) (r_vi)__builtin_ia32_pmuldq256((r_vi)(x), (r_vi)(y))
 #endif
 #ifdef r_even_products
-#define r_high_vi(x, y) ({ const r_vi x_ = (x), y_ = (y); \
-  r_odd_vi(r_even_products(x_, y_), r_even_products((r_vul)x_ >> 32, (r_vul)y_ >> 32)); })
+#define r_high_vi(x, y, next) ({ const r_vi x_ = (x), y_ = (y); \
+  r_odd_vi(r_even_products(x_, y_), r_even_products((r_vul)x_ >> 32, next)); })
 #else
-static inline r_vi r_high_vi(r_vi x, r_vi y) {
+static inline r_vi r_high_vi(r_vi x, r_vi y, r_vi next) {
   for (int n = 0; n < R_LANES; n++) x[n] = (int32_t)((int64_t)x[n] * y[n] >> 32);
   return x;
 }
 #endif
 // Numbers times a significand, shifted to the right by 32 and `right`, with a half for rounding in units of 2^32.
-#define r_fixed_vi(x, significand, half, right) ((r_high_vi(x, significand) + (half)) >> (right))
+#define r_fixed_vi(x, significand, next, half, right) ((r_high_vi(x, significand, next) + (half)) >> (right))
 // Write numbers as short ones: cut to their bits, or the nearest that there are.
 #if defined(__AVX512F__) && R_LANES == 16
 typedef char r_octets __attribute__((vector_size(16)));
@@ -301,10 +301,12 @@ typedef short r_words16u __attribute__((vector_size(32), aligned(2), may_alias))
 #define r_saturated_u8(p, x) R_OCTETS(p, usdb, r_greater_vi(x, (r_vi){0}))
 #define r_saturated_i16(p, x) R_WORDS(p, sdw, x)
 #define r_saturated_u16(p, x) R_WORDS(p, usdw, r_greater_vi(x, (r_vi){0}))
-#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_extract128i256) && __has_builtin(__builtin_ia32_packssdw128)
+#elif defined(__AVX2__) && R_LANES == 8 && __has_builtin(__builtin_ia32_extract128i256) && \
+  __has_builtin(__builtin_ia32_packssdw128) && __has_builtin(__builtin_ia32_pshufd)
 typedef int32_t r_quarter __attribute__((vector_size(16)));
 typedef int64_t r_halves __attribute__((vector_size(16)));
 typedef short r_words8 __attribute__((vector_size(16)));
+typedef short r_words16 __attribute__((vector_size(32)));
 typedef short r_words8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef int64_t r_eightu __attribute__((aligned(1), may_alias));
 #define R_HALF(x, n) (r_quarter)__builtin_ia32_extract128i256((r_longs)(x), n)
@@ -314,6 +316,13 @@ typedef int64_t r_eightu __attribute__((aligned(1), may_alias));
 #define r_saturated_i8(p, x) R_OCTETS(p, x, ss)
 #define r_saturated_u8(p, x) R_OCTETS(p, x, us)
 #define r_saturated_i16(p, x) (void)(*(r_words8u*)(p) = (r_words8u)R_WORDS(x, ss))
+// Two vectors of them at once.
+typedef int32_t r_quarteru __attribute__((vector_size(16), aligned(1), may_alias));
+#define R_PAIR(p, x, y, how) ({ const r_words16 w_ = (r_words16)__builtin_ia32_packssdw256((r_vi)(x), (r_vi)(y)); \
+  const r_quarter b_ = (r_quarter)__builtin_ia32_pack##how##wb128((r_words8)R_HALF(w_, 0), (r_words8)R_HALF(w_, 1)); \
+  (void)(*(r_quarteru*)(p) = (r_quarteru)__builtin_ia32_pshufd(b_, 0xd8)); })
+#define r_saturated_pair_i8(p, x, y) R_PAIR(p, x, y, ss)
+#define r_saturated_pair_u8(p, x, y) R_PAIR(p, x, y, us)
 #define r_saturated_u16(p, x) (void)(*(r_words8u*)(p) = (r_words8u)R_WORDS(x, us))
 #define r_narrow_i8(p, x) r_saturated_i8(p, (x) << 24 >> 24)
 #define r_narrow_u8(p, x) r_saturated_u8(p, (x) & 255)
@@ -329,6 +338,11 @@ typedef int64_t r_eightu __attribute__((aligned(1), may_alias));
 #define r_saturated_u8(p, x) R_EACH(p, x, r_saturate_u8)
 #define r_saturated_i16(p, x) R_EACH(p, x, r_saturate_i16)
 #define r_saturated_u16(p, x) R_EACH(p, x, r_saturate_u16)
+#endif
+
+#ifndef r_saturated_pair_u8
+#define r_saturated_pair_i8(p, x, y) ({ r_saturated_i8(p, x); r_saturated_i8((p) + R_LANES, y); })
+#define r_saturated_pair_u8(p, x, y) ({ r_saturated_u8(p, x); r_saturated_u8((p) + R_LANES, y); })
 #endif
 
 //@ r_peak_vf

@@ -40,6 +40,7 @@ from relaylang.backends.cpu.loops.ir import (
     rewrite,
     splat,
     statements,
+    substitute,
     vector,
 )
 from relaylang.backends.cpu.loops.rewrites import stride
@@ -47,6 +48,7 @@ from relaylang.backends.cpu.loops.rewrites import stride
 #: An int32 times a number in fixed point (`r_fixed`). Scalars read the first four of its operands: the value, and the number's
 #: significand, half and shift to the right. Behind them are a shift to the left before, then half and shift of a
 #: product's upper 32 bits. Vectors read these three instead. The last operand is the condition for the vector form.
+#: A table of significands has one element more, because vectors also read each one's neighbour.
 FIXED = "r_fixed({0}, {1}, {2}, {3})"
 #: A small number times one in fixed point: the value, the significand, half and shift.
 SHORT_FIXED = "(({0} * {1} + {2}) >> {3})"
@@ -137,6 +139,11 @@ def _converted(at: Loop, lanes: int) -> tuple[Body, dict[object, Expr]] | None:
     return [Loop(at.var, at.low, at.high, new, at.kind, at.step)], conditions
 
 
+def _halved(stmt: Stmt) -> bool:
+    """Whether a statement writes a vector's values held to the range of bytes."""
+    return isinstance(stmt, Statement) and stmt.text.startswith(("r_saturated_u8(", "r_saturated_i8("))
+
+
 class _Lanes:
     """The vector form of one loop."""
 
@@ -158,8 +165,11 @@ class _Lanes:
             raise _Stays
         if at.trips is not None:
             end = at.low + at.trips // lanes * lanes
-            few = constant_of(at.low) is not None and at.trips // lanes <= _FEW
-            out: Body = [Loop(at.var, at.low, end, body, UNROLLED if few else SERIAL, lanes)]
+            step = lanes
+            if at.trips // lanes % 2 == 0 and any(_halved(stmt) for stmt in body):
+                body, step = self.twice(body), 2 * lanes
+            few = constant_of(at.low) is not None and at.trips // step <= _FEW
+            out: Body = [Loop(at.var, at.low, end, body, UNROLLED if few else SERIAL, step)]
             return out + ([Loop(at.var, end, at.high, at.body, VECTOR)] if at.trips % lanes else []), self.conditions
         name = f"{at.var}_end"
         return [Block([
@@ -167,6 +177,20 @@ class _Lanes:
             Loop(at.var, at.low, Var(name), body, SERIAL, lanes),
             Loop(at.var, Var(name), at.high, at.body, VECTOR),
         ])], self.conditions  # fmt: skip
+
+    def twice(self, body: Body) -> Body:
+        """The statements of two vectors, whose bytes are written at once."""
+        lets = [stmt for stmt in body if isinstance(stmt, Let)]
+        values: dict[str, Expr] = {stmt.name: Var(f"{stmt.name}_", stmt.value.type) for stmt in lets}
+        values[self.at.var] = Var(self.at.var) + self.lanes
+        out: Body = []
+        for one, other in zip(body, substitute(body, values)):
+            if isinstance(one, Statement) and isinstance(other, Statement) and _halved(one):
+                text = one.text.replace("r_saturated_", "r_saturated_pair_").replace("{1}", "{1}, {2}")
+                out.append(Statement(text, (*one.args, other.args[1])))
+            else:
+                out += [one, Let(f"{other.name}_", other.value) if isinstance(other, Let) else other]
+        return out
 
     def statement(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -243,13 +267,16 @@ class _Lanes:
 
     def product(self, args: Sequence[Expr], ty: str) -> Expr:
         value, significand, _, _, left, half, right, condition = args
+        after = significand
+        if isinstance(significand, Load) and self.step(significand.index):
+            after = Load(significand.buffer, significand.index + 1, significand.type)
         if isinstance(condition, Const):
             if not condition.value:
                 raise _Stays
         else:
             self.conditions[key(condition)] = condition
         self.fixed = True
-        parts = tuple(self.value(part) for part in (value, significand, half, right))
+        parts = tuple(self.value(part) for part in (value, significand, after, half, right))
         if not (isinstance(left, Const) and left.value == 0):
             parts = (Template("({0} << {1})", (parts[0], self.value(left)), ty), *parts[1:])
-        return Template("r_fixed_vi({0}, {1}, {2}, {3})", parts, ty)
+        return Template("r_fixed_vi({0}, {1}, {2}, {3}, {4})", parts, ty)

@@ -79,7 +79,7 @@ class FixedPoints:
 
     def multiply(self, nest: Nest, value: Scalar, channel: Index) -> Scalar:
         """An int32 times the number of a channel. Halves are rounded up."""
-        count = self.significands.shape[0]
+        count = self.significands.shape[0] - 1
         parts = [self.significands.at(nest, [channel])]
         parts += [self.rest.at(nest, [constant(n), channel]) for n in range(2)]
         parts.append(nest.const(0, "int32"))
@@ -119,7 +119,9 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
     def of_shift(template: str, dtype: str) -> ir.Expr:
         return ir.Template(template, (right,), dtype)
 
-    significands = table("int32", (count,), lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)])
+    # Vectors read the element behind, too.
+    significands = table("int32", (count + 1,), lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)],
+                         lambda target: ir.store(target, ir.Const(0, "int32"), count))  # fmt: skip
     rest = table("int64", (2, count), lambda target: [
         shift,
         ir.store(target, of_shift("({0} ? INT64_C(1) << ({0} - 1) : 0)", right.type), i),
