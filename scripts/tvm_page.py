@@ -23,6 +23,8 @@ Or put one line in front of its imports:
 From then on `import tvm` means relaylang in this process. That also holds where a newer TVM, which has no Relay, is
 installed. `pytest -p relaylang.tvm.testing.plugin` does the same for tests.
 
+`examples/legacy/` has six such scripts: convolutional network, rewriting, accelerator, ONNX, control flow, quantisation.
+
 ## Where names are
 
 `tvm.X.Y` is the module `relaylang.tvm.X.Y`. `tvm.relay.X` is `relaylang.X`, and `relaylang.tvm.relay.X` adds what only

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
 from relaylang.ir.expr import text_of
 from relaylang.ir.types import Extent, SymbolicDim, type_text
@@ -28,9 +29,10 @@ from relaylang.ir.visit import rewrite
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
+from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.passes.manager import Pass
 from relaylang.tvm.arrays import Array
-from relaylang.tvm.ir import attributes
+from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
 from relaylang.tvm.tir import SIGNS, boxed, compute
 from relaylang.typing import infer
@@ -99,6 +101,9 @@ def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRM
         _OUTER.busy = True
         try:
             return typed(original(self, mod))
+        except RelayError as wrong:
+            diagnostics.show(wrong)
+            raise
         finally:
             _OUTER.busy = False
 
@@ -167,4 +172,5 @@ def adopt() -> None:
         attrs_type_key=property(lambda self: getattr(self.attrs, "type_key", "")),
         description=property(lambda self: self.doc),
     )
+    _give(VirtualDevice, device_type_int=property(lambda self: self.device_type))
     _give(Pass, __call__=_call(Pass.__call__))

@@ -11,6 +11,7 @@ from functools import cache
 
 _IR = ("relaylang.tvm.ir",)
 _PARTS_OF_IR = ("adt", "attrs", "base", "expr", "function", "module", "op", "tensor_type", "type")
+_PARTS_OF_TRANSFORM = ("fake_quantization_to_integer", "infer_layout_utils", "mixed_precision", "transform")
 _NODES = ("relaylang.tvm.relay.nodes",)
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 
@@ -32,7 +33,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),
     "tvm.relay.op.nn.nn": ("relaylang.tvm.op.nn",),
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
+    "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
     "tvm.relay.qnn.op.qnn": ("relaylang.tvm.qnn.op",),
+    **dict.fromkeys([f"tvm.relay.transform.{name}" for name in _PARTS_OF_TRANSFORM], ("relaylang.tvm.transform",)),
     "tvm.relay.type_functor": ("relaylang.tvm.relay.type_functor",),
     "tvm.relay.scope_builder": _NODES,
     **{f"tvm.relay.{name}": (f"relaylang.tvm.op.{name}",) for name in ("annotation", "image", "nn", "random", "vision")},

@@ -5,24 +5,24 @@ from __future__ import annotations
 #: A name of TVM, or a module for everything below it -> what to use instead.
 NOTES: dict[str, str] = {
     "tvm.arith": "extents are numbers, `?` and names here; `relay.transform` has the passes over shapes",
-    "tvm.auto_scheduler": "`relay compile --tune` and `relaylang.backends` search the schedules of the CPU backend",
-    "tvm.autotvm": "`relay compile --tune` and `relaylang.backends` search the schedules of the CPU backend",
+    "tvm.auto_scheduler": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
+    "tvm.autotvm": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.contrib": "of `tvm.contrib` there are the executors, `utils`, `cc` and `ndk`",
     "tvm.dlight": "the CPU backend has its own schedules; `relay compile` applies them",
     "tvm.driver.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.driver.lower": "`relay compile --emit c` shows the loops of a Relay module",
     "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
-    "tvm.meta_schedule": "`relay compile --tune` searches the schedules of the CPU backend",
+    "tvm.meta_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.micro": "`relay compile -o net.tar` writes C source for a microcontroller",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; code generators are not open to scripts",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
     "tvm.relay.quantize": "`relay opt --passes` has the passes of quantisation; `relay.transform.FakeQuantizationToInteger` is one",
-    "tvm.relay.op.strategy": "the CPU backend has one kernel per operator; `relay compile --tune` searches its schedules",
+    "tvm.relay.op.strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
-    "tvm.relay.op.register_schedule": "the CPU backend has its own schedules; `relay compile --tune` searches them",
-    "tvm.relay.op.register_strategy": "the CPU backend has its own schedules; `relay compile --tune` searches them",
+    "tvm.relay.op.register_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
+    "tvm.relay.op.register_strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.relay.op.register_injective_schedule": "the CPU backend has its own schedules",
     "tvm.relay.op.register_broadcast_schedule": "the CPU backend has its own schedules",
     "tvm.relay.frontend.from_caffe2": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
@@ -33,6 +33,8 @@ NOTES: dict[str, str] = {
     "tvm.relay.frontend.from_oneflow": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
     "tvm.relay.frontend.from_paddle": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
     "tvm.relay.frontend.from_tensorflow": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
+    "tvm.relay.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
+    "tvm.runtime.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
     "tvm.rpc": "`rpc.LocalSession` works in this process; compile for other machines with -mtriple, and run the file there",
     "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
     "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
@@ -45,7 +47,7 @@ NOTES: dict[str, str] = {
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
     "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.backend.te_compiler relay.collage relay.op.strategy "
-    "relay.quantize rpc script script.tir".split()
+    "relay.quantize relay.vm rpc runtime.vm script script.tir".split()
 )
 
 

@@ -66,6 +66,11 @@ def register_object(type_key: str | type | None = None) -> Any:
     return type_key if isinstance(type_key, type) else lambda cls: cls
 
 
+def py_str(text: bytes) -> str:
+    """The text of bytes in UTF-8."""
+    return text.decode("utf-8")
+
+
 __all__ = [
-    "get_global_func", "list_global_func_names", "register_func", "register_object", "remove_global_func",
+    "get_global_func", "list_global_func_names", "py_str", "register_func", "register_object", "remove_global_func",
 ]  # fmt: skip

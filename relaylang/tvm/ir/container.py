@@ -73,4 +73,6 @@ def convert(value: Any, span: Any = None) -> Any:
     return boxed(value)
 
 
-__all__ = ["ADT", "Array", "Map", "ShapeTuple", "String", "convert", "tuple_object"]
+Object = object
+
+__all__ = ["Object", "ADT", "Array", "Map", "ShapeTuple", "String", "convert", "tuple_object"]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from relaylang.ir import Expr, IRModule
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, MetaRef, post_order, rewrite
+from relaylang.passes.manager import Pass
 from relaylang.syntax import parse_expr as read_expr
 from relaylang.tvm import parser
+from relaylang.tvm.arrays import from_python
 from relaylang.tvm.conventions import typed
+from relaylang.tvm.ir import diagnostics
 from relaylang.typing import check
 
 
@@ -20,11 +25,36 @@ def parse(
 ) -> IRModule:
     """The module that a text holds, with types; an expression becomes its @main. Raises `RelayError`.
 
-    `init_module` holds definitions that the text may use, which come into the result.
+    `init_module` holds definitions that the text may use, which come into the result. `init_meta_table` has the values of
+    references such as `meta[relay.Constant][0]`, where the text has no metadata section: type key -> values.
     """
+    try:
+        return _parsed(source, source_name, init_module, init_meta_table)
+    except RelayError as wrong:
+        diagnostics.show(wrong)
+        raise
+
+
+def _parsed(source: str, source_name: str, init_module: IRModule | None, init_meta_table: Mapping[str, Any] | None) -> IRModule:
     mod = parser.parse(source, source_name, init_module)
+    if init_meta_table:
+        mod = mod.with_functions({gv: _with_values(f, init_meta_table) for gv, f in mod.functions.items()})
     check(mod)
     return typed(mod)
+
+
+def _with_values(func: Function, table: Mapping[str, Any]) -> Function:
+    """A function whose references into the metadata have the values of a table."""
+
+    def change(old: Expr, new: Expr) -> Expr:
+        if isinstance(new, MetaRef) and new.index < len(table.get(new.type_key, ())):
+            value = table[new.type_key][new.index]
+            return value if isinstance(value, Expr) else Constant(from_python(value))
+        return new
+
+    made = rewrite(func, change) if func.body is not None else func
+    assert isinstance(made, Function)
+    return made
 
 
 def parse_expr(source: str) -> Expr:
@@ -37,4 +67,18 @@ def fromtext(source: str, source_name: str = "from_string") -> Any:
     return parse(source, source_name)
 
 
-__all__ = ["fromtext", "parse", "parse_expr"]
+@dataclass(frozen=True)
+class SpanCheck(Pass):
+    """Raises `RelayError` for a call without a place in a text."""
+
+    required = ()
+
+    def run(self, mod: IRModule) -> IRModule:
+        for gv, func in mod.functions.items():
+            for node in post_order(func):
+                if isinstance(node, Call) and node.span is None:
+                    raise RelayError(error("R0504", f"a call in @{gv.name_hint} has no place in a text"))
+        return mod
+
+
+__all__ = ["SpanCheck", "fromtext", "parse", "parse_expr"]

@@ -98,6 +98,29 @@ def test_passes_return_typed_modules() -> None:
         relay.parse("def @main(%x: Tensor[(2), float32]) { nn.softmax(%x, axis=2) }")
 
 
+def test_a_renderer_sees_the_diagnostics() -> None:
+    from tvm.ir.diagnostics import get_renderer, override_renderer
+
+    seen: list[str] = []
+    override_renderer(lambda context: seen.extend(d.message for d in context.diagnostics))
+    try:
+        with pytest.raises(tvm.error.DiagnosticError):
+            relay.parse("def @main(%x: Tensor[(2), float32]) { nn.softmax(%x, axis=2) }")
+        x = relay.var("x", shape=(2,))
+        with pytest.raises(tvm.error.DiagnosticError):
+            relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.softmax(x, axis=3)))
+    finally:
+        override_renderer(None)
+    assert len(seen) == 2 and "axis" in seen[0] and "axis" in seen[1] and get_renderer().render_func is not None
+
+
+def test_calls_of_a_text_have_places() -> None:
+    mod = relay.parse("def @main(%x: Tensor[(2), float32]) { exp(%x) }")
+    assert tvm.ir.structural_equal(relay.SpanCheck()(mod), mod)
+    with pytest.raises(tvm.TVMError, match="a call in @main has no place"):
+        relay.SpanCheck()(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))))
+
+
 def test_instruments_watch_passes() -> None:
     @tvm.instrument.pass_instrument
     class Names:

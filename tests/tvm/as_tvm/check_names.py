@@ -48,7 +48,7 @@ def test_a_missing_name_says_what_to_use() -> None:
     with pytest.raises(ImportError, match=r"relaylang has no tvm.build: `relay.build"):
         from tvm import build  # noqa: F401
     autotvm = importlib.import_module("tvm.autotvm")
-    with pytest.raises(AttributeError, match=r"relaylang has no tvm.autotvm.task: `relay compile --tune`"):
+    with pytest.raises(AttributeError, match=r"relaylang has no tvm.autotvm.task: `relay compile --emit space`"):
         autotvm.task  # noqa: B018
     with pytest.raises(ImportError, match=r"relaylang has no tvm.autotvm.tuner: "):
         importlib.import_module("tvm.autotvm.tuner")

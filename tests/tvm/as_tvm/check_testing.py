@@ -183,3 +183,50 @@ def test_what_operators_compute() -> None:
     assert ref.strided_slice_python(data, [1], [3], [1], axes=[1]).tolist() == data[:, 1:3].tolist()
     x, y = rng.random((2, 3, 4)), rng.random((2, 5, 4))
     np.testing.assert_allclose(ref.batch_matmul(x, y), x @ y.transpose(0, 2, 1))
+
+
+def test_recasting_puts_casts_around_calls() -> None:
+    x, w = relay.var("x", shape=(1, 2, 4, 4)), relay.var("w", shape=(2, 2, 1, 1))
+    net = relay.Function([x, w], relay.nn.conv2d(relay.nn.conv2d(x, w), w))
+    made = relay.transform.recast(net, "int8", "int32", skip_layers=[-1])
+    first = relay.cast(relay.nn.conv2d(relay.cast(x, "int8"), relay.cast(w, "int8"), out_dtype="int32"), "float32")
+    assert tvm.ir.structural_equal(made, relay.Function([x, w], relay.nn.conv2d(first, w)))
+    whole = relay.transform.recast(tvm.IRModule.from_expr(net), "int8", "int32")
+    assert relay.testing.count_ops(run_infer_type(whole["main"])) == {"nn.conv2d": 2, "cast": 6}
+
+
+def test_the_passes_of_a_build() -> None:
+    x, w = relay.var("x", shape=(2,)), relay.var("w", shape=(2,))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.exp(x + w)))
+    with tvm.transform.PassContext(opt_level=3, required_pass=["FastMath"]):
+        made, params = relay.optimize(mod, target="llvm", params={"w": tvm.nd.array(np.ones(2, "float32"))})
+    assert "fast_exp" in made.astext() and params == {} and len(made["main"].params) == 1
+
+
+def test_tables_of_functions() -> None:
+    from tvm.relay.qnn.op.canonicalizations import create_integer_lookup_op, run_const_expr
+
+    x = relay.const(np.arange(-128, 128, dtype="int8"))
+    scale, zero = relay.const(0.1), relay.const(3)
+    call = create_integer_lookup_op(x, np.tanh, scale, zero, relay.const(1 / 127), relay.const(0), in_dtype="int8", out_dtype="int8")
+    wanted = np.round(np.tanh((np.arange(-128, 128) - 3) * np.float32(0.1)) / np.float32(1 / 127)).clip(-128, 127)
+    assert np.abs(run_const_expr(call) - wanted).max() == 0
+    with pytest.raises(ValueError, match="one of integers, not of float32"):
+        create_integer_lookup_op(x, np.tanh, scale, zero, scale, zero, out_dtype="float32")
+
+
+def test_values_of_references_to_metadata() -> None:
+    text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { add(%x, meta[relay.Constant][1]) }'
+    table = {"relay.Constant": [relay.const([0.0]), relay.const([1.0, 2.0])]}
+    mod = relay.parse(text, "from_string", None, table)
+    assert mod["main"].body.args[1].data.numpy().tolist() == [1, 2] and mod["main"].ret_type == relay.TensorType((2,))
+
+
+def test_regions_for_the_c_compiler() -> None:
+    from tvm.relay.testing.byoc import CcompilerAnnotator
+
+    x, y, z = (relay.var(name, shape=(2,)) for name in "xyz")
+    made = CcompilerAnnotator().visit(relay.multiply(relay.subtract(relay.add(x, y), z), y))
+    assert relay.testing.count_ops(made) == {
+        "add": 1, "subtract": 1, "multiply": 1, "annotation.compiler_begin": 4, "annotation.compiler_end": 1,
+    }  # fmt: skip

@@ -1,0 +1,7 @@
+"""What `tvm.relay.transform` has beside relaylang's passes."""
+
+from __future__ import annotations
+
+from relaylang.tvm.relay.transform.recasting import recast
+
+__all__ = ["recast"]

@@ -1,0 +1,44 @@
+"""Scripts as users of TVM wrote them, in examples/legacy: `relay tvm` runs them unchanged."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from tests.shared import ROOT
+
+#: Script -> what it prints, and the modules that it needs.
+SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
+    "conv_net": (["10 classes, 5 parameters", "the scores sum to 1.0", "3 times of a run, all positive: True"], []),
+    "rewrite": (["nn.relu(%1)", "sqrt is gone: True and batch_norm is there: True", "epsilon: True"], []),
+    "byoc": (
+        ["tvmgen_default_my_accel_main_0 for my_accel has ['my_accel.conv2d', 'my_accel.conv2d']", "the same values: (1, 4, 4, 4)"],
+        [],
+    ),
+    "import_onnx": (["image [1, 1, 16, 16]", "the digit is 7"], ["onnx"]),
+    "vm": (["2 to the power of 10 is 1024.0", "the sum up to 100 is 5050", "the list's sum is 10"], ["relaylang.backends.vm"]),
+    "quantise": (
+        ["operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize", "qnn is left: False",
+         "differs by a step at most: True"],
+        [],
+    ),
+}  # fmt: skip
+
+
+def test_every_script_is_listed() -> None:
+    assert {path.stem for path in (ROOT / "examples/legacy").glob("*.py")} == set(SCRIPTS)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs(name: str) -> None:
+    lines, needs = SCRIPTS[name]
+    for module in needs:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"no module {module}")
+    command = [sys.executable, "-m", "relaylang", "tvm", f"examples/legacy/{name}.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.splitlines() == lines
