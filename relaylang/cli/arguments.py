@@ -23,11 +23,24 @@ from relaylang.ir import (
     rewrite,
     type_text,
 )
+from relaylang.plugins.files import load_file
 from relaylang.repl.session import Session
 from relaylang.runtime.params import load_params
 from relaylang.runtime.random import random_params
 
 Needed = Sequence[Var | MetaRef]
+
+
+def add_load_option(parser: argparse.ArgumentParser) -> None:
+    """`--load`: Python files with code generators, operators and the like."""
+    doc = "code generators, operators and passes of your own"
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help=doc)
+
+
+def load_files(args: argparse.Namespace) -> None:
+    """Run the files of `--load`. Raises `RelayError` (R0512)."""
+    for path in args.load:
+        load_file(path)
 
 
 def add_value_options(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from relaylang.backends import compile_module
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
-from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, filled, load_files, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cross-compiler", metavar="COMPILER", help="the C compiler for another machine (target option -mtriple names it)"
     )
     parser.add_argument("--cross-compiler-options", metavar="FLAGS", help="flags for it, behind = (--cross-compiler-options=-O3)")
+    add_load_option(parser)
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to compile (default: main)")
     parser.add_argument(
         "-i",
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
     check_writable(args.output)
+    load_files(args)
     targets = _targets(args)
     report(ignored_options(targets))
     with Stages() as stages:

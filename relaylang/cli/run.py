@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.cli.arguments import add_value_options, filled, free_inputs, needed_by, values_for
+from relaylang.cli.arguments import (
+    add_load_option,
+    add_value_options,
+    filled,
+    free_inputs,
+    load_files,
+    needed_by,
+    values_for,
+)
 from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
@@ -68,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
     )
+    add_load_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     add_measuring_options(parser)
     add_debugging_options(parser)
@@ -76,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
+    load_files(args)
     if args.expr is not None and (args.executor == "cpu" or args.target is not None):
         option = "--executor" if args.target is None else "--target"
         raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")

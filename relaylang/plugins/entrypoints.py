@@ -16,9 +16,11 @@ PASS_GROUP = "relaylang.passes"
 TABLE_GROUP = "relaylang.pattern_tables"
 OPERATOR_GROUP = "relaylang.ops"
 BACKEND_GROUP = "relaylang.backends"
+CODEGEN_GROUP = "relaylang.codegens"
 
 #: Each group of entry points, and the noun for its members.
-GROUPS = {PASS_GROUP: "pass", TABLE_GROUP: "pattern table", OPERATOR_GROUP: "operator", BACKEND_GROUP: "backend"}
+GROUPS = {PASS_GROUP: "pass", TABLE_GROUP: "pattern table", OPERATOR_GROUP: "operator", BACKEND_GROUP: "backend",
+          CODEGEN_GROUP: "code generator"}  # fmt: skip
 
 #: (group, the folders that were looked into) -> name -> entry points of that name.
 _FOUND: dict[tuple[str, tuple[str, ...]], dict[str, list[Any]]] = {}
@@ -104,6 +106,6 @@ def wrong_plugin(group: str, name: str, says: str) -> RelayError:
 
 
 __all__ = [
-    "BACKEND_GROUP", "GROUPS", "OPERATOR_GROUP", "PASS_GROUP", "TABLE_GROUP", "installed_names", "load_installed", "package_of",
-    "wrong_plugin",
+    "BACKEND_GROUP", "CODEGEN_GROUP", "GROUPS", "OPERATOR_GROUP", "PASS_GROUP", "TABLE_GROUP", "installed_names", "load_installed",
+    "package_of", "wrong_plugin",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ A package names its additions in its entry points:
     [project.entry-points."relaylang.pattern_tables"]
     my-npu = "my_package.table:pattern_table"    # a function that returns the table's rows
 
-Operators and backends: `relaylang.ops.extensions`, `relaylang.backends`.
+Operators, backends and code generators: `relaylang.ops.extensions`, `relaylang.backends`, `relaylang.runtime.external`.
 
 `relay opt --load FILE` adds every pass of the file, and every class of `module_pass` or `function_pass`, by its name. It
 also adds every `DFPatternCallback`, and every registered function (`register_legalize`, `register_alter_op_layout`, ...).
@@ -31,6 +31,7 @@ from relaylang.passes.layout.registry import registrations
 from relaylang.passes.manager import Pass, place_in_file, raised_in
 from relaylang.patterns import DFPatternCallback, callback_pass
 from relaylang.plugins.entrypoints import PASS_GROUP, installed_names, load_installed, wrong_plugin
+from relaylang.runtime.external import CODEGENS
 
 
 class Passes(Mapping[str, Any]):
@@ -102,7 +103,7 @@ def load_file(path: str) -> dict[str, Any]:
                 f"{path} has no passes",
                 notes=[
                     "passes are made by @function_pass or @module_pass, or are DFPatternCallbacks",
-                    "the file also registers no operator, pattern table, or function for AlterOpLayout or Legalize",
+                    "the file also registers no operator, pattern table, code generator, or function for AlterOpLayout or Legalize",
                 ],
             )
         )
@@ -112,7 +113,7 @@ def load_file(path: str) -> dict[str, Any]:
 def _registered() -> list[dict[Any, int]]:
     """The registrations apart from passes: the identities of functions and operators by their names."""
     support = {(target, op): id(check) for target, rows in OP_SUPPORT.items() for op, check in rows.items()}
-    tables = [{name: id(value) for name, value in table.items()} for table in (EXTENSIONS, PATTERN_TABLES)]
+    tables = [{name: id(value) for name, value in table.items()} for table in (EXTENSIONS, PATTERN_TABLES, CODEGENS)]
     return [registrations(), support, *tables]
 
 

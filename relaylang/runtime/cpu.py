@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
@@ -22,9 +22,10 @@ from relaylang.runtime.artifact import (
     write_sealed,
 )
 from relaylang.runtime.benchmark import BenchmarkResult, timed
+from relaylang.runtime.external import Calls, Parts, callables
 from relaylang.runtime.library import Library
 from relaylang.runtime.machine import usable_cpus
-from relaylang.runtime.manifest import Manifest, differences, read, read_text
+from relaylang.runtime.manifest import STATUS, Manifest, differences, read, read_text
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
@@ -86,7 +87,8 @@ class CpuArtifact:
     """
 
     def __init__(self, library: bytes | Library, manifest: Mapping[str, Any] | Manifest, params: Mapping[str, np.ndarray],
-                 source: str, threads: int | None = None, graph: str = "") -> None:  # fmt: skip
+                 source: str, threads: int | None = None, graph: str = "", externals: Parts | None = None,
+                 calls: Sequence[Callable[..., Any] | None] = ()) -> None:  # fmt: skip
         """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
         try:
             found = manifest if isinstance(manifest, Manifest) else read(manifest)
@@ -102,6 +104,10 @@ class CpuArtifact:
         self.manifest = found.record()
         self.source = source
         self.graph = graph
+        self._externals = dict(externals or {})
+        if found.externals and self._code.calls is None:
+            self._code.connect(Calls(found.externals, calls))
+        self._status = found.arena - STATUS if found.externals else -1
         self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in found.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
@@ -194,10 +200,19 @@ class CpuArtifact:
         for n, array in enumerate(outputs):
             results[n] = _address(array)
         self._code.run(places, results, bound[0], bound[1], arena.place, self._threads)
+        if self._status >= 0:
+            self._check(arena)
         self._arenas.append(arena)
         return _structured(self._manifest.structure, outputs) if out is None else out
 
     __call__ = run
+
+    def _check(self, arena: _Arena) -> None:
+        """Raise `RelayError` (R0606) where other people's code failed in the run that had this arena."""
+        status, code = arena.memory[self._status : self._status + 8].view(np.int32)
+        if status:
+            assert self._code.calls is not None
+            self._code.calls.check(int(status), int(code))
 
     def report(self) -> str:
         """A line about the program's memory: that of a run, its lower bound, and that between runs."""
@@ -218,9 +233,12 @@ class CpuArtifact:
         places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
         code, threads = self._code, self._threads
         try:
-            return timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
+            found = timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
+            if self._status >= 0:
+                self._check(arena)
         finally:
             self._arenas.append(arena)
+        return found
 
     def profile(self, *args: Any, repeat: int = 10, inputs: Mapping[str, Any] | None = None) -> Profile:
         """The time of each kernel over `repeat` runs, with inputs by position, or by name in `inputs`.
@@ -267,7 +285,7 @@ class CpuArtifact:
 
     def packed(self) -> Packed:
         """The program as its file has it."""
-        return Packed(self.library, self._manifest, self.params, self.source, self.graph)
+        return Packed(self.library, self._manifest, self.params, self.source, self.graph, self._externals)
 
     def __reduce__(self) -> tuple[Any, ...]:
         asked = self._threads if self._asked else None
@@ -275,11 +293,14 @@ class CpuArtifact:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CpuArtifact:
         """A program with weights of its own. Its code, which nobody changes, is the same."""
-        params = {name: value.copy() for name, value in self.params.items()}
-        return CpuArtifact(self._code, self._manifest, params, self.source, self._threads if self._asked else None, self.graph)
+        return self._with({name: value.copy() for name, value in self.params.items()})
 
     def __copy__(self) -> CpuArtifact:
-        return CpuArtifact(self._code, self._manifest, self.params, self.source, self._threads if self._asked else None, self.graph)
+        return self._with(self.params)
+
+    def _with(self, params: Mapping[str, np.ndarray]) -> CpuArtifact:
+        threads = self._threads if self._asked else None
+        return CpuArtifact(self._code, self._manifest, params, self.source, threads, self.graph, self._externals)
 
 
 def _pick(value: Any, path: list[int], name: str) -> Any:
@@ -306,4 +327,6 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifac
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> CpuArtifact:
     """The same from memory; `name` is what messages call it."""
     packed = unpacked(content, name)
-    return CpuArtifact(packed.library, packed.manifest, packed.params, packed.source, threads, packed.graph)
+    check_machine(packed.manifest)
+    calls = callables(packed.manifest.externals, packed.externals, name)
+    return CpuArtifact(packed.library, packed.manifest, packed.params, packed.source, threads, packed.graph, packed.externals, calls)

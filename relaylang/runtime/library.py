@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.external import Calls
 from relaylang.runtime.text import reason
 
 try:
@@ -40,10 +41,12 @@ class Library:
     Raises `RelayError` (R0641) if it cannot be loaded.
     """
 
-    __slots__ = ("__weakref__", "about", "content", "peak", "prepare", "profiling", "run", "times")
+    __slots__ = ("__weakref__", "_table", "about", "calls", "content", "peak", "prepare", "profiling", "run", "times")
 
     def __init__(self, content: bytes) -> None:
         self.content = content
+        #: Python functions that it calls, where it has a table for them; see `connect`.
+        self.calls: Calls | None = None
         opened = _open(content)
         try:
             # Not the library's own attributes: those would keep its handle in a cycle that the collector has to find.
@@ -51,6 +54,7 @@ class Library:
             close = _at(opened, "relay_close", _CLOSE)
             self.peak = _at(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
             self.times = _times(opened) if self.peak is not None else None
+            self._table = _address(opened, "relay_calls") if hasattr(opened, "relay_calls") else 0
             self.profiling = threading.Lock()
             self.about = ctypes.string_at(_address(opened, "relay_about"))
         except (AttributeError, ValueError):
@@ -58,6 +62,16 @@ class Library:
             raise RelayError(error("R0641", "the compiled program cannot be loaded: relaylang did not make the library")) from None
         # At the end of the process other threads may still be in it.
         weakref.finalize(self, _unload, opened._handle, close).atexit = False
+
+
+    def connect(self, calls: Calls) -> None:
+        """Let the library call Python functions. Raises `RelayError` (R0641) where it has no table for them."""
+        if not self._table:
+            raise RelayError(error("R0641", "the compiled program cannot be loaded: its library calls no external code"))
+        for number, entry in enumerate(calls.entries):
+            ctypes.c_void_p.from_address(self._table + number * ctypes.sizeof(ctypes.c_void_p)).value = \
+                ctypes.cast(entry, ctypes.c_void_p).value  # fmt: skip
+        self.calls = calls
 
 
 def _unload(handle: int, close: Any) -> None:

@@ -53,6 +53,24 @@ class Step(NamedTuple):
     data: int
 
 
+#: The bytes at the end of the arena for the number and the result of external code that fails.
+STATUS = 64
+#: Kinds of external code: in the library (C text, object code), or Python's (bytes for a loader, a function).
+KINDS = ("c", "object", "data", "python")
+
+
+class External(NamedTuple):
+    """Code of another compiler: whose, its symbol, one of `KINDS`, its tensors, and the region's place in the program."""
+
+    compiler: str
+    symbol: str
+    kind: str
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec, ...]
+    place: str
+    line: str
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The fields of a manifest.
@@ -63,6 +81,7 @@ class Manifest:
     without threads, None for no limit. `machine` and `features` are the processor, the system and the processor's features
     that the library needs (`relaylang.runtime.features`). `aligned` has the numbers of parameters that run faster where they
     begin at a multiple of 64. `steps` are the instructions of a run, for a library that keeps their times.
+    `externals` is the code of other compilers, in the order of the library's table of calls.
     """
 
     entry: str
@@ -79,6 +98,7 @@ class Manifest:
     features: frozenset[str] = frozenset()
     aligned: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
+    externals: tuple[External, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """The manifest as JSON has it."""
@@ -99,6 +119,7 @@ class Manifest:
             "features": sorted(self.features),
             "aligned": list(self.aligned),
             "steps": [list(step) for step in self.steps],
+            "externals": [[*e[:3], [_record(s) for s in e.inputs], [_record(s) for s in e.outputs], *e[5:]] for e in self.externals],
         }
 
     def text(self) -> str:
@@ -154,6 +175,8 @@ def _agree(found: Manifest) -> None:
     for name, path in paths:
         if any((name, path[:n]) in paths for n in range(len(path))):
             raise ValueError(f"its manifest says of the input {_shown(name)} that it is a tensor and a tuple")
+    if found.externals and found.arena < STATUS:
+        raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
     numbers: list[int] = []
     stack = [found.structure]
     while stack:
@@ -291,6 +314,18 @@ def _steps(place: str, value: Any) -> tuple[Step, ...]:
     return tuple(out)
 
 
+def _externals(place: str, value: Any) -> tuple[External, ...]:
+    out = []
+    for n, item in enumerate(_items(place, value)):
+        at = f"{place}[{n}]"
+        fields = _items(at, item, len(External._fields))
+        compiler, symbol, kind, where, line = (_text(f"{at}[{k}]", fields[k]) for k in (0, 1, 2, 5, 6))
+        if kind not in KINDS:
+            raise _wrong(f"{at}[2]", f"one of {', '.join(KINDS)}", kind)
+        out.append(External(compiler, symbol, kind, _outputs(f"{at}[3]", fields[3]), _outputs(f"{at}[4]", fields[4]), where, line))
+    return tuple(out)
+
+
 _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "entry": _text,
     "inputs": _inputs,
@@ -306,6 +341,10 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "features": _features,
     "aligned": _numbers,
     "steps": _steps,
+    "externals": _externals,
 }
 
-__all__ = ["ELEMENTS", "FORMAT", "ISAS", "VERSION", "Manifest", "Step", "differences", "read", "read_text", "tensor_spec"]
+__all__ = [
+    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "differences", "read", "read_text",
+    "tensor_spec",
+]  # fmt: skip

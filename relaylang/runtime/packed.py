@@ -15,7 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import LIBRARY_MAGIC, TensorSpec, not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import Manifest, read_text
@@ -39,13 +40,16 @@ def library_suffix(machine: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The parts of a program. `graph` is its JSON graph (`relaylang.backends.cpu.graph`), "" where there is none."""
+    """The parts of a program. `graph` is its JSON graph (`relaylang.backends.cpu.graph`), "" where there is none. `externals` are
+    the files of other people's code (`relaylang.runtime.external`).
+    """
 
     library: bytes
     manifest: Manifest
     params: Mapping[str, np.ndarray]
     source: str
     graph: str = ""
+    externals: Parts = field(default_factory=dict)
 
     def parts(self) -> dict[str, bytes]:
         """The files of the `.tar`."""
@@ -57,6 +61,7 @@ class Packed:
             "model.c": self.source.encode(),
             "params.npz": weights.getvalue(),
             "graph.json": self.graph.encode(),
+            **written(self.externals),
         }
 
     def others(self) -> dict[str, bytes]:
@@ -191,7 +196,11 @@ def unpacked(content: bytes, name: str) -> Packed:
         if value.shape != shape or value.dtype.name != dtype:
             given = TensorSpec(value.shape, value.dtype.name)
             raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
-    return Packed(library, manifest, params, source, graph)
+    try:
+        externals = {file: parts[file] for file in (part_name(n, e.kind) for n, e in enumerate(manifest.externals))}
+    except KeyError as e:
+        raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
+    return Packed(library, manifest, params, source, graph, externals)
 
 
 __all__ = ["ForeignArtifact", "Packed", "check_machine", "joined", "library_suffix", "unpacked"]

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from relaylang.diagnostics import did_you_mean
+from relaylang.tvm.external import PREFIX, SourceModule, added, removed
 
 Function = Callable[..., Any]
 
-_FUNCTIONS: dict[str, Function] = {}
+_FUNCTIONS: dict[str, Function] = {"runtime.CSourceModuleCreate": SourceModule}
 
 
 @overload
@@ -19,7 +20,8 @@ def register_func(func_name: str, f: Function, override: bool = False) -> Functi
 def register_func(func_name: str | Function, f: Function | None = None, override: bool = False) -> Function:
     """Register a Python function under a name; without `f` a decorator. A function alone has its own name.
 
-    Returns the function, as TVM does. Raises `ValueError` for a name that is taken, but for `override`.
+    Returns the function, as TVM does. A function `relay.ext.NAME` is a code generator; see `relaylang.tvm.external`.
+    Raises `ValueError` for a name that is taken, but for `override`.
     """
     if callable(func_name):
         return register_func(func_name.__name__, func_name, override)
@@ -29,6 +31,8 @@ def register_func(func_name: str | Function, f: Function | None = None, override
     def register(function: Function) -> Function:
         if func_name in _FUNCTIONS and not override:
             raise ValueError(f"the global function {func_name} is registered already; override=True replaces it")
+        if func_name.startswith(PREFIX):
+            added(func_name, function)
         _FUNCTIONS[func_name] = function
         return function
 
@@ -58,7 +62,8 @@ def list_global_func_names() -> list[str]:
 
 def remove_global_func(name: str) -> None:
     """Forget the function of a name, if there is one."""
-    _FUNCTIONS.pop(name, None)
+    if _FUNCTIONS.pop(name, None) is not None and name.startswith(PREFIX):
+        removed(name)
 
 
 def register_object(type_key: str | type | None = None) -> Any:

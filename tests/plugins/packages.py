@@ -12,6 +12,7 @@ from relaylang.ops import OPS
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.partition import PATTERN_TABLES
 from relaylang.partition.support import OP_SUPPORT
+from relaylang.runtime.external import CODEGENS
 
 
 def install(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]], code: str = "") -> None:
@@ -32,7 +33,7 @@ def install(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]], co
 @contextlib.contextmanager
 def undone() -> Iterator[None]:
     """A context whose registrations, imports and paths are undone at its end."""
-    tables: list[dict] = [OPS, EXTENSIONS, BACKENDS, PATTERN_TABLES, OP_SUPPORT]
+    tables: list[dict] = [CODEGENS, OPS, EXTENSIONS, BACKENDS, PATTERN_TABLES, OP_SUPPORT]
     kept = [dict(table) for table in tables]
     support = {target: dict(rows) for target, rows in OP_SUPPORT.items()}
     path = list(sys.path)

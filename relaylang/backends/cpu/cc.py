@@ -81,8 +81,8 @@ class Compiler:
         if self.system == "windows":
             self.flags.remove("-fPIC")
 
-    def compile(self, units: Sequence[str], text: str, keep: str | None = None) -> bytes:
-        """The shared library made of several C files, which are compiled side by side.
+    def compile(self, units: Sequence[str], text: str, keep: str | None = None, objects: Mapping[str, bytes] | None = None) -> bytes:
+        """The shared library made of several C files, which are compiled side by side, and of `objects` by file name.
 
         Files that were compiled before come from the cache. `text` is the whole as one file. It is written to the file
         `keep`, and kept if the compiler fails.
@@ -100,18 +100,19 @@ class Compiler:
                              "the interpreter runs it: relay run --executor interpreter"])
             )  # fmt: skip
         keys = [self._key(unit) for unit in units]
-        whole = self._key(*keys)
+        others = dict(objects or {})
+        whole = self._key(*keys, *(hashlib.sha256(content).hexdigest() for content in others.values()))
         library = cached(whole)
         if library is None:
             with cleaned_up():
-                library = self._built(units, keys, text)
+                library = self._built(units, keys, text, others)
             store(whole, library)
         return library
 
-    def _built(self, units: Sequence[str], keys: Sequence[str], text: str) -> bytes:
+    def _built(self, units: Sequence[str], keys: Sequence[str], text: str, others: Mapping[str, bytes]) -> bytes:
         try:
             with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
-                return self._build(Path(folder), units, keys)
+                return self._build(Path(folder), units, keys, others)
         except _Failure as failure:
             raise RelayError(self._failed(text, failure)) from None
         except OSError as e:
@@ -122,8 +123,13 @@ class Compiler:
         return self._alone(["-S"], "model.c", text.encode(), "model.s", text).decode(errors="replace")
 
     def object(self, text: str) -> bytes:
-        """The object code of a C text."""
-        return self._alone(["-c"], "model.c", text.encode(), "model.o", text)
+        """The object code of a C text, from the cache where it was compiled before."""
+        key = self._key(text)
+        found = cached(key)
+        if found is None:
+            found = self._alone(["-c"], "model.c", text.encode(), "model.o", text)
+            store(key, found)
+        return found
 
     def link(self, content: bytes, machine: str) -> bytes:
         """The shared library of an object for a machine. Raises `RelayError` (R0641) where this compiler is for another."""
@@ -150,7 +156,7 @@ class Compiler:
         head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 
-    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str]) -> bytes:
+    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str], others: Mapping[str, bytes]) -> bytes:
         processes = Processes()
 
         def made(number: int) -> Path:
@@ -174,6 +180,9 @@ class Compiler:
                 pool.shutdown(wait=False, cancel_futures=True)
                 processes.end()
                 raise
+        for name, content in others.items():
+            (folder / name).write_bytes(content)
+            parts.append(str(folder / name))
         library = folder / f"model{library_suffix(self.machine)}"
         # Thousands of names do not fit a command line.
         (folder / "parts").write_text(_response(parts), encoding="utf-8")

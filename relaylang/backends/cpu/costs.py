@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.dtypes import SIZES
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Function, TensorType, post_order
 from relaylang.ops.record import Op
@@ -22,16 +22,22 @@ def timed(program: Program) -> list[Instruction]:
 def step_of(item: Instruction) -> Step:
     """An instruction's name, place and cost."""
     read = _read(item)
-    written = item.results if isinstance(item, Run) else _views(item.outputs)
+    written = item.results if isinstance(item, (Run, Outside)) else _views(item.outputs)
     weights = sum(_size(v) for v in _once(read) if _is_weight(v.slot))
     data = sum(_size(v) for v in _once([*(v for v in read if not _is_weight(v.slot)), *written]))
-    if isinstance(item, Run):
+    if isinstance(item, (Run, Outside)):
         names, ty, span, dtype, macs = _function(item.function)
-        place = f"{span} {span.label}".strip() if span is not None else ""
-        return Step(names, ty, place, _line(span), dtype, macs, weights, data)
+        return Step(names, ty, *place_of(span), dtype, macs, weights, data)
     out = item.outputs[0]
     name = "weights into the kernel's layout" if isinstance(item, PackIn) else "copy"
     return Step(name, f"{out.dtype}{list(out.shape)}", "", "", out.dtype, 0, weights, data)
+
+
+def place_of(span: Span | None) -> tuple[str, str]:
+    """A place for people, and the program's line there."""
+    if span is None:
+        return "", ""
+    return f"{span} {span.label}".strip(), span.source.line(span.line).strip()[:160]
 
 
 def _function(function: Function) -> tuple[str, str, Span | None, str, int]:
@@ -64,17 +70,12 @@ def _views(slots: Sequence[Slot]) -> list[View]:
 
 def _read(item: Instruction) -> list[View]:
     """The tensors that an instruction reads: of one that is packed before, only the packed one."""
-    if isinstance(item, PackIn):
+    if isinstance(item, (PackIn, Outside)):
         return item.inputs
     if not isinstance(item, Run):
         return _views(item.reads())
     before = {b.name for pack in item.kernel.packs for b in pack.sources}
     return [*(s for p, s in zip(item.kernel.params, item.inputs) if p.name not in before), *_views(item.packs)]
-
-
-def _line(span: Span | None) -> str:
-    """The program's line of a place."""
-    return span.source.line(span.line).strip()[:160] if span is not None else ""
 
 
 def _once(views: Sequence[View]) -> list[View]:

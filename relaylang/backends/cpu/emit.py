@@ -20,7 +20,8 @@ from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.scalar import Buf
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
+from relaylang.runtime.manifest import STATUS
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -152,6 +153,9 @@ class Emitter:
         self.threads = threads
         self.about = about
         self.timed = timed or {}
+        #: The numbers of external codes, and where a run says which of them failed, in the arena.
+        self.externals: dict[int, int] = {}
+        self.status = 0
         self.blocks: dict[str, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
@@ -277,6 +281,8 @@ class Emitter:
             places: list[Slot | View] = [*item.inputs, *item.outputs]
             array = ", ".join(f"(void*)({_offset_text(s)})" for s in places)
             return [f"{pad}{{ void* const b[] = {{{array}}}; {self.pack(item)}(b); }}"]
+        if isinstance(item, Outside):
+            return self._outside(item, pad)
         assert isinstance(item, Run)
         slots: list[Slot | View] = [*item.inputs, *item.packs, *item.results]
         if item.work is not None:
@@ -289,6 +295,21 @@ class Emitter:
             else:
                 calls.append(f"{name}(b, 0, {stage.units});")
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+
+    def _outside(self, item: Outside, pad: str) -> list[str]:
+        """A call of external code. Where it fails, the run ends, and the arena has its number."""
+        number = self.externals[id(item.op)]
+        if item.op.code.kind in ("c", "object"):
+            symbol = item.op.region.symbol
+            types = [*(f"const {CTYPES[v.slot.dtype]}*" for v in item.inputs), *(f"{CTYPES[v.slot.dtype]}*" for v in item.results)]
+            values = ", ".join(f"({t})({_offset_text(v)})" for t, v in zip(types, [*item.inputs, *item.results]))
+            call = f"extern int32_t {symbol}({', '.join(types) or 'void'}); const int32_t r = {symbol}({values});"
+        else:
+            array = ", ".join(f"(void*)({_offset_text(v)})" for v in [*item.inputs, *item.results]) or "(void*)0"
+            table = "extern int32_t (*relay_calls[])(void* const*);"
+            call = f"{table} void* const b[] = {{{array}}}; const int32_t r = relay_calls[{number}](b);"
+        failed = f"int32_t* s = (int32_t*)(arena + {self.status}); s[0] = {number + 1}; s[1] = r; return;"
+        return [f"{pad}{{ {call} if (r != 0) {{ {failed} }} }}"]
 
     def sequence(self, name: str, items: Sequence[Instruction]) -> str:
         """A function that carries out instructions, cut into pieces where there are very many."""
@@ -318,7 +339,10 @@ class Emitter:
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
-        calls = [f"  {p}(in, out, params, fixed, arena, threads);" for p in pieces]
+        ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.externals else ""
+        calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
+        if self.externals:
+            calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")
         return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
 
     def _timed(self, item: Instruction, lines: list[str], pad: str) -> list[str]:
@@ -352,6 +376,8 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
+        self.externals = {id(op): number for number, op in enumerate(program.externals)}
+        self.status = program.arena_bytes - STATUS
         run = self.sequence("run_all", program.run)
         prepare = self.sequence("prepare_all", program.prepare)
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
@@ -373,6 +399,8 @@ class Emitter:
             f"{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
             "// End the threads. Afterwards the library may be unloaded.\n"
             f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
+            *([f"// Functions outside: the loader sets them.\nR_EXPORT int32_t (*relay_calls[{len(self.externals)}])(void* const*);\n"]
+              if self.externals else []),
             *([self._profile()] if self.timed else []),
         ])  # fmt: skip
         return self.ends

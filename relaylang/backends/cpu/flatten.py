@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -105,6 +106,7 @@ class _Flattener:
         self.holes: dict[str, Var] = {}
         self.fields: dict[tuple[int, int], Expr] = {}
         self.kept: list[Expr] = []
+        self.externals = Externals()
 
     def run(self, function: Function) -> Function:
         env = Env(None)
@@ -217,9 +219,10 @@ class _Flattener:
         if not isinstance(callee, Closure):
             raise unsupported("a function that is not known when the program is compiled cannot be called", expr)
         function = callee.function
-        compiler = function.attrs.get("Compiler")
-        if compiler or function.body is None:
-            raise unsupported(f"a function of the compiler {compiler or 'of another module'} cannot be compiled here", expr)
+        if function.body is None:
+            raise unsupported("a function of another module cannot be compiled here", expr)
+        if function.attrs.get("Compiler"):
+            return self._external(expr, function, values)
         running = self.active.setdefault(id(function), [])
         if running:
             self._check_recursion(expr, function, running)
@@ -229,6 +232,20 @@ class _Flattener:
         result = yield (function.body, inner)
         running.pop()
         return result
+
+    def _external(self, expr: Call, function: Function, values: Sequence[Value]) -> Value:
+        """A call of another compiler's function: its tensors, and its constants, go to one operator."""
+        op = self.externals.operator(expr, function)
+        args: list[Expr] = []
+        stack = list(reversed(list(zip(values, expr.args))))
+        while stack:
+            value, place = stack.pop()
+            if isinstance(value, list):
+                stack.extend((v, place) for v in reversed(value))
+            else:
+                args.append(self._expr(value, place))
+        made = Call(op, [*args, *(typed_constant(c.data) for c in constants_of(op))], None, (), expr.span or function.span)
+        return self._unpack(typed(made, function.body.checked_type), function.body.checked_type)
 
     def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
         """Raise `RelayError` for a recursion that cannot be written out as its calls."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 
 #: A node and one of its results, as `inputs` and `heads` name them.
 _Entry = tuple[int, int]
@@ -65,7 +65,7 @@ class _Graph:
             return
         reads = [s for s in dict.fromkeys(_reads(item)) if _key(s) in self.writers]
         inputs = [self.entry(slot) for slot in reads]
-        results = item.results if isinstance(item, Run) else [View(s, s.shape) for s in item.outputs]
+        results = item.results if isinstance(item, (Run, Outside)) else [View(s, s.shape) for s in item.outputs]
         name = self._name(item)
         self._node("tvm_op", name, inputs, results, {"func_name": name})
 
@@ -74,6 +74,8 @@ class _Graph:
         match item:
             case Run():
                 words, own = ["fused", *(c.op.name for c in calls_of(item.function))], id(item.kernel)  # type: ignore[attr-defined]
+            case Outside():
+                return item.op.region.symbol
             case PackIn():
                 words, own = ["pack"], id(item.pack)
             case Copy():

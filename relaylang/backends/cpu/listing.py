@@ -14,7 +14,7 @@ from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.loops import ir, text
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.scalar import Buf
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 
 
@@ -61,12 +61,14 @@ class _Page:
             else:
                 self.lines.append(pad + self.instruction(item))
 
-    def instruction(self, item: Run | PackIn | Copy) -> str:
+    def instruction(self, item: Run | PackIn | Copy | Outside) -> str:
         read: Sequence[Slot | View] = [*item.inputs, *item.packs] if isinstance(item, Run) else item.reads()
         written: Sequence[Slot | View] = item.results if isinstance(item, Run) else item.outputs
         flow = f"({', '.join(map(self.slot, read))}) -> {', '.join(map(self.slot, written))}"
         if isinstance(item, Copy):
             return f"copy{flow}"
+        if isinstance(item, Outside):
+            return f"external {item.op.region.symbol} of {item.op.region.compiler}{flow}"
         if isinstance(item, PackIn):
             name = self.emitter.pack(item)
             if self.new(name):

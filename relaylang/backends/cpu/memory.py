@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.schedule import Instruction, Program, Run, Slot, walk
+from relaylang.runtime.manifest import STATUS
 
 #: More slots than these are placed in order of time, which is linear.
 _MANY = 1500
@@ -33,6 +34,8 @@ def plan(program: Program) -> None:
         program.arena_bytes = max(program.arena_bytes, place(slots))
         for slot, old in over:
             slot.offset = old.offset
+    if program.externals:
+        program.arena_bytes += STATUS
 
 
 def lives(items: Sequence[Instruction]) -> list[Slot]:

@@ -14,16 +14,19 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from relaylang.backends.cpu.dtypes import SIZES
-from relaylang.backends.cpu.index import reshaped, strides_of
+from relaylang.backends.cpu.external import ExternalOp, external_of
+from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel, Pack, nbytes, static_shape, tensor_types, unsupported
 from relaylang.backends.cpu.lowering import Part
 from relaylang.backends.cpu.schedule_space import Space
 from relaylang.backends.cpu.views import Key, Plan, numbers_of, offset
+from relaylang.diagnostics.source import Span
 from relaylang.ir import (
     Call,
     Constant,
     Expr,
     Function,
+    FuncType,
     If,
     TensorType,
     Tuple,
@@ -36,7 +39,8 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ir.scopes import Scope, common
-from relaylang.ir.typed import retype, typed_var
+from relaylang.ir.typed import retype, typed, typed_var
+from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_closed
 
@@ -159,7 +163,24 @@ class Branch:
         return [self.cond.slot]
 
 
-Instruction = Run | PackIn | Copy | Branch
+class Outside:
+    """Call external code on dense tensors."""
+
+    def __init__(self, op: ExternalOp, inputs: list[View], results: list[View], function: Function) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.results = results
+        self.function = function
+
+    @property
+    def outputs(self) -> list[Slot]:
+        return [v.slot for v in self.results]
+
+    def reads(self) -> list[Slot]:
+        return [v.slot for v in self.inputs]
+
+
+Instruction = Run | PackIn | Copy | Branch | Outside
 
 
 class Program:
@@ -177,6 +198,10 @@ class Program:
         self.arena_bytes = 0
         #: The decisions for the program as a whole.
         self.space = Space()
+        #: The external code, in the order of the library's table of calls.
+        self.externals: list[ExternalOp] = []
+        #: Their places in the text.
+        self.places: dict[int, Span | None] = {}
         self.live_bytes = 0  # the least that any arena could have
 
 
@@ -330,7 +355,7 @@ class _Maker:
 
     def _put(self, scope: _Scope, item: Instruction) -> None:
         """Append an instruction: to the prepare list where all that it reads is fixed."""
-        if not isinstance(item, Branch) and all(id(s) in self.fixed for s in item.reads()):
+        if not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in item.reads()):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
         else:
@@ -366,7 +391,35 @@ class _Maker:
                 raise unsupported(f"{type(node).__name__} cannot be compiled", node)
         self.places[id(node)] = place
 
+    def _outside(self, node: Call, op: ExternalOp, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
+        """Call external code; tensors that do not lie dense are copied before."""
+        by_param = dict(zip(function.params, args))
+        assert isinstance(function.body, Call)
+        inputs = []
+        for arg in function.body.args:
+            view = self._flat(self._place(by_param[arg] if isinstance(arg, Var) else arg))[0]
+            inputs.append(view if is_contiguous(view.shape, view.strides) else self._dense(view, scope))
+        place = self._new(node)
+        if id(op) not in self.program.places:
+            self.program.externals.append(op)
+            self.program.places[id(op)] = function.body.span or node.span
+        self._put(scope, Outside(op, inputs, self._flat(place), function))
+        return place
+
+    def _dense(self, view: View, scope: _Scope) -> View:
+        """A copy of a view, in memory of its own."""
+        ty = TensorType(view.shape, view.slot.dtype)
+        param = typed_var("x", ty)
+        function = typed(Function([param], op_call("copy", [param], ty), ty, (), {"Primitive": 1}), FuncType([ty], ty))
+        kernel = self.lower(function, {}, [view.strides])
+        made = View(self._slot("made", view.shape, view.slot.dtype), view.shape)
+        self._put(scope, Run(kernel, [view], [made], [], self.describe(function), function))
+        return made
+
     def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
+        outside = external_of(function)
+        if outside is not None:
+            return self._outside(node, outside, function, args, scope)
         numbers = numbers_of(node)
         inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
         found = self.plan.seen(node, [v.strides for v in inputs])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.external import external_of
 from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lowering import Part, Selected, parts_of, selected
@@ -135,9 +136,16 @@ class Plan:
             if not self._is_free(source, node):
                 continue
             strides = reshaped(part.shape, home.strides, self.shapes[source])
-            if strides is not None and self.readable(source, strides):
+            if strides is None or (self._is_outside(source) and not is_contiguous(self.shapes[source], strides)):
+                continue
+            if self.readable(source, strides):
                 self.homes[source] = Home(home.base, home.start + offset(part.first, home.strides), tuple(strides))
                 self.homes[key] = home
+
+    def _is_outside(self, key: Key) -> bool:
+        """Whether external code makes a value: such code writes dense tensors."""
+        maker = self._makers[key].op
+        return isinstance(maker, Function) and external_of(maker) is not None
 
     def wanted(self, call: Call) -> list[tuple[int, ...] | None]:
         """The strides of the results of a call; None where they are contiguous."""
@@ -244,6 +252,8 @@ class Plan:
         assert isinstance(call.op, Function)
         if id(call) in self.parts:
             return True
+        if external_of(call.op) is not None:
+            return False
         memo = (id(call.op), *given)
         if memo not in self._reads:
             kernel = self.trial(call.op, numbers_of(call), given)

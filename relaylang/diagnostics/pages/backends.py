@@ -44,6 +44,25 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0605",
+        "a code generator failed",
+        """A function with the attribute `Compiler` goes to the code generator of that name. The generator raised an exception,
+        returned no code, or C that does not compile. The message shows where in its file, or in the program.""",
+        'from relaylang.runtime.external import codegen\n\n@codegen("npu")\ndef generate(region):\n    return None',
+        'from relaylang.runtime.external import codegen\n\n@codegen("npu")\ndef generate(region):\n'
+        "    return lambda x, y: y.fill(0)",
+        "text",
+    ),
+    Page(
+        "R0606",
+        "external code failed",
+        """Code of another compiler inside a program failed in a run: a Python function raised an exception, or C code returned
+        another number than 0. The notes have the region's place in the program.""",
+        "int32_t region(const float* x, float* y) { return 1; }",
+        "int32_t region(const float* x, float* y) { y[0] = x[0]; return 0; }",
+        "text",
+    ),
+    Page(
         "R0608",
         "a device that is not here",
         """Compiled programs run on the CPU, `tvm.cpu()`. Scripts may name other devices, but no tensor and no program can be

@@ -16,6 +16,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import LIBRARY_MAGIC, Artifact, load, read_file
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.external import part_name, written
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.packed import ForeignArtifact, Packed, joined, unpacked
 from relaylang.runtime.text import reason
@@ -123,7 +124,25 @@ class Program(Module):
 
     def _object(self) -> bytes:
         packed = self._packed()
+        if any(external.kind in ("c", "object") for external in packed.manifest.externals):
+            notes = ["write a library or a .tar", "a linker of your own gets all objects: export_library(path, fcompile=...)"]
+            raise RelayError(error("R0609", "a program with code of other compilers is no single object", notes=notes))
         return joined(self._compiler().object(packed.source), packed.others())
+
+    def _files(self, packed: Packed, sources: bool) -> dict[str, bytes]:
+        """The program as C files or objects, with those of other compilers in it."""
+        texts = {"lib0": packed.source}
+        files: dict[str, bytes] = {}
+        for number, external in enumerate(packed.manifest.externals):
+            content = written(packed.externals)[part_name(number, external.kind)]
+            if external.kind == "c":
+                texts[f"external{number}"] = content.decode()
+            elif external.kind == "object":
+                files[f"external{number}.o"] = content
+        if sources:
+            return {**{f"{name}.c": text.encode() for name, text in texts.items()}, **files}
+        compiler = self._compiler()
+        return {**{f"{name}.o": compiler.object(text) for name, text in texts.items()}, **files}
 
     def export_library(self, file_name: str | os.PathLike[str], *, fcompile: Any = None, fpack_imports: Any = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> Any:  # fmt: skip
@@ -137,7 +156,7 @@ class Program(Module):
         link = tools.create_shared if fcompile is None else fcompile
         packed = self._packed()
         wanted = getattr(link, "object_format", "o")
-        files = {"lib0.c": packed.source.encode()} if wanted in ("c", "cc") else {"lib0.o": self._compiler().object(packed.source)}
+        files = self._files(packed, wanted in ("c", "cc"))
         made, result = exported(file_name, link, files, addons or (), workspace_dir, kwargs)
         _write(file_name, joined(made, packed.others()) if made.startswith(LIBRARY_MAGIC) else made)
         return result

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 
 from relaylang.backends.cpu.arith import has_bfloats
+from relaylang.backends.cpu.external import ExternalOp
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
 from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
@@ -68,7 +69,8 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
     done: dict[int, Expr] = {}
     for old in order:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
-        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES:
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES \
+                and not isinstance(new.op, ExternalOp):  # fmt: skip
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
                 attrs: Any = new.attrs
                 multiplied = has_bfloats(isa) and _multiplied(new)

@@ -1,0 +1,86 @@
+"""Code generators in TVM's way: `tvm.register_func("relay.ext.NAME")` and modules of C text.
+
+The function gets the partitioned function. It returns what `relaylang.runtime.external` takes, or a module of C text
+(`runtime.CSourceModuleCreate`). Its C follows relaylang's rule: `int32_t SYMBOL(const T* in0, ..., T* out0, ...)`.
+A Python function that it returns is called with `tvm.nd` arrays, inputs first, then outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.external import CODEGENS, Code, Generator, Region
+from relaylang.tvm.runtime.module import Module
+from relaylang.tvm.runtime.ndarray import NDArray
+
+PREFIX = "relay.ext."
+#: Other functions below the prefix, and what replaces them.
+_HOOKS = {
+    "constant_updater": "a code generator returns Code(source=..., constants=[...]): these constants come behind the inputs",
+    "relay_to_tir": "there is no TIR: the code generator relay.ext.NAME returns C text, object code or a Python function",
+    "optimize": "run passes on the partitioned module before relay.build, or in the code generator",
+    "tir_to_runtime": "there is no TIR: the code generator relay.ext.NAME returns C text, object code or a Python function",
+}
+
+
+class SourceModule(Module):
+    """C text from a code generator, and the names of constants that its function takes behind the inputs."""
+
+    def __init__(self, code: str, fmt: str = "c", func_names: Sequence[str] = (), const_vars: Sequence[str] = ()) -> None:
+        super().__init__(type_key="c")
+        self.code = code
+        self.format = fmt
+        self.symbols = tuple(func_names or ())
+        self.constants = tuple(const_vars or ())
+
+    def get_source(self, fmt: str = "") -> str:
+        return self.code
+
+
+def added(name: str, function: Callable[..., Any]) -> None:
+    """Make a function registered under `relay.ext.NAME` the code generator of NAME.
+
+    Raises `RelayError` (R0609) for hooks below such a name, and says what replaces them.
+    """
+    compiler, dot, hook = name.removeprefix(PREFIX).partition(".")
+    if dot:
+        instead = _HOOKS.get(hook.lower().replace("relaytotir", "relay_to_tir"), "relay.ext.NAME alone is called")
+        raise RelayError(error("R0609", f"the function {name} is never called", notes=[instead]))
+
+    def generate(region: Region) -> Any:
+        return _code(function(region.function))
+
+    CODEGENS[compiler] = Generator(generate)
+
+
+def removed(name: str) -> None:
+    """Forget the code generator of `relay.ext.NAME`."""
+    CODEGENS.pop(name.removeprefix(PREFIX), None)
+
+
+def _code(made: Any) -> Any:
+    if isinstance(made, SourceModule):
+        return Code(source=made.code, constants=made.constants)
+    if isinstance(made, Code):
+        return made if made.call is None else replace(made, call=_with_tensors(made.call))
+    return _with_tensors(made) if callable(made) else made
+
+
+def _with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A Python function that is called with `tvm.nd` arrays over the same memory."""
+
+    def call(*arrays: np.ndarray) -> Any:
+        returned = function(*map(NDArray, arrays))
+        values = returned if isinstance(returned, (tuple, list)) else [returned]
+        plain = [np.asarray(v) if isinstance(v, NDArray) else v for v in values]
+        return plain if isinstance(returned, (tuple, list)) else plain[0]
+
+    return call
+
+
+__all__ = ["PREFIX", "SourceModule", "added", "removed"]
