@@ -12,6 +12,10 @@ from collections.abc import Iterable
 #: Service of `relaylang.services` -> its provider. Nothing else registers one.
 SERVICES: dict[str, str] = {
     "text": "relaylang.syntax.printer:astext",
+    "shown": "relaylang.syntax.shown:text",
+    "brief": "relaylang.syntax.shown:brief",
+    "html": "relaylang.repl.notebook:as_html",
+    "show": "relaylang.repl.notebook:show",
     "operator call": "relaylang.tvm.op.namespace:builder",
     "compile": "relaylang.backends:compile_module",
     "tvm script": "relaylang.tvm.script:run",

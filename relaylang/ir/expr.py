@@ -32,6 +32,18 @@ def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
     return made
 
 
+def brief(node: AnyValue) -> str:
+    """Relay text for Python's prompt: short for huge programs."""
+    made: str = service("brief")(node)
+    return made
+
+
+def html(node: AnyValue) -> str:
+    """Relay text for notebooks."""
+    made: str = service("html")(node)
+    return made
+
+
 def _no_expression(value: AnyValue, what: str) -> TypeError:
     """The error for a value of another class where a program needs an expression."""
     kind = "None" if value is None else f"a value of type {type(value).__name__}"
@@ -57,6 +69,20 @@ class Expr:
     def astext(self, show_meta_data: bool = True) -> str:
         """Relay text that reads back to the same expression: `relaylang.astext` with its defaults."""
         return text_of(self, show_meta_data)
+
+    def __str__(self) -> str:
+        made: str = service("shown")(self)
+        return made
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def show(self, style: str | None = None) -> None:
+        """Show the text, highlighted in notebooks and terminals."""
+        service("show")(self, style)
 
     def __add__(self, other: AnyValue) -> Expr:
         return _operator("add", self, other)

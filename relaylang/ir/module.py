@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 from typing import overload
 
-from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, text_of
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, brief, html, text_of
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
 from relaylang.services import service
@@ -66,6 +66,16 @@ class IRModule:
 
     def __str__(self) -> str:
         return text_of(self, show_meta_data=False)
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def show(self, style: str | None = None) -> None:
+        """Show the text, highlighted in notebooks and terminals."""
+        service("show")(self, style)
 
     def get_global_var(self, name: str) -> GlobalVar:
         """The function's variable. Raises `KeyError`."""

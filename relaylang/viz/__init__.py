@@ -1,8 +1,27 @@
-"""Programs as pictures: `graph_of` makes a graph, and one file for each form draws it."""
+"""Programs as pictures: `graph_of` makes a graph, and one file for each form draws it.
 
+`relay.viz(mod)` is the graph in a notebook: the package is a function, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from relaylang.ir import Expr, IRModule
 from relaylang.viz.dot import as_dot, as_svg
 from relaylang.viz.graph import Graph, graph_of
 from relaylang.viz.html import as_html
+from relaylang.viz.picture import Picture
 from relaylang.viz.text import as_text
 
-__all__ = ["Graph", "as_dot", "as_html", "as_svg", "as_text", "graph_of"]
+
+class _Viz(ModuleType):
+    def __call__(self, program: IRModule | Expr, height: int = 600) -> Picture:
+        """The program's graph as a picture that notebooks show, `height` pixels high."""
+        return Picture(graph_of(program), height)
+
+
+sys.modules[__name__].__class__ = _Viz
+
+__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_svg", "as_text", "graph_of"]

@@ -1,0 +1,61 @@
+"""Programs in notebooks and terminals: highlighted text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter, Terminal256Formatter
+
+from relaylang.ir import Expr, IRModule
+from relaylang.repl.lexer import RelayLexer
+from relaylang.syntax.shown import text
+
+#: The most lines and characters that a notebook shows of a program.
+_LINES, _CHARACTERS = 2000, 400_000
+
+
+def as_html(node: IRModule | Expr) -> str:
+    """Highlighted Relay text as HTML with its own colours. Of a long text, the first lines."""
+    shown = text(node)
+    lines = shown.splitlines()
+    short = "\n".join(lines[:_LINES])[:_CHARACTERS]
+    made: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_STYLE))
+    left = len(lines) - short.count("\n") - 1
+    more = f'<div style="color: #888">{left} more lines; print the program for all of it</div>' if left > 0 else ""
+    return f'<pre style="line-height: 1.3; margin: 0">{made}</pre>{more}'
+
+
+_STYLE = "default"
+
+
+def show(node: IRModule | Expr, style: str | None = None) -> None:
+    """Show a program: highlighted in a notebook and in a terminal, plain text elsewhere."""
+    display = _display()
+    if display is not None:
+        display(_Html(as_html(node)))
+    elif sys.stdout.isatty():
+        print(highlight(text(node), RelayLexer(), Terminal256Formatter(style=style or _STYLE)), end="")
+    else:
+        print(text(node).rstrip("\n"))
+
+
+class _Html:
+    def __init__(self, content: str) -> None:
+        self._content = content
+
+    def _repr_html_(self) -> str:
+        return self._content
+
+
+def _display() -> Any:
+    """The notebook's `display`; None outside of notebooks."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    return sys.modules["IPython.display"].display if "IPython.display" in sys.modules else None
+
+
+__all__ = ["as_html", "show"]
