@@ -191,6 +191,11 @@ def _backend_name(name: str, span: Span | None) -> str:
     return name
 
 
+def split_targets(text: str) -> list[str]:
+    """The targets of a target string as texts, in order; their names need not be known. JSON is one target."""
+    return [text] if text.lstrip().startswith("{") else [part.group().strip() for part in _TARGET.finditer(text)]
+
+
 def _from_json(text: str) -> Target:
     """A target from TVM's JSON for one. Raises `RelayError` (R0601, R0602)."""
     try:

@@ -17,6 +17,7 @@ from relaylang.ir import (
     IRModule,
     MetaRef,
     TensorType,
+    TupleType,
     Type,
     Var,
     is_incomplete,
@@ -83,6 +84,8 @@ def values_for(
                 what = f"{name} in {args.params}"
                 array = file_values[name]
                 values[name] = fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
+            elif getattr(args, "fill", None) is not None and isinstance(ty, TensorType) and not is_incomplete(ty):
+                values[name] = filled_with(args.fill, ty)
             elif args.random_params is not None and (ty is None or is_incomplete(ty)):
                 wrong.append(_untyped(node))
             elif args.random_params is not None:
@@ -97,6 +100,13 @@ def values_for(
         raise RelayError(wrong)
     unused = [name for name in file_values if name not in names]
     return values, [_unused(args.params, unused)] if unused else []
+
+
+def filled_with(what: str, ty: TensorType) -> np.ndarray:
+    """A tensor of zeros or ones. Raises `RelayError` for a type of unknown extents."""
+    if not all(isinstance(d, int) for d in ty.shape):
+        raise bad_value(f"--fill {what} wants known extents, not {type_text(ty)}")
+    return np.full(tuple(map(int, ty.shape)), what == "ones", np.dtype(ty.dtype))  # type: ignore[arg-type]
 
 
 def _untyped(node: Var | MetaRef) -> Diagnostic:
@@ -117,7 +127,7 @@ def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
     if text.endswith(".npy"):
         array = load_array(text)
         return fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
-    array_or_none = literal_array(text)
+    array_or_none = None if isinstance(ty, TupleType) else literal_array(text)
     if array_or_none is not None and isinstance(ty, TensorType):
         return fit_array(array_or_none, ty, what, exact=False)
     if not text:

@@ -11,7 +11,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from relaylang.cli.reporting import add_common_options, begin, end, report
@@ -114,9 +114,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(arguments: list[str]) -> int:
-    """Run the command; everything that can go wrong is said."""
+    return guarded(lambda: _run(arguments))
+
+
+def guarded(call: Callable[[], int]) -> int:
+    """The exit status of a call; everything that can go wrong in it is said."""
     try:
-        status = _run(arguments)
+        status = call()
         sys.stdout.flush()
         return status
     except BrokenPipeError:

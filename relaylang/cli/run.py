@@ -1,4 +1,4 @@
-"""Evaluate a program: @main, another function (--entry), or an expression in the program's scope (-e).
+"""Evaluate a program: @main, another function (--entry), or an expression in the program's scope (-e). FILE may be compiled, too.
 
 The interpreter says what a program means; --executor cpu compiles it to C and runs that. Parameters get their values
 from --input, then from --params, then from --random-params. The value is shown with its type.
@@ -24,6 +24,7 @@ from relaylang.cli.arguments import (
     values_for,
 )
 from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.compiled import is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
@@ -76,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
     )
+    parser.add_argument("--fill", choices=["zeros", "ones"], help="what every parameter holds that nothing else gives")
     add_load_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
     add_measuring_options(parser)
@@ -90,12 +92,19 @@ def run(args: argparse.Namespace) -> int:
         option = "--executor" if args.target is None else "--target"
         raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")
     if args.threads is not None:
-        if args.executor == "interpreter" and args.target is None:
+        if args.executor == "interpreter" and args.target is None and not is_compiled(args.file):
             raise UsageError("relay run: --threads goes with --executor cpu or --target", "relay run --help")
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
+    compiled = is_compiled(args.file)
+    if compiled:
+        args.executor = "cpu"
     check_measuring(args)
     debugging = Debugging(args)
+    if compiled:
+        if debugging.watching:
+            raise UsageError("relay run: the debugging options are about Relay text, not compiled code", "relay run --help")
+        return run_compiled(args)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
     try:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from relaylang.diagnostics.pages.page import Page
 
+#: The beginning of examples with external code.
+_REGION = (
+    "import numpy as np\nimport relaylang as relay\nfrom relaylang.runtime.external import codegen\n\n"
+    "mod = relay.parse('def @f(%x: Tensor[(2), float32], Compiler=\"example\") { exp(%x) }\\n'\n"
+    "                  'def @main(%x: Tensor[(2), float32]) { @f(%x) }')\n"
+)
+
 PAGES = (
     Page(
         "R0601",
@@ -48,19 +55,18 @@ PAGES = (
         "a code generator failed",
         """A function with the attribute `Compiler` goes to the code generator of that name. The generator raised an exception,
         returned no code, or C that does not compile. The message shows where in its file, or in the program.""",
-        'from relaylang.runtime.external import codegen\n\n@codegen("npu")\ndef generate(region):\n    return None',
-        'from relaylang.runtime.external import codegen\n\n@codegen("npu")\ndef generate(region):\n'
-        "    return lambda x, y: y.fill(0)",
-        "text",
+        _REGION + 'codegen("example", lambda region: None)\nrelay.build(mod)',
+        _REGION + 'codegen("example", lambda region: lambda x, y: np.exp(x, out=y))\nrelay.build(mod)',
+        "python",
     ),
     Page(
         "R0606",
         "external code failed",
-        """Code of another compiler inside a program failed in a run: a Python function raised an exception, or C code returned
+        """Code of another compiler inside a program failed in a run. A Python function raised an exception, or C code returned
         another number than 0. The notes have the region's place in the program.""",
-        "int32_t region(const float* x, float* y) { return 1; }",
-        "int32_t region(const float* x, float* y) { y[0] = x[0]; return 0; }",
-        "text",
+        _REGION + 'codegen("example", lambda region: lambda x, y: y.fill(1 / 0))\nrelay.build(mod).run(np.ones(2, "f4"))',
+        _REGION + 'codegen("example", lambda region: lambda x, y: np.exp(x, out=y))\nrelay.build(mod).run(np.ones(2, "f4"))',
+        "python",
     ),
     Page(
         "R0608",

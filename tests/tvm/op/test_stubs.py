@@ -41,7 +41,7 @@ TYPES = {
     'mod[relay.GlobalTypeVar("List")]': "relaylang.ir.expr.TypeData",
     "relay.transform.InferType()(mod)": "relaylang.ir.module.IRModule",
     'relay.build(mod, target="c")': "relaylang.tvm.runtime.program.ExecutorFactoryModule",
-    'load("net.so")': "relaylang.tvm.runtime.program.ExecutorFactoryModule",
+    'load("net.so")': "relaylang.runtime.artifact.Artifact",
     'relay.create_executor("debug", mod)': "relaylang.tvm.executor.Executor",
     'relay.create_executor("debug", mod).evaluate()': "def (*Any, **Any) -> Any",
     "relay.split(x, 2)": "relaylang.tvm.op.build.TupleWrapper",

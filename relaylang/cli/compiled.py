@@ -1,0 +1,92 @@
+"""`relay run` of a compiled program: a library, a .tar, as `relay compile` wrote it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.cli.arguments import values_for
+from relaylang.cli.common import report, write_bytes
+from relaylang.cli.inputs import split_inputs
+from relaylang.cli.measuring import measured
+from relaylang.cli.outputs import npz_bytes
+from relaylang.cli.progress import Stages
+from relaylang.cli.usage import UsageError
+from relaylang.ir import TensorType, TupleType, Type, Var
+from relaylang.repl.session import Session, Value
+from relaylang.runtime.artifact import LIBRARY_MAGIC, loads
+from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.text import read_bytes
+
+#: Where a tar says what it is.
+_TAR = slice(257, 262)
+
+
+def is_compiled(path: str) -> bool:
+    """Whether a file is a library or an archive; False where it cannot be read, which its reader says."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(512)
+    except OSError:
+        return False
+    return head.startswith(LIBRARY_MAGIC) or head[_TAR] == b"ustar"
+
+
+def run_compiled(args: argparse.Namespace) -> int:
+    """Run a compiled program with the values of the call. Raises `UsageError` for options about the program's text."""
+    for option, given in (("-e", args.expr is not None), ("--entry", args.entry != "main"), ("--target", args.target is not None)):
+        if given:
+            raise UsageError(f"relay run: {option} is about a program's text, and {args.file} is compiled", "relay run --help")
+    with Stages() as stages:
+        with stages.stage("load"):
+            artifact = loads(read_bytes(args.file), args.threads, args.file)
+        values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
+        report(notes)
+        with stages.stage("run"):
+            data = artifact.run(**values)
+        times = None
+        if args.benchmark or args.profile is not None:
+            with stages.stage("measure"):
+                times = measured(args, artifact, values)
+        if args.output is not None:
+            write_bytes(args.output, npz_bytes(data))
+    if times is not None:
+        print(times)
+    elif args.output is None:
+        print(Value(data, _type(data)))
+    return 0
+
+
+def parameters(artifact: Any) -> list[Var]:
+    """The inputs of a compiled program, with their types where it has them."""
+    if not isinstance(artifact, CpuArtifact):
+        return [Var(name) for name in artifact.input_names]
+    found: dict[str, dict[tuple[int, ...], Type]] = {}
+    for name, (shape, dtype), path in artifact.manifest["inputs"]:
+        found.setdefault(name, {})[tuple(path)] = TensorType(shape, dtype)
+    return [Var(name, _whole(parts)) for name, parts in found.items()]
+
+
+def _whole(parts: Mapping[tuple[int, ...], Type]) -> Type:
+    """The type whose tensors lie at these paths, deepest tuples first."""
+    types: dict[tuple[int, ...], Type] = dict(parts)
+    while () not in types:
+        depth = max(map(len, types))
+        ends: dict[tuple[int, ...], list[Type]] = {}
+        for path in sorted(p for p in types if len(p) == depth):
+            ends.setdefault(path[:-1], []).append(types.pop(path))
+        types.update({path: TupleType(fields) for path, fields in ends.items()})
+    return types[()]
+
+
+def _type(data: Any) -> Type | None:
+    if isinstance(data, np.ndarray):
+        return TensorType(data.shape, data.dtype.name)
+    fields = [_type(item) for item in data]
+    return TupleType([f for f in fields if f is not None])
+
+
+__all__ = ["is_compiled", "parameters", "run_compiled"]

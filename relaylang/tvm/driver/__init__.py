@@ -1,0 +1,1 @@
+"""`tvm.driver`: the command-line driver tvmc."""
