@@ -61,8 +61,8 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
     names: ir.Body = []
     if 4 * product.batch * product.columns * product.depth > SECOND_CACHE:
         before = [ir.Statement("static _Thread_local int way;\nconst int back = way ^= 1;")]
-        names = [ir.Let("unit", ir.Template("(back ? lo + hi - 1 - {0} : {0})", (u,), ir.INDEX))]
-        u = names[0].var
+        turned = ir.Let("unit", ir.Template("(back ? lo + hi - 1 - {0} : {0})", (u,), ir.INDEX))
+        names, u = [turned], turned.var
     n, p = ir.digits(u, [product.batch, parts])
     names += [ir.Let("n", n), ir.Let("p", p)]
     kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, ir.folded([*names, *unit]), ir.PARALLEL)])
