@@ -62,6 +62,11 @@ _METHODS: dict[type, str] = {
     MetaRef: "visit_meta_ref",
 }
 
+
+class NoMethod(NotImplementedError, TypeError):
+    """A functor has no method for a class of nodes."""
+
+
 #: The deepest program that is visited without a stack of its own; the frames and bytes for each level.
 _SHALLOW, _FRAMES, _BYTES = 80, 10, 6000
 _MOST_BYTES = 1 << 30
@@ -133,7 +138,7 @@ class ExprFunctor:
         method = getattr(self, _METHODS[kind], None) if kind is not None else None
         if method is None:
             what = _METHODS.get(kind, "method for it") if kind is not None else "method for it"
-            raise TypeError(f"{type(self).__name__} met a {type(expr).__name__} and has no {what}")
+            raise NoMethod(f"{type(self).__name__} met a {type(expr).__name__} and has no {what}")
         return method(expr)
 
     def visit_type(self, typ: Any) -> Any:

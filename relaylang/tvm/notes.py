@@ -46,7 +46,7 @@ NOTES: dict[str, str] = {
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
-    "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.backend.te_compiler relay.collage relay.op.strategy "
+    "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.collage relay.op.strategy "
     "relay.quantize relay.vm rpc runtime.vm script script.tir".split()
 )
 

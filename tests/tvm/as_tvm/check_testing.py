@@ -230,3 +230,10 @@ def test_regions_for_the_c_compiler() -> None:
     assert relay.testing.count_ops(made) == {
         "add": 1, "subtract": 1, "multiply": 1, "annotation.compiler_begin": 4, "annotation.compiler_end": 1,
     }  # fmt: skip
+
+
+def test_a_functor_without_methods() -> None:
+    for kind in (NotImplementedError, TypeError):
+        with pytest.raises(kind, match="ExprFunctor met a Constant and has no visit_constant"):
+            relay.ExprFunctor().visit(relay.const(1))
+    relay.backend.te_compiler.get().clear()
