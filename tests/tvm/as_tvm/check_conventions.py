@@ -168,3 +168,7 @@ def test_closeness_has_an_absolute_part() -> None:
     tvm.testing.check_numerical_grads(lambda x: np.sum(x**2), [x], [2 * x])
     with pytest.raises(AssertionError, match="gradient of 0"):
         tvm.testing.check_numerical_grads(lambda x: np.sum(x**2), [x], [3 * x])
+
+
+def test_there_is_no_llvm() -> None:
+    assert tvm.target.codegen.llvm_version_major() == 0 and tvm.target.codegen.llvm_version_major(allow_none=True) is None
