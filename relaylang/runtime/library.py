@@ -47,21 +47,21 @@ class Library:
         self.content = content
         #: Python functions that it calls, where it has a table for them; see `connect`.
         self.calls: Calls | None = None
-        opened = _open(content)
+        opened = open_library(content)
         try:
             # Not the library's own attributes: those would keep its handle in a cycle that the collector has to find.
-            self.prepare, self.run = _at(opened, "relay_prepare", _PREPARE), _at(opened, "relay_run", _RUN)
-            close = _at(opened, "relay_close", _CLOSE)
-            self.peak = _at(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
+            self.prepare, self.run = function_in(opened, "relay_prepare", _PREPARE), function_in(opened, "relay_run", _RUN)
+            close = function_in(opened, "relay_close", _CLOSE)
+            self.peak = function_in(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
             self.times = _times(opened) if self.peak is not None else None
-            self._table = _address(opened, "relay_calls") if hasattr(opened, "relay_calls") else 0
+            self._table = address_in(opened, "relay_calls") if hasattr(opened, "relay_calls") else 0
             self.profiling = threading.Lock()
-            self.about = ctypes.string_at(_address(opened, "relay_about"))
+            self.about = ctypes.string_at(address_in(opened, "relay_about"))
         except (AttributeError, ValueError):
-            dlclose(opened._handle)
+            unload(opened, None)
             raise RelayError(error("R0641", "the compiled program cannot be loaded: relaylang did not make the library")) from None
         # At the end of the process other threads may still be in it.
-        weakref.finalize(self, _unload, opened._handle, close).atexit = False
+        weakref.finalize(self, unload, opened, close).atexit = False
 
 
     def connect(self, calls: Calls) -> None:
@@ -74,21 +74,25 @@ class Library:
         self.calls = calls
 
 
-def _unload(handle: int, close: Any) -> None:
-    close()
-    dlclose(handle)
+def unload(opened: ctypes.CDLL, close: Callable[[], object] | None) -> None:
+    """Unload a library, after a call of its function that ends it."""
+    if close is not None:
+        close()
+    dlclose(opened._handle)
 
 
-def _address(opened: ctypes.CDLL, name: str) -> int:
+def address_in(opened: ctypes.CDLL, name: str) -> int:
+    """The address of what a library shows. Raises `ValueError`."""
     return ctypes.addressof(ctypes.c_char.in_dll(opened, name))
 
 
-def _at(opened: ctypes.CDLL, name: str, kind: Any) -> Any:
-    return kind(_address(opened, name))
+def function_in(opened: ctypes.CDLL, name: str, kind: Any) -> Any:
+    """A library's function of a type, apart from the library's own attributes. Raises `ValueError`."""
+    return kind(address_in(opened, name))
 
 
 def _times(opened: ctypes.CDLL) -> Callable[[], np.ndarray]:
-    place, count = _address(opened, "relay_times"), ctypes.c_long.in_dll(opened, "relay_steps").value
+    place, count = address_in(opened, "relay_times"), ctypes.c_long.in_dll(opened, "relay_steps").value
 
     def times() -> np.ndarray:
         return np.frombuffer(ctypes.string_at(place, 16 * count), np.int64).reshape(count, 2)
@@ -96,7 +100,7 @@ def _times(opened: ctypes.CDLL) -> Callable[[], np.ndarray]:
     return times
 
 
-def _open(content: bytes) -> ctypes.CDLL:
+def open_library(content: bytes) -> ctypes.CDLL:
     """Load a library from memory. The file that this takes is gone afterwards."""
     try:
         handle, name = tempfile.mkstemp(prefix="relay-", suffix=".so")

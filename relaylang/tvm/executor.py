@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, overload
 
 from relaylang.backends import compile_module
+from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import Evaluator, check_free
 from relaylang.interpreter.values import Closure
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names, substitute
-from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python, with_numpy
 from relaylang.typing import check
 
@@ -21,19 +21,21 @@ _FUNCTION, _EXPRESSION = "(function)", "(expression)"
 
 
 class Executor:
-    """Runs a module's functions: interpreted, or compiled for a target (`compiles`).
+    """Runs a module's functions: interpreted, or compiled for a target (`compiles`), perhaps for the VM (`machine`).
 
     `params` are values for parameters of the functions by name; the Python functions take the others, in their order.
     """
 
-    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compiles: bool = False, target: str = "c") -> None:
+    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compiles: bool = False, target: str = "c",
+                 machine: bool = False) -> None:  # fmt: skip
         check(mod)
         self._mod = mod
         self._params = {name: from_python(value) for name, value in (params or {}).items()}
         self._compiles = compiles
         self._target = target
         self._evaluator: Evaluator | None = None
-        self._artifacts: dict[str, Artifact] = {}
+        self._machine = machine
+        self._programs: dict[str, Callable[..., Any]] = {}
 
     @overload
     def evaluate(self, expr: None = None, binds: Mapping[Var, Any] | None = None) -> Callable[..., Any]: ...
@@ -101,6 +103,12 @@ class Executor:
 
         return call
 
+    def _program(self, mod: IRModule, entry: str) -> Callable[..., Any]:
+        if not self._machine:
+            return compile_module(mod, self._target, entry=entry).run
+        executable = compile_vm(mod, self._target, entries=[entry])
+        return lambda **values: executable.call(entry, (), values)
+
     def _compiled(self, mod: IRModule, entry: str) -> Callable[..., Any]:
         if entry not in mod:
             raise RelayError(error("R0707", f"the module has no function @{entry}"))
@@ -117,9 +125,9 @@ class Executor:
                 raise RelayError(error("R0730", f"@{entry}: {what}"))
             if len(args) > len(names):
                 raise RelayError(error("R0730", f"@{entry}: too many arguments"))
-            if entry not in self._artifacts:
-                self._artifacts[entry] = compile_module(mod, self._target, entry=entry)
-            return with_numpy(self._artifacts[entry].run(**{n: from_python(v) for n, v in values.items()}))
+            if entry not in self._programs:
+                self._programs[entry] = self._program(mod, entry)
+            return with_numpy(self._programs[entry](**{n: from_python(v) for n, v in values.items()}))
 
         return call
 
@@ -141,11 +149,12 @@ def create_executor(
     target: str = "c",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor: kind "debug" interprets, "graph", "vm" and "aot" compile for the CPU (one backend stands for all).
+    """An executor: kind "debug" interprets, "graph" and "aot" compile data-flow graphs for the CPU, "vm" any program.
 
     `device` is there for scripts written for TVM; there is one, the CPU. Raises `RelayError` for an unknown kind and
     for a module that is not well-typed.
     """
     if kind not in _KINDS:
         raise RelayError(error("R0730", f"unknown executor {kind}", notes=[f"executors: {', '.join(_KINDS)}"]))
-    return Executor(mod if mod is not None else IRModule(), params, compiles=_KINDS[kind], target=target)
+    return Executor(mod if mod is not None else IRModule(), params, compiles=_KINDS[kind], target=target,
+                    machine=kind == "vm")  # fmt: skip

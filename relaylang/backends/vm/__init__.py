@@ -1,0 +1,49 @@
+"""The compiled Relay VM: programs with recursion, data types, closures and references.
+
+    executable = compile_vm(mod, "c")
+    executable.call("main", (x,))
+
+A function becomes bytecode (`translate`, `code`). Tensor operators between two places of control flow become one kernel of
+the CPU backend (`regions`). Numbers stay in registers (`scalars`). The machine that runs the code is a loop in C (`csrc`),
+compiled together with the kernels (`source`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.registry import parse_target, with_options
+from relaylang.backends.target import Target
+from relaylang.backends.vm.build import bound, make_program
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Expr, IRModule
+from relaylang.runtime.vm.machine import VMExecutable
+from relaylang.typing import check
+
+__all__ = ["compile_vm"]
+
+
+def compile_vm(mod: IRModule | Expr, target: str | Target = "c", params: Mapping[str, np.ndarray] | None = None,
+               options: Mapping[str, Any] | None = None, entries: Sequence[str] | None = None,
+               native: bool = True) -> VMExecutable:  # fmt: skip
+    """Compile functions of a module and all that they call (by default all functions of the module).
+
+    `params` gives values for parameters of `@main`, which become part of the program. Without `native` the interpreter
+    computes tensors, and only control flow is compiled. Raises `RelayError`.
+    """
+    targets = parse_target(target) if isinstance(target, str) else [target]
+    first = with_options(targets[0], options) if options else targets[0]
+    if first.name != "c":
+        raise RelayError(error("R0602", f"the VM runs on the CPU (target c), not on {first.name}"))
+    if not isinstance(mod, IRModule):
+        mod = IRModule.from_expr(mod)
+    check(mod)
+    if params:
+        mod = bound(mod, params, "main")
+    if entries is None:
+        entries = [gv.name_hint for gv, function in mod.functions.items() if function.body is not None]
+    program, library, text = make_program(mod, first.options, entries, str(first), native)
+    return VMExecutable(program, library, text)

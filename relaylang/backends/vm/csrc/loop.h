@@ -1,0 +1,603 @@
+// The machine's loop, and the functions that the library shows.
+#define R_TAKE 0x40000000
+#define R_MASK 0x3fffffff
+
+R_SHOWN void* relay_vm_new(const r_program* p, int64_t limit) {
+  r_machine* m = calloc(1, sizeof *m);
+  if (!m) return NULL;
+  m->p = p;
+  m->limit = limit;
+  m->large.next = m->large.before = &m->large;
+  m->scratch = calloc((size_t)p->most + 1, sizeof(r_value));
+  m->in_places = calloc((size_t)p->operands + 1, sizeof(void*));
+  m->out_places = calloc((size_t)p->operands + 1, sizeof(void*));
+  return m->scratch && m->in_places && m->out_places ? m : NULL;
+}
+
+// Forget all values; constants and handles among them.
+static void r_forget(r_machine* m) {
+  for (int64_t n = 0; n < m->chunk_count; n++) free(m->chunks[n]);
+  for (r_block *b = m->large.next, *next; b != &m->large; b = next) { next = b->next; free(b->memory); }
+  for (int k = 0; k < 64; k++) {
+    for (r_block *b = m->free_large[k], *next; b; b = next) { next = b->next; free(b->memory); }
+    m->free_large[k] = NULL;
+  }
+  memset(m->free_small, 0, sizeof m->free_small);
+  m->large.next = m->large.before = &m->large;
+  m->chunk_count = m->chunk_left = m->used = m->held = m->live = m->externals = 0;
+  m->chunk = NULL;
+  m->inbox_count = m->constant_count = m->handle_count = m->handles_held = m->depth = 0;
+  m->result.kind = R_NONE;
+}
+
+R_SHOWN void relay_vm_forget(r_machine* m) { r_forget(m); }
+
+R_SHOWN void relay_vm_free(r_machine* m) {
+  r_forget(m);
+  free(m->stack); free(m->frames); free(m->scratch); free(m->chunks); free(m->arena_memory); free(m->inbox);
+  free(m->constants); free(m->handles); free(m->out); free(m->seen); free(m->in_places); free(m->out_places); free(m);
+}
+
+// What a machine says of itself: fault, function, pc, calls under way, memory in use, its peak, what was asked for, values
+// of the caller's in use, calls, kernels, values made, handles, live values, base.
+R_SHOWN void relay_vm_state(r_machine* m, int64_t* out) {
+  const int64_t found[] = {m->fault, m->function, m->pc, m->depth, m->used, m->peak, m->asked, m->externals, m->calls, m->kernels,
+                           m->made, m->handles_held, m->live, m->base};
+  memcpy(out, found, sizeof found);
+}
+
+R_SHOWN void relay_vm_limit(r_machine* m, int64_t limit) { m->limit = limit; m->peak = m->used; }
+
+// A call under way, the innermost at 0: its function, and where it goes on.
+R_SHOWN void relay_vm_frame(r_machine* m, int64_t number, int64_t* out) {
+  const r_frame* f = &m->frames[m->depth - 1 - number];
+  out[0] = f->function;
+  out[1] = f->pc;
+}
+
+static int r_put_in(r_machine* m, r_value value) {
+  if (!r_grow((void**)&m->inbox, &m->inbox_room, m->inbox_count + 1, sizeof(r_value))) return 0;
+  m->inbox[m->inbox_count++] = value;
+  return 1;
+}
+
+static r_value r_object_value(void* object) {
+  r_value value = {.kind = object ? ((r_object*)object)->kind : R_NONE};
+  value.v.o = object;
+  return value;
+}
+
+// Build values from a list: parts before the whole. What is made is kept in the inbox; -1 says that memory ends.
+// 1 dtype bits | 2 dtype rank bytes data copied dims... | 3 kind tag count | 4 handle | 5 number (an earlier result again) | 6 (keep it)
+R_SHOWN int relay_vm_build(r_machine* m, const int64_t* at, int64_t size) {
+  const int64_t* end = at + size;
+  r_value* kept = NULL;
+  int64_t kept_count = 0, kept_room = 0;
+  int ok = 1;
+  while (ok && at < end) {
+    r_value made = {.kind = R_NONE};
+    switch (at[0]) {
+      case 1: made.kind = at[1]; made.v.i = at[2]; at += 3; break;
+      case 2: {
+        r_tensor* t = r_new_tensor(m, (int32_t)at[1], (int32_t)at[2], at + 6, at[3], at[5] ? NULL : (char*)(uintptr_t)at[4], NULL);
+        if (t && at[5]) memcpy(t->data, (const void*)(uintptr_t)at[4], (size_t)at[3]);
+        made = r_object_value(t);
+        at += 6 + at[2];
+        break;
+      }
+      case 3: {
+        int32_t count = (int32_t)at[3];
+        r_fields* t = r_new_fields(m, (int32_t)at[1], (int32_t)at[2], count);
+        if (t) {
+          m->inbox_count -= count;
+          memcpy(t->at, m->inbox + m->inbox_count, (size_t)count * sizeof(r_value));
+        }
+        made = r_object_value(t);
+        at += 4;
+        break;
+      }
+      case 4: made = m->handles[at[1]]; R_HOLD(made); at += 2; break;
+      case 5: made = kept[at[1]]; R_HOLD(made); at += 2; break;
+      default:
+        ok = r_grow((void**)&kept, &kept_room, kept_count + 1, sizeof(r_value));
+        if (ok) kept[kept_count++] = m->inbox[m->inbox_count - 1];
+        at++;
+        continue;
+    }
+    ok = made.kind != R_NONE && r_put_in(m, made);
+  }
+  free(kept);
+  return ok ? 0 : -1;
+}
+
+// Take what was built as the program's constants.
+R_SHOWN int relay_vm_constants(r_machine* m) {
+  free(m->constants);
+  m->constants = m->inbox;
+  m->constant_count = m->inbox_count;
+  m->inbox = NULL;
+  m->inbox_count = m->inbox_room = 0;
+  return 0;
+}
+
+static void r_leave(r_machine* m) {
+  r_value* R = m->stack + m->base;
+  const r_function* f = &m->p->functions[m->function];
+  for (int32_t n = 0; n < f->generals; n++) R_DROP(R[n]);
+  if (m->closure && --m->closure->refs == 0) r_free(m, m->closure);
+}
+
+// End what is under way, and forget what was built and the result.
+R_SHOWN void relay_vm_stop(r_machine* m) {
+  while (m->function >= 0) {
+    r_leave(m);
+    if (m->depth == 0) break;
+    const r_frame* f = &m->frames[--m->depth];
+    m->function = f->function;
+    m->base = f->base;
+    m->closure = f->closure;
+  }
+  m->function = -1;
+  m->depth = 0;
+  while (m->inbox_count > 0) { m->inbox_count--; R_DROP(m->inbox[m->inbox_count]); }
+  R_DROP(m->result);
+  m->result.kind = R_NONE;
+}
+
+// Begin a call of a function, or of a closure, with what was built. Returns a fault.
+R_SHOWN int relay_vm_begin(r_machine* m, int32_t function, int64_t handle) {
+  m->closure = NULL;
+  if (handle >= 0) {
+    if (m->handles[handle].kind != R_CLOSURE) return R_FAULT_CALLEE;
+    m->closure = m->handles[handle].v.o;
+    m->closure->refs++;
+    function = m->closure->tag;
+  }
+  const r_function* f = &m->p->functions[function];
+  m->function = -1;
+  m->depth = 0;
+  if (m->inbox_count != f->params) return R_FAULT_ARITY;
+  if (!r_grow((void**)&m->stack, &m->room, f->registers + 64, sizeof(r_value))) return R_FAULT_MEMORY;
+  for (int32_t n = 0; n < f->registers; n++) {
+    if (n < f->params) m->stack[n] = m->inbox[n];
+    else m->stack[n].kind = R_NONE;
+  }
+  m->inbox_count = 0;
+  m->function = function;
+  m->base = 0;
+  m->pc = f->entry;
+  m->fault = 0;
+  return R_FAULT_NONE;
+}
+
+// A register of the function that waits for the host: kind and bits, for a tensor also bytes, data, rank, dimensions.
+R_SHOWN void relay_vm_register(r_machine* m, int32_t number, int64_t* out) {
+  const r_value x = m->stack[m->base + (number & R_MASK)];
+  out[0] = x.kind;
+  out[1] = x.v.i;
+  if (x.kind != R_TENSOR) return;
+  const r_tensor* t = (const r_tensor*)x.v.o;
+  out[1] = t->head.tag;
+  out[2] = t->bytes;
+  out[3] = (int64_t)(uintptr_t)t->data;
+  out[4] = t->head.count;
+  for (int n = 0; n < t->head.count; n++) out[5 + n] = t->dims[n];
+}
+
+// Move what was built into registers, and go on behind the instruction.
+R_SHOWN void relay_vm_resume(r_machine* m, const int32_t* registers, int64_t count, int32_t pc) {
+  r_value* R = m->stack + m->base;
+  for (int64_t n = 0; n < count; n++) {
+    R_DROP(R[registers[n]]);
+    R[registers[n]] = m->inbox[m->inbox_count - count + n];
+  }
+  m->inbox_count -= count;
+  m->pc = pc;
+}
+
+static int r_say(r_machine* m, int64_t word) {
+  if (!r_grow((void**)&m->out, &m->out_room, m->out_count + 1, sizeof(int64_t))) return 0;
+  m->out[m->out_count++] = word;
+  return 1;
+}
+
+static int r_see(r_machine* m, r_object* o) {
+  return r_grow((void**)&m->seen, &m->seen_room, m->seen_count + 1, sizeof(r_object*)) && (m->seen[m->seen_count++] = o, 1);
+}
+
+static int r_say_value(r_machine* m, r_value x) {
+  return r_say(m, x.kind) && r_say(m, x.kind >= R_TENSOR ? x.v.o->mark - 1 : x.v.i);
+}
+
+static int r_keep(r_machine* m, r_value x) {
+  if (!r_grow((void**)&m->handles, &m->handle_room, m->handle_count + 1, sizeof(r_value))) return 0;
+  m->handles[m->handle_count++] = x;
+  m->handles_held++;
+  R_HOLD(x);
+  return 1;
+}
+
+R_SHOWN void relay_vm_let_go(r_machine* m, int64_t handle) {
+  R_DROP(m->handles[handle]);
+  m->handles[handle].kind = R_NONE;
+  m->handles_held--;
+}
+
+// Describe the result in `out`: objects, parts before the whole, then the value itself. A value is two words: its kind, and
+// its bits or its object's number. An object is 32 dtype bytes data rank dims.., 35 handle, or kind tag count values. The content
+// of a cell follows later: 0 cell value. Returns the number of words, -1 where memory ends.
+R_SHOWN int64_t relay_vm_describe(r_machine* m) {
+  int64_t number = 0, cell = 0;
+  r_object** stack = NULL;
+  int64_t room = 0, count = 0;
+  int ok = 1;
+  m->out_count = m->seen_count = 0;
+  r_value next = m->result;
+  r_object** cells = NULL;
+  int64_t cell_room = 0, cell_count = 0;
+  for (;;) {
+    if (next.kind >= R_TENSOR && next.v.o->mark == 0) {
+      ok = r_grow((void**)&stack, &room, count + 1, sizeof(r_object*));
+      if (ok) stack[count++] = next.v.o;
+    }
+    while (ok && count > 0) {
+      r_object* o = stack[count - 1];
+      if (o->mark != 0) { count--; continue; }
+      const r_value* at = ((r_fields*)o)->at;
+      if (o->kind == R_TUPLE || o->kind == R_DATA) {
+        int waiting = 0;
+        for (int64_t n = o->count - 1; ok && n >= 0; n--)
+          if (at[n].kind >= R_TENSOR && at[n].v.o->mark == 0) {
+            waiting = 1;
+            ok = r_grow((void**)&stack, &room, count + 1, sizeof(r_object*));
+            if (ok) stack[count++] = at[n].v.o;
+          }
+        if (waiting || !ok) continue;
+      }
+      count--;
+      o->mark = (int32_t)++number;
+      ok = r_see(m, o) && r_say(m, o->kind);
+      if (o->kind == R_TENSOR) {
+        const r_tensor* t = (const r_tensor*)o;
+        ok = ok && r_say(m, o->tag) && r_say(m, t->bytes) && r_say(m, (int64_t)(uintptr_t)t->data) && r_say(m, o->count);
+        for (int n = 0; ok && n < o->count; n++) ok = r_say(m, t->dims[n]);
+      } else if (o->kind == R_CLOSURE) {
+        ok = ok && r_say(m, m->handle_count) && r_say(m, o->tag) && r_keep(m, r_object_value(o));
+      } else if (o->kind == R_CELL) {
+        ok = ok && r_grow((void**)&cells, &cell_room, cell_count + 1, sizeof(r_object*));
+        if (ok) cells[cell_count++] = o;
+      } else {
+        ok = ok && r_say(m, o->tag) && r_say(m, o->count);
+        for (int64_t n = 0; ok && n < o->count; n++) ok = r_say_value(m, at[n]);
+      }
+    }
+    if (cell > 0 && ok) ok = r_say(m, 0) && r_say(m, cells[cell - 1]->mark - 1) && r_say_value(m, next);
+    if (!ok || cell == cell_count) break;
+    next = ((r_fields*)cells[cell++])->at[0];
+  }
+  ok = ok && r_say_value(m, m->result);
+  for (int64_t n = 0; n < m->seen_count; n++) m->seen[n]->mark = 0;
+  free(stack);
+  free(cells);
+  return ok ? m->out_count : -1;
+}
+
+R_SHOWN const int64_t* relay_vm_description(r_machine* m) { return m->out; }
+
+static int r_arena(r_machine* m, int64_t size) {
+  if (size <= m->arena_size) return 1;
+  void* memory = malloc((size_t)size + 64);
+  if (!memory) return 0;
+  free(m->arena_memory);
+  m->arena_memory = memory;
+  m->arena = (char*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+  m->arena_size = size;
+  return 1;
+}
+
+// Room for registers, and for another call, within the limit.
+static int r_stack(r_machine* m, int64_t needed) {
+  m->asked = needed * (int64_t)sizeof(r_value);
+  return m->asked <= m->limit && r_grow((void**)&m->stack, &m->room, needed, sizeof(r_value));
+}
+
+static int r_calls(r_machine* m) {
+  m->asked = (m->depth + 1) * (int64_t)sizeof(r_frame);
+  return m->asked <= m->limit && r_grow((void**)&m->frames, &m->deep, m->depth + 1, sizeof(r_frame));
+}
+
+#define FAIL(n) do { m->fault = (n); goto failed; } while (0)
+#define PUT(d, x) do { r_value* p_ = &R[d]; const r_value x_ = (x); const r_value old_ = *p_; *p_ = x_; R_DROP(old_); } while (0)
+#define TAKEN(x, a) do { const int32_t a_ = (a); x = R[a_ & R_MASK]; \
+  if (a_ & R_TAKE) R[a_ & R_MASK].kind = R_NONE; else R_HOLD(x); } while (0)
+#define NEXT(n) do { pc += (n); goto *labels[*pc]; } while (0)
+#define JUMP(to) do { pc = code + (to); goto *labels[*pc]; } while (0)
+
+// Run for a while. R_PAUSE: call it again. R_HOST: the instruction at `pc` waits for the host.
+R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
+  static const void* const labels[] = {R_LABELS};
+  const r_program* const p = m->p;
+  const int32_t* const code = p->code;
+  const int32_t* pc = code + m->pc;
+  const r_function* f = &p->functions[m->function];
+  r_value* R = m->stack + m->base;
+  int32_t n;
+  relay_vm_threads(threads);
+  goto *labels[*pc];
+
+  L_Move: { r_value x; TAKEN(x, pc[2]); PUT(pc[1], x); NEXT(3); }
+  L_LoadConst: { const r_value x = m->constants[pc[2]]; R_HOLD(x); PUT(pc[1], x); NEXT(3); }
+  L_LoadConsti: { r_value x; x.kind = pc[2]; x.v.i = pc[3]; R[pc[1]] = x; NEXT(4); }
+  L_LoadFree: {
+    if (!m->closure || pc[2] >= m->closure->count) FAIL(R_FAULT_VALUE);
+    const r_value x = ((r_fields*)m->closure)->at[pc[2]];
+    R_HOLD(x);
+    PUT(pc[1], x);
+    NEXT(3);
+  }
+  L_LoadSelf: {
+    if (!m->closure) FAIL(R_FAULT_VALUE);
+    const r_value x = r_object_value(m->closure);
+    R_HOLD(x);
+    PUT(pc[1], x);
+    NEXT(2);
+  }
+  L_Drop: { r_value x = R[pc[1]]; R[pc[1]].kind = R_NONE; R_DROP(x); NEXT(2); }
+  L_Goto: JUMP(pc[1]);
+  L_If: { if (*(const uint8_t*)&R[pc[1]].v) NEXT(3); else JUMP(pc[2]); }
+  L_GetTag: {
+    const r_value x = R[pc[2]];
+    if (x.kind != R_DATA) FAIL(R_FAULT_VALUE);
+    R[pc[1]].kind = R_INT32;
+    *(int32_t*)&R[pc[1]].v = x.v.o->tag;
+    NEXT(3);
+  }
+  L_IfTag: { if (*(const int32_t*)&R[pc[1]].v == pc[2]) NEXT(4); else JUMP(pc[3]); }
+  L_GetField: {
+    const r_value x = R[pc[2] & R_MASK];
+    if ((x.kind != R_TUPLE && x.kind != R_DATA) || pc[3] >= x.v.o->count) FAIL(R_FAULT_VALUE);
+    const r_value y = ((r_fields*)x.v.o)->at[pc[3]];
+    R_HOLD(y);
+    if (pc[2] & R_TAKE) { R[pc[2] & R_MASK].kind = R_NONE; R_DROP(x); }
+    PUT(pc[1], y);
+    NEXT(4);
+  }
+  L_AllocTuple: {
+    n = pc[2];
+    r_fields* made = r_new_fields(m, R_TUPLE, 0, n);
+    if (!made) FAIL(R_FAULT_MEMORY);
+    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[3 + k]);
+    PUT(pc[1], r_object_value(made));
+    NEXT(3 + n);
+  }
+  L_AllocADT: {
+    n = pc[3];
+    r_fields* made = r_new_fields(m, R_DATA, pc[2], n);
+    if (!made) FAIL(R_FAULT_MEMORY);
+    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[4 + k]);
+    PUT(pc[1], r_object_value(made));
+    NEXT(4 + n);
+  }
+  L_AllocClosure: {
+    n = pc[3];
+    r_fields* made = r_new_fields(m, R_CLOSURE, pc[2], n);
+    if (!made) FAIL(R_FAULT_MEMORY);
+    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[4 + k]);
+    PUT(pc[1], r_object_value(made));
+    NEXT(4 + n);
+  }
+  L_NewRef: {
+    r_fields* made = r_new_fields(m, R_CELL, 0, 1);
+    if (!made) FAIL(R_FAULT_MEMORY);
+    TAKEN(made->at[0], pc[2]);
+    PUT(pc[1], r_object_value(made));
+    NEXT(3);
+  }
+  L_ReadRef: {
+    const r_value x = R[pc[2]];
+    if (x.kind != R_CELL) FAIL(x.kind == R_NONE ? R_FAULT_EMPTY : R_FAULT_VALUE);
+    const r_value y = ((r_fields*)x.v.o)->at[0];
+    if (y.kind == R_NONE) FAIL(R_FAULT_EMPTY);
+    R_HOLD(y);
+    PUT(pc[1], y);
+    NEXT(3);
+  }
+  L_WriteRef: {
+    const r_value x = R[pc[1]];
+    if (x.kind != R_CELL) FAIL(x.kind == R_NONE ? R_FAULT_EMPTY : R_FAULT_VALUE);
+    r_value y;
+    TAKEN(y, pc[2]);
+    const r_value old = ((r_fields*)x.v.o)->at[0];
+    ((r_fields*)x.v.o)->at[0] = y;
+    R_DROP(old);
+    NEXT(3);
+  }
+  L_ReshapeTensor: {
+    const r_value x = R[pc[2] & R_MASK];
+    if (x.kind != R_TENSOR) FAIL(R_FAULT_VALUE);
+    const r_spec* s = &p->specs[pc[3]];
+    r_tensor* t = (r_tensor*)x.v.o;
+    if (t->bytes != s->bytes) FAIL(R_FAULT_VALUE);
+    r_object* base = t->base ? t->base : x.v.o;
+    r_tensor* made = r_new_tensor(m, s->dtype, s->rank, p->dims + s->first, s->bytes, t->data, base);
+    if (!made) FAIL(R_FAULT_MEMORY);
+    if (pc[2] & R_TAKE) { R[pc[2] & R_MASK].kind = R_NONE; R_DROP(x); }
+    PUT(pc[1], r_object_value(made));
+    NEXT(4);
+  }
+  L_InvokePacked: {
+    const r_packed* k = &p->packed[pc[1]];
+    const int32_t* at = pc + 4;
+    if (k->region < 0) { m->pc = (int32_t)(pc - code); relay_vm_rest(threads); return R_HOST; }
+    const void** in = m->in_places;
+    void** out = m->out_places;
+    for (n = 0; n < k->inputs; n++) {
+      const r_value* x = &R[at[n]];
+      in[n] = x->kind == R_TENSOR ? (const void*)((const r_tensor*)x->v.o)->data : (const void*)&x->v;
+    }
+    for (n = 0; n < k->outputs; n++) {
+      const r_spec* s = &p->specs[k->spec + n];
+      // A scalar's place must not be one that the kernel reads.
+      if (s->rank == 0) { m->scratch[n].kind = s->dtype; m->scratch[n].v.i = 0; out[n] = &m->scratch[n].v; continue; }
+      r_tensor* made = r_new_tensor(m, s->dtype, s->rank, p->dims + s->first, s->bytes, NULL, NULL);
+      if (!made) {
+        while (n-- > 0) R_DROP(m->scratch[n]);
+        FAIL(R_FAULT_MEMORY);
+      }
+      out[n] = made->data;
+      m->scratch[n] = r_object_value(made);
+    }
+    if (!r_arena(m, k->arena)) {
+      m->asked = k->arena;
+      for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
+      FAIL(R_FAULT_MEMORY);
+    }
+    relay_regions[k->region].run(in, out, k->params, (char*)k->fixed, m->arena, threads);
+    m->kernels++;
+    at += k->inputs;
+    for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);
+    fuel -= 64 + (k->arena >> 6);
+    pc = at + k->outputs;
+    goto *labels[*pc];
+  }
+
+  L_Invoke: {
+    const r_function* g = &p->functions[pc[2]];
+    n = pc[3];
+    const int64_t above = m->base + f->registers;
+    if (above + g->registers > m->room) {
+      if (!r_stack(m, above + g->registers)) FAIL(R_FAULT_MEMORY);
+      R = m->stack + m->base;
+    }
+    if (m->depth >= m->deep && !r_calls(m)) FAIL(R_FAULT_MEMORY);
+    r_value* Q = R + f->registers;
+    for (int32_t k = 0; k < n; k++) TAKEN(Q[k], pc[4 + k]);
+    for (int32_t k = n; k < g->registers; k++) Q[k].kind = R_NONE;
+    r_frame* frame = &m->frames[m->depth++];
+    frame->function = m->function;
+    frame->into = pc[1];
+    frame->pc = (int32_t)(pc + 4 + n - code);
+    frame->base = m->base;
+    frame->closure = m->closure;
+    m->closure = NULL;
+    m->base = above;
+    m->function = pc[2];
+    f = g;
+    R = Q;
+    pc = code + g->entry;
+    m->calls++;
+    if (--fuel < 0) goto paused;
+    goto *labels[*pc];
+  }
+  L_InvokeClosure: {
+    r_value c = R[pc[2] & R_MASK];
+    if (c.kind != R_CLOSURE) FAIL(R_FAULT_CALLEE);
+    const r_function* g = &p->functions[c.v.o->tag];
+    n = pc[3];
+    if (n != g->params) FAIL(R_FAULT_ARITY);
+    const int64_t above = m->base + f->registers;
+    if (above + g->registers > m->room) {
+      if (!r_stack(m, above + g->registers)) FAIL(R_FAULT_MEMORY);
+      R = m->stack + m->base;
+    }
+    if (m->depth >= m->deep && !r_calls(m)) FAIL(R_FAULT_MEMORY);
+    TAKEN(c, pc[2]);
+    r_value* Q = R + f->registers;
+    for (int32_t k = 0; k < n; k++) TAKEN(Q[k], pc[4 + k]);
+    for (int32_t k = n; k < g->registers; k++) Q[k].kind = R_NONE;
+    r_frame* frame = &m->frames[m->depth++];
+    frame->function = m->function;
+    frame->into = pc[1];
+    frame->pc = (int32_t)(pc + 4 + n - code);
+    frame->base = m->base;
+    frame->closure = m->closure;
+    m->base = above;
+    m->function = c.v.o->tag;
+    m->closure = c.v.o;
+    f = g;
+    R = Q;
+    pc = code + g->entry;
+    m->calls++;
+    if (--fuel < 0) goto paused;
+    goto *labels[*pc];
+  }
+  L_InvokeTail: {
+    r_value* S = m->scratch;
+    n = pc[2];
+    const int32_t to = pc[1];
+    const r_function* g = &p->functions[to];
+    if (m->base + g->registers > m->room) {
+      if (!r_stack(m, m->base + g->registers)) FAIL(R_FAULT_MEMORY);
+      R = m->stack + m->base;
+    }
+    for (int32_t k = 0; k < n; k++) TAKEN(S[k], pc[3 + k]);
+    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]);
+    if (m->closure) { if (--m->closure->refs == 0) r_free(m, m->closure); m->closure = NULL; }
+    for (int32_t k = 0; k < n; k++) R[k] = S[k];
+    for (int32_t k = n; k < g->registers; k++) R[k].kind = R_NONE;
+    m->function = to;
+    f = g;
+    pc = code + g->entry;
+    m->calls++;
+    if (--fuel < 0) goto paused;
+    goto *labels[*pc];
+  }
+  L_InvokeClosureTail: {
+    r_value* S = m->scratch;
+    r_value c = R[pc[1] & R_MASK];
+    if (c.kind != R_CLOSURE) FAIL(R_FAULT_CALLEE);
+    n = pc[2];
+    const int32_t to = c.v.o->tag;
+    const r_function* g = &p->functions[to];
+    if (n != g->params) FAIL(R_FAULT_ARITY);
+    if (m->base + g->registers > m->room) {
+      if (!r_stack(m, m->base + g->registers)) FAIL(R_FAULT_MEMORY);
+      R = m->stack + m->base;
+    }
+    TAKEN(c, pc[1]);
+    for (int32_t k = 0; k < n; k++) TAKEN(S[k], pc[3 + k]);
+    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]);
+    if (m->closure && --m->closure->refs == 0) r_free(m, m->closure);
+    for (int32_t k = 0; k < n; k++) R[k] = S[k];
+    for (int32_t k = n; k < g->registers; k++) R[k].kind = R_NONE;
+    m->closure = c.v.o;
+    m->function = to;
+    f = g;
+    pc = code + g->entry;
+    m->calls++;
+    if (--fuel < 0) goto paused;
+    goto *labels[*pc];
+  }
+  L_Ret: {
+    r_value x;
+    TAKEN(x, pc[1]);
+    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]);
+    if (m->closure && --m->closure->refs == 0) r_free(m, m->closure);
+    if (m->depth == 0) {
+      m->function = -1;
+      m->closure = NULL;
+      m->result = x;
+      relay_vm_rest(threads);
+      return R_DONE;
+    }
+    const r_frame* frame = &m->frames[--m->depth];
+    m->base = frame->base;
+    m->function = frame->function;
+    m->closure = frame->closure;
+    f = &p->functions[m->function];
+    R = m->stack + m->base;
+    PUT(frame->into, x);
+    pc = code + frame->pc;
+    goto *labels[*pc];
+  }
+  L_Fatal: FAIL(pc[1]);
+R_ROWS
+  paused:
+  m->pc = (int32_t)(pc - code);
+  relay_vm_rest(threads);
+  return R_PAUSE;
+  failed:
+  m->pc = (int32_t)(pc - code);
+  relay_vm_rest(threads);
+  return R_FAULT;
+}

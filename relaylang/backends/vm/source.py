@@ -1,0 +1,89 @@
+"""The C of a program: the machine's loop, the kernels, and a table of the kernels. The loop is the same for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.vm.scalars import cases, labels, rows
+from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS
+from relaylang.runtime.vm.program import VERSION
+
+_ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
+_SHOWN = """\
+#if defined(_WIN32)
+#define R_SHOWN __declspec(dllexport)
+#else
+#define R_SHOWN __attribute__((visibility("default")))
+#endif
+"""
+_REGIONS = f"""\
+typedef struct {{
+  void (*prepare){_ARGUMENTS};
+  void (*run){_ARGUMENTS};
+}} r_region;
+"""
+
+
+@cache
+def about() -> str:
+    """What a library says of its machine: version and instructions, as JSON. A program's file must say the same."""
+    return json.dumps({"version": VERSION, "instructions": [*[i.name for i in BASE], *[row.name for row in rows()]]})
+
+
+class ProgramEmitter(Emitter):
+    """Writes the kernels of several regions, and the machine that calls them."""
+
+    def __init__(self, isa: Isa, threads: bool, regions: Sequence[Program]) -> None:
+        super().__init__(isa, threads)
+        self.regions = regions
+
+    def _ends(self, program: Program) -> str:
+        if self.ends:
+            return self.ends
+        parts, table = [], []
+        for n, region in enumerate(self.regions):
+            parts += [self.sequence(f"run_{n}", region.run), self.sequence(f"prepare_{n}", region.prepare)]
+            table.append(f"  {{prepare_{n}, run_{n}}},")
+        begin, rest, end = ("r_begin(threads);", "r_rest(threads);", "r_end();") if self.threads else ("", "", "")
+        if not self.regions:
+            begin = rest = ""
+        parts += [
+            _SHOWN + _REGIONS,
+            f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0},'}\n}};\n"
+            f"R_SHOWN const int32_t relay_region_count = {len(self.regions)};",
+            "// Around the stretches of a run in which kernels are called.\n"
+            f"void relay_vm_threads(int threads) {{ {begin} }}\n"
+            f"void relay_vm_rest(int threads) {{ {rest} }}",
+            f"// End the threads. Afterwards the library may be unloaded.\nR_SHOWN void relay_close(void) {{ {end} }}\n",
+        ]
+        self.ends = "\n\n".join(parts)
+        return self.ends
+
+    def loop(self) -> str:
+        """The unit of the machine's loop."""
+        head = ["#define R_LOCAL static", f"#define R_INT32 {DTYPE_NUMBERS['int32']}", f"#define R_LABELS {labels()}"]
+        folder = files(f"{__package__}.csrc")
+        values, loop = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("values.h", "loop.h"))
+        said = json.dumps(about())
+        body = [
+            _SHOWN + _REGIONS + "extern const r_region relay_regions[];\n"
+            "void relay_vm_threads(int threads);\nvoid relay_vm_rest(int threads);\n"
+            f"R_SHOWN const char relay_vm_about[] = {said};",
+            values,
+            loop.replace("R_ROWS\n", cases() + "\n"),
+        ]
+        return self._text(head, body)
+
+    def everything(self, title: str) -> str:
+        """All of it as one text to read, and to keep where the compiler fails."""
+        assert self.regions is not None
+        ends = self._ends(None)  # type: ignore[arg-type]
+        pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
+        extra = ["r_threads"] if self.threads else []
+        return self._text([f"// {title}", "#define R_LOCAL static"], [*pieces, ends], extra)

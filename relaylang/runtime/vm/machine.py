@@ -1,0 +1,407 @@
+"""The machine of a program: its loaded library, and runs of its functions.
+
+Runs on several threads each have a machine of their own. A machine that gave a closure away keeps what the closure holds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.errors import call_stack, evaluation_error
+from relaylang.interpreter.evaluate import Evaluator, as_value, bind_arguments
+from relaylang.interpreter.memory import size_text
+from relaylang.interpreter.values import Value
+from relaylang.ir import Function
+from relaylang.runtime.library import address_in, function_in, open_library, unload
+from relaylang.runtime.machine import available_memory, usable_cpus
+from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
+from relaylang.runtime.vm.program import VERSION, Packed, VMProgram
+from relaylang.runtime.vm.values import TENSOR, Unknown, bits_scalar, decode, encode
+
+_P = ctypes.c_void_p
+_I, _L = ctypes.c_int, ctypes.c_int64
+#: What the library shows, with the types of results and arguments.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "new": (_P, _P, _L), "free": (None, _P), "forget": (None, _P), "state": (None, _P, _P), "limit": (None, _P, _L),
+    "frame": (None, _P, _L, _P), "build": (_I, _P, _P, _L), "constants": (_I, _P), "stop": (None, _P), "begin": (_I, _P, _I, _L),
+    "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_L, _P), "description": (_P, _P),
+    "let_go": (None, _P, _L), "run": (_I, _P, _L, _I),
+}  # fmt: skip
+_REGION = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
+_DONE, _PAUSE, _HOST = range(3)
+#: Calls, and stretches of kernels' work, between two looks at signals.
+_FUEL = 1 << 20
+#: Without a caller's limit, a program may take this much, or half of the memory left.
+_DEFAULT = 4 << 30
+_FIELDS = ("fault", "function", "pc", "depth", "used", "peak", "asked", "externals", "calls", "kernels", "made", "handles",
+           "live", "base")  # fmt: skip
+
+
+@cache
+def _default_limit() -> int:
+    left = available_memory()
+    return min(_DEFAULT, left // 2) if left is not None else _DEFAULT
+
+
+class _Function(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int32) for name in ("entry", "params", "captured", "generals", "registers")]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("dtype", ctypes.c_int32), ("rank", ctypes.c_int32), ("bytes", _L), ("first", _L)]
+
+
+class _Packed(ctypes.Structure):
+    _fields_ = [("region", ctypes.c_int32), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32), ("spec", ctypes.c_int32),
+                ("fixed", _P), ("params", _P), ("arena", _L)]  # fmt: skip
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("code", _P), ("functions", _P), ("packed", _P), ("specs", _P), ("dims", _P), ("arity", _P),
+                *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "pad")]]  # fmt: skip
+
+
+class VMLibrary:
+    """A loaded library: the machine's functions and the kernels. Raises `RelayError` (R0641) if it cannot be loaded."""
+
+    def __init__(self, content: bytes, program: VMProgram) -> None:
+        self.content = content
+        opened = open_library(content)
+        try:
+            about = json.loads(ctypes.string_at(address_in(opened, "relay_vm_about")))
+            if about != {"version": VERSION, "instructions": [i.name for i in program.table]}:
+                raise ValueError("its machine has other instructions than its program")
+            for name, (result, *arguments) in _FUNCTIONS.items():
+                kind = ctypes.CFUNCTYPE(result, *arguments)
+                setattr(self, name, function_in(opened, f"relay_vm_{name}", kind))
+            count = ctypes.c_int32.in_dll(opened, "relay_region_count").value
+            if count != sum(p.region >= 0 for p in program.packed):
+                raise ValueError("it has not the kernels of its program")
+            self.regions = (_P * (2 * count)).in_dll(opened, "relay_regions")
+            close = function_in(opened, "relay_close", ctypes.CFUNCTYPE(None))
+        except (AttributeError, ValueError) as e:
+            unload(opened, None)
+            raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
+        weakref.finalize(self, unload, opened, close).atexit = False
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+def _aligned(size: int) -> np.ndarray:
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size]
+
+
+class Loaded:
+    """A program with its library, ready to run: the tables that machines read, and the prepared weights of its kernels."""
+
+    def __init__(self, program: VMProgram, library: bytes) -> None:
+        self.program = program
+        self.library = VMLibrary(library, program)
+        self._kept: list[Any] = []
+        self.code = np.ascontiguousarray(program.code, np.int32)
+        functions = (_Function * max(1, len(program.functions)))(
+            *[_Function(f.entry, f.params, f.captured, f.generals, f.registers) for f in program.functions]
+        )
+        specs: list[_Spec] = []
+        dims: list[int] = []
+
+        def spec(dtype: str, shape: Sequence[int]) -> None:
+            size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+            specs.append(_Spec(DTYPE_NUMBERS[dtype], len(shape), size, len(dims)))
+            dims.extend(shape)
+
+        for dtype, shape in program.specs:
+            spec(dtype, shape)
+        packed = []
+        for item in program.packed:
+            fixed, params = self._prepared(item)
+            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, item.arena))
+            for dtype, shape in item.outputs:
+                spec(dtype, shape)
+        tables: list[Any] = [functions, (_Packed * max(1, len(packed)))(*packed), (_Spec * max(1, len(specs)))(*specs),
+                  (_L * max(1, len(dims)))(*dims)]  # fmt: skip
+        most = max([f.registers for f in program.functions] + [p.count for p in program.packed], default=0)
+        most = max([most, *[f.params for f in program.functions]])
+        operands = max([max(p.inputs, p.count) for p in program.packed], default=0)
+        places = [ctypes.addressof(t) for t in tables]
+        self.record = _Program(self.code.ctypes.data, *places, None, len(program.functions), most, operands, 0)
+        self._kept += tables
+        self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
+        self._idle: list[Machine] = []
+        self._lock = threading.Lock()
+        self.hosts: dict[int, Evaluator] = {}
+
+    def _prepared(self, item: Packed) -> tuple[int, int]:
+        """The addresses of a kernel's prepared memory and of its weights."""
+        if item.region < 0:
+            return 0, 0
+        weights = [self.program.weights[n] for n in item.weights]
+        arrays = [np.asarray(w, order="C") for w in weights]
+        params = (_P * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
+        fixed, arena = _aligned(item.fixed), _aligned(item.arena)
+        self._kept += [arrays, params, fixed]
+        prepare = _REGION(self.library.regions[2 * item.region] or 0)
+        prepare(None, None, params, fixed.ctypes.data, arena.ctypes.data, 1)
+        return fixed.ctypes.data, ctypes.addressof(params)
+
+    def machine(self) -> Machine:
+        """A machine that runs nothing."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return Machine(self)
+
+    def give_back(self, machine: Machine) -> None:
+        with self._lock:
+            self._idle.append(machine)
+
+
+class VMClosure:
+    """A function value of a run; calling it runs it."""
+
+    def __init__(self, machine: Machine, handle: int, number: int) -> None:
+        self.machine = machine
+        self.handle = handle
+        self.function = machine.loaded.program.functions[number]
+        self.name = self.function.name
+        self._end = weakref.finalize(self, machine.dropped.append, handle)
+        self._end.atexit = False
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}>"
+
+    def __call__(self, *args: Any) -> Value:
+        types = self.function.types if len(self.function.types) == len(args) else (None,) * len(args)
+        return self.machine.call(-1, [as_value(a, ty) for a, ty in zip(args, types)], handle=self.handle)
+
+
+class Machine:
+    """The memory of a run, and its stack."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        library = self.library = loaded.library
+        made = library.new(ctypes.byref(loaded.record), 1 << 62)
+        if not made:
+            raise MemoryError
+        self.place = _P(made)
+        # The library stays loaded until then.
+        self._end = weakref.finalize(self, _freed, library, self.place)
+        self._end.atexit = False
+        self.dropped: list[int] = []
+        self._keep: list[Any] = []
+        self._foreign: list[Any] = []
+        self._constants()
+
+    def _constants(self) -> None:
+        words = encode(list(self.loaded.program.constants), {}, _no_handle, self._keep)
+        self._build(words)
+        self.library.constants(self.place)
+        self._fixed = self.state()["live"]
+        self._fixed_externals = self.state()["externals"]
+
+    def _build(self, words: Sequence[int]) -> bool:
+        array = np.array(words, np.int64)
+        return self.library.build(self.place, array.ctypes.data, len(array)) == 0
+
+    def state(self) -> dict[str, int]:
+        """Counters: memory in use and its peak (bytes), calls, kernels, values made, and what a fault says."""
+        out = np.zeros(len(_FIELDS), np.int64)
+        self.library.state(self.place, out.ctypes.data)
+        return dict(zip(_FIELDS, out.tolist()))
+
+    def _handle(self, value: Any) -> int:
+        if isinstance(value, VMClosure) and value.machine is self:
+            return value.handle
+        raise Unknown(f"{type(value).__name__}")
+
+    def call(self, number: int, args: list[Value], *, handle: int = -1, threads: int | None = None,
+             limit: float | None = None) -> Value:  # fmt: skip
+        """Run a function with its arguments. Raises `RelayError` where the program fails."""
+        library, place = self.library, self.place
+        while self.dropped:
+            library.let_go(place, self.dropped.pop())
+        keep: list[Any] = []
+        try:
+            words = encode(args, self.loaded.constructors, self._handle, keep)
+        except (Unknown, KeyError) as e:
+            raise RelayError(error("R0402", f"the program cannot take this value: {e}")) from None
+        self._allowed = int(min(limit if limit is not None else _default_limit(), 1 << 61))
+        used = self.state()["used"]
+        library.limit(place, self._allowed + used)
+        fault = 0 if self._build(words) else FAULTS.index("memory")
+        fault = fault or library.begin(place, number, handle)
+        if fault:
+            library.stop(place)
+            raise self._failure(fault, None, None, 0)
+        try:
+            self._run(usable_cpus() if threads is None else threads)
+            size = library.describe(place)
+            if size < 0:
+                raise MemoryError
+            described = np.ctypeslib.as_array(ctypes.cast(library.description(place), ctypes.POINTER(_L)), (size,)).copy()
+            return decode(described, self.loaded.program.constructors, lambda h, n: VMClosure(self, h, n))
+        finally:
+            library.stop(place)
+            self._tidy(keep)
+
+    def _tidy(self, keep: list[Any]) -> None:
+        """Let go of what a run has left: cycles of references, and the caller's arrays."""
+        state = self.state()
+        if state["handles"] == 0 and state["live"] > self._fixed:
+            self.library.forget(self.place)
+            self._keep = []
+            self._foreign = []
+            self._constants()
+        elif state["externals"] > self._fixed_externals:
+            self._foreign.append(keep)
+
+    def _run(self, threads: int) -> None:
+        library, place = self.library, self.place
+        while True:
+            status = library.run(place, _FUEL, threads)
+            if status == _DONE:
+                return
+            if status == _HOST:
+                self._host()
+            elif status != _PAUSE:
+                state = self.state()
+                raise self._failure(state["fault"], state["function"], state["pc"], state["depth"])
+
+    # --- the host's part ---
+
+    def _host(self) -> None:
+        """Compute the kernel that waits, with the interpreter, and go on behind it."""
+        program = self.loaded.program
+        state = self.state()
+        pc = state["pc"]
+        operands = program.operands(pc)
+        number = operands[0][1]
+        item = program.packed[number]
+        inputs = [self._register(word) for kind, word in operands if kind == "r"]
+        results = np.array([word for kind, word in operands if kind == "d"], np.int32)
+        evaluator = self.loaded.hosts.get(number)
+        if evaluator is None:
+            assert item.module is not None
+            evaluator = self.loaded.hosts[number] = Evaluator(item.module)
+        try:
+            found = evaluator.call("main", tuple(inputs))
+        except RelayError as failed:
+            first = failed.diagnostics[0]
+            frames = self._frames(state["function"], pc, state["depth"])
+            raise evaluation_error(first.code, first.title, program.place(pc), None, frames) from None
+        keep: list[Any] = []
+        words = encode(list(found), {}, self._handle, keep, copied=True)
+        if not self._build(words):
+            now = self.state()
+            raise self._failure(FAULTS.index("memory"), now["function"], pc, now["depth"])
+        behind = pc + 1 + len(operands)
+        self.library.resume(self.place, results.ctypes.data, len(results), behind)
+
+    def _register(self, number: int) -> np.ndarray:
+        """A register's tensor; its elements are the machine's."""
+        out = np.zeros(5 + 64, np.int64)
+        self.library.register(self.place, number, out.ctypes.data)
+        if out[0] != TENSOR:
+            return bits_scalar(int(out[1]), DTYPES[int(out[0])])
+        dtype, size, address, rank = out[1:5].tolist()
+        kind = np.dtype(DTYPES[dtype])
+        memory = (ctypes.c_char * size).from_address(address) if size else b""
+        return np.frombuffer(memory, kind).reshape(out[5 : 5 + rank].tolist())
+
+    # --- failures ---
+
+    def _frames(self, function: int, pc: int, depth: int) -> list[str]:
+        program = self.loaded.program
+
+        class Callers(Sequence[Any]):
+            def __len__(self) -> int:
+                return depth
+
+            def __getitem__(_, at: Any) -> Any:
+                number = -at - 1 if at < 0 else depth - 1 - at
+                out = np.zeros(2, np.int64)
+                self.library.frame(self.place, number, out.ctypes.data)
+                return program.functions[int(out[0])].name, program.place(int(out[1]) - 1)
+
+        return call_stack((program.functions[function].name, program.place(pc)), Callers())
+
+    def _failure(self, fault: int, function: int | None, pc: int | None, depth: int) -> RelayError:
+        program = self.loaded.program
+        name = FAULTS[fault]
+        if function is None or pc is None:
+            if name == "memory":
+                return evaluation_error("R0408", self._memory(), None, None, [])
+            return RelayError(error("R0401" if name == "arity" else "R0407", "the function cannot be called with these arguments"))
+        span = program.place(pc)
+        frames = self._frames(function, pc, depth)
+        operator = program.table[int(program.code[pc])].name.rpartition(".")[0]
+        code, title = {
+            "match": ("R0405", "no clause of this match fits the value"),
+            "division": ("R0404", f"{operator}: division by zero"),
+            "shift": ("R0404", f"{operator}: a shift by a negative number of bits"),
+            "power": ("R0404", f"{operator}: a negative power of 0"),
+            "memory": ("R0408", self._memory()),
+            "empty": ("R0411", "ref_read: the reference has no value yet"),
+            "callee": ("R0407", "this is no function to call"),
+            "arity": ("R0401", "the function takes another number of arguments"),
+        }.get(name, ("R0404", "the value is of another kind than the program's types say"))
+        return evaluation_error(code, title, span, None, frames)
+
+    def _memory(self) -> str:
+        return f"the program needs more than the {size_text(self._allowed)} that it may use"
+
+
+def _freed(library: VMLibrary, place: Any) -> None:
+    library.free(place)
+
+
+def _no_handle(value: Any) -> int:
+    raise Unknown(type(value).__name__)
+
+
+class VMExecutable:
+    """A compiled program of the Relay VM: `call("main", (x,))` runs one of its functions.
+
+    Several threads may run it at once.
+    """
+
+    def __init__(self, program: VMProgram, library: bytes, source: str = "") -> None:
+        self.program = program
+        self.source = source
+        self.loaded = Loaded(program, library)
+
+    def signature(self, name: str) -> Function:
+        """A function with its parameters. Raises `RelayError` (R0403) where there is none."""
+        found = self.program.signatures.get(name)
+        if found is None:
+            notes = [f"functions: {', '.join(self.program.signatures)}"]
+            raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
+        return found
+
+    def call(self, name: str, args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None,
+             memory_limit: float | None = None) -> Value:  # fmt: skip
+        """Run a function with arguments by position and by name; see `relaylang.interpreter.evaluate`.
+
+        `memory_limit` is in bytes. Raises `RelayError` as the interpreter does.
+        """
+        function = self.signature(name)
+        values = bind_arguments(function, args, named or {}, f"@{name}")
+        machine = self.loaded.machine()
+        try:
+            return machine.call(self.program.entries[name], values, threads=threads, limit=memory_limit)
+        finally:
+            if not machine.state()["handles"]:
+                self.loaded.give_back(machine)

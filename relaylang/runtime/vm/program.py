@@ -1,0 +1,115 @@
+"""A program of the Relay VM: code, functions, constants, kernels, and the types that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylang.diagnostics.source import Span
+from relaylang.ir import Constructor, Function, IRModule, Type
+from relaylang.runtime.vm.instructions import Instruction, table
+
+#: The version of files and of machines.
+VERSION = 1
+
+#: A tensor's element type and shape.
+Spec = tuple[str, tuple[int, ...]]
+
+
+@dataclass
+class VMFunction:
+    """A function: where its code begins and ends, how many parameters and captured values it has, and its registers.
+
+    The registers from `generals` on hold scalars only. `types` are the parameters' types, None where they are not known.
+    """
+
+    name: str
+    entry: int
+    end: int
+    params: int
+    captured: int
+    generals: int
+    registers: int
+    span: Span | None = None
+    types: tuple[Type | None, ...] = ()
+
+
+@dataclass
+class Packed:
+    """A kernel: a region of the library, or where `region` is -1 a Relay function (`module`) that the host evaluates.
+
+    `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
+    program's weights that the kernel reads.
+    """
+
+    inputs: int
+    outputs: tuple[Spec, ...]
+    count: int
+    region: int = -1
+    arena: int = 0
+    fixed: int = 0
+    weights: tuple[int, ...] = ()
+    module: IRModule | None = None
+    note: str = ""
+
+
+@dataclass
+class VMProgram:
+    """All that a machine needs beside its library.
+
+    `places` has the offset of each instruction and its place in the Relay text. `module` has the module's functions as
+    they were, or declarations of them, and its types.
+    """
+
+    code: np.ndarray
+    functions: list[VMFunction]
+    constants: list[np.ndarray]
+    constructors: list[Constructor]
+    specs: list[Spec]
+    packed: list[Packed]
+    weights: list[np.ndarray]
+    scalars: list[tuple[str, int]]
+    entries: dict[str, int]
+    signatures: dict[str, Function]
+    module: IRModule
+    offsets: np.ndarray
+    spans: list[Span | None]
+    target: str = "c"
+    table: list[Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.table = table(self.scalars)
+
+    def place(self, pc: int) -> Span | None:
+        """The place in the Relay text of the instruction at an offset, or around it."""
+        at = int(np.searchsorted(self.offsets, pc, "right")) - 1
+        return self.spans[at] if at >= 0 else None
+
+    def function_at(self, pc: int) -> VMFunction:
+        """The function whose code an offset lies in."""
+        return next(f for f in self.functions if f.entry <= pc < f.end)
+
+    def operands(self, pc: int) -> list[tuple[str, int]]:
+        """The operands of the instruction at an offset, each with its kind; counts have the kind `#`."""
+        words, kinds = self.code, self.table[int(self.code[pc])].kinds
+        at = pc + 1
+        out: list[tuple[str, int]] = []
+        for kind in kinds:
+            word = int(words[at])
+            at += 1
+            if kind == "n":
+                out.append(("#", word))
+                out += [("t", int(w)) for w in words[at : at + word]]
+                at += word
+            elif kind == "p":
+                ins, outs = int(words[at]), int(words[at + 1])
+                out += [("p", word), ("#", ins), ("#", outs)]
+                out += [("r", int(w)) for w in words[at + 2 : at + 2 + ins]]
+                out += [("d", int(w)) for w in words[at + 2 + ins : at + 2 + ins + outs]]
+                at += 2 + ins + outs
+            else:
+                out.append((kind, word))
+        return out
+
+
