@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm fuzz-vm clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -26,6 +26,8 @@ help:
 	@echo "make bench-passes       time the passes"
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
+	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
+	@echo "make fuzz-vm            run random programs on the VM and in the interpreter (COUNT=1000, SEED=0)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
 	@echo
@@ -99,6 +101,12 @@ bench-import: setup
 
 bench-cpu: setup
 	@$(BIN)/python benchmarks/cpu.py $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
+
+bench-vm: setup
+	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write)
+
+fuzz-vm: setup
+	@$(BIN)/python -m fuzz.vm --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 
 bench-interpreter: setup
 	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)

@@ -36,6 +36,7 @@ from relaylang.tvm.op import vision as vision
 from relaylang.tvm import prelude as prelude
 from relaylang.tvm import qnn as qnn
 from relaylang.tvm import transform as transform
+from relaylang.tvm import vm as vm
 from relaylang import typing as typing
 from relaylang import viz as viz
 from relaylang.diagnostics import Diagnostic as Diagnostic

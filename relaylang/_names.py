@@ -23,6 +23,7 @@ SERVICES: dict[str, str] = {
     "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
+    "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
 
 #: Table of `relaylang.services` -> the packages whose files it lists. `relaylang.passes.PASSES` lists those of passes.
@@ -60,7 +61,7 @@ NAMES: dict[str, str] = {
     "Prelude": "relaylang.tvm.prelude",
 }
 
-_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform")
+_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm")
 
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {

@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("relaylang.cli.diff", "say whether two programs are the same, and where they first differ"),
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
+    "disasm": ("relaylang.cli.disasm", "print a program compiled for the VM, instruction by instruction"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),
     "import": ("relaylang.cli.import_", "turn a network (ONNX, TFLite, PyTorch) into Relay text"),

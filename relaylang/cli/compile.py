@@ -15,6 +15,7 @@ from relaylang.backends import compile_module
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
+from relaylang.backends.vm import compile_vm
 from relaylang.cli.arguments import add_load_option, add_value_options, filled, load_files, needed_by, values_for
 from relaylang.cli.common import check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
@@ -23,15 +24,17 @@ from relaylang.cli.program import check, load
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
-from relaylang.ir import IRModule, MetaRef, Type, Var, post_order
+from relaylang.ir import IRModule, MetaRef, Type, Var, parameter_names, post_order
 from relaylang.repl.session import Session
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.vm.executable import VMExecutable
 
 EPILOG = """\
 examples:
   relay compile net.relay -o net.so
   relay compile net.relay --params net.npz --cc clang -o net.tar
   relay compile net.relay --emit loops | less
+  relay compile numbers.relay --runtime vm -o numbers.vm
   relay compile net.relay --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o net.so
   relay compile net.relay --target "c -mtriple=riscv64-linux-gnu" --cross-compiler riscv64-linux-gnu-gcc -o net.tar
   relay compile net.relay --target "ethos-u -accelerator=ethos-u55-256, c" --random-params 0 -o net.tar
@@ -52,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given"
     )
+    parser.add_argument("--runtime", choices=["graph", "vm"], default="graph",
+                        help="graph (default): one data-flow graph; vm: any program, with recursion and data types")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
@@ -78,6 +83,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
     check_writable(args.output)
     load_files(args)
+    if args.runtime == "vm" and args.emit is not None:
+        what = "relay compile: --emit goes with --runtime graph; relay disasm shows a program of the VM"
+        raise UsageError(what, "relay compile --help")
     targets = _targets(args)
     report(ignored_options(targets))
     with Stages() as stages:
@@ -93,7 +101,12 @@ def run(args: argparse.Namespace) -> int:
                 text = emit(mod, args.emit, params, args.entry.removeprefix("@"), targets[0].options)
                 write_text(args.output, text)
                 return 0
-            artifact = compile_module(mod, targets, params=params, entry=args.entry.removeprefix("@"))
+            entry = args.entry.removeprefix("@")
+            artifact: Any
+            if args.runtime == "vm":
+                artifact = compile_vm(mod, targets[0], params, entries=[entry])
+            else:
+                artifact = compile_module(mod, targets, params=params, entry=entry)
         with stages.stage("write"):
             artifact.save(args.output)
     _say(artifact, args, list(params))
@@ -152,5 +165,13 @@ def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
     if hasattr(artifact, "report") and (args.report or not isinstance(artifact, CpuArtifact)):
         print(artifact.report().rstrip("\n"))
     size = Path(path).stat().st_size
-    inputs = ", ".join(f"%{n}" for n in artifact.input_names) or "none"
+    inputs = ", ".join(f"%{n}" for n in _input_names(artifact)) or "none"
     print(f"{path}: {size / 1000:.1f} kB, inputs: {inputs}" + (f", {len(bound)} parameters bound" if bound else ""))
+
+
+def _input_names(artifact: Any) -> list[str]:
+    """The names of the inputs; a program of the VM has those of its first function."""
+    if isinstance(artifact, VMExecutable):
+        return parameter_names(artifact.signature(next(iter(artifact.program.entries))).params)
+    names: list[str] = artifact.input_names
+    return names

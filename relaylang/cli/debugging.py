@@ -64,7 +64,8 @@ class Debugging:
         compiled = args.executor != "interpreter" or args.target is not None
         profiled = args.profile is not None and not compiled
         self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or profiled)
-        if (self.watching or self.limit is not None) and compiled:
+        machine = args.executor == "vm" or args.file.endswith(".vm")  # which keeps to a limit of memory, too
+        if (self.watching or (self.limit is not None and not machine)) and (compiled or machine):
             raise UsageError(
                 "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
             )

@@ -44,7 +44,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 def check_measuring(args: argparse.Namespace) -> None:
     """Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
-    compiled = args.executor == "cpu" or args.target is not None
+    compiled = args.executor != "interpreter" or args.target is not None or args.file.endswith(".vm")
     if args.benchmark and not compiled:
         raise UsageError("relay run: --benchmark goes with --executor cpu or --target", "relay run --help")
     if args.profile_format is not None and args.profile is None:

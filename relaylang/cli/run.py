@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module
+from relaylang.backends.vm import compile_vm
 from relaylang.cli.arguments import (
     add_load_option,
     add_value_options,
@@ -38,7 +39,10 @@ from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names,
 from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
 from relaylang.runtime.artifact import MAX_THREADS
+from relaylang.runtime.benchmark import timed
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.vm.executable import VMExecutable
+from relaylang.runtime.vm.executable import load as load_vm
 
 EPILOG = """\
 examples:
@@ -69,9 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-e", "--expr", metavar="EXPR", help="evaluate this expression in the program's scope instead")
     parser.add_argument(
         "--executor",
-        choices=["interpreter", "cpu"],
+        choices=["interpreter", "cpu", "vm"],
         default="interpreter",
-        help="interpreter (default): the reference; cpu: compile with the C compiler and run that",
+        help="interpreter (default): the reference; cpu: compile with the C compiler and run that; vm: compile any program",
     )
     parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
     parser.add_argument(
@@ -88,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     load_files(args)
-    if args.expr is not None and (args.executor == "cpu" or args.target is not None):
+    if args.expr is not None and (args.executor != "interpreter" or args.target is not None):
         option = "--executor" if args.target is None else "--target"
         raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")
     if args.threads is not None:
@@ -96,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("relay run: --threads goes with --executor cpu or --target", "relay run --help")
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
-    compiled = is_compiled(args.file)
+    compiled = is_compiled(args.file) and not args.file.endswith(".vm")  # which runs as a program does
     if compiled:
         args.executor = "cpu"
     check_measuring(args)
@@ -118,14 +122,15 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
     # A bar would mix with the output written meanwhile.
     with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
-            program = load(args.file, options=import_options(args))
+            compiled = _compiled(args.file)
+            program = load(args.file, options=import_options(args)) if compiled is None else _declared(compiled, args)
         with stages.stage("check"):
             check(program, given_types(program, args))
         report(program.notes)
         if args.expr is not None:
             value, times = _expression(program, args, stages, debugging.limit), None
         else:
-            value, times = _function(program, args, stages, debugging)
+            value, times = _function(program, args, stages, debugging, compiled)
         if args.output is not None:
             with stages.stage("write"):
                 write_bytes(args.output, npz_bytes(value.data))
@@ -138,7 +143,8 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
     return 0
 
 
-def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging) -> tuple[Value, str | None]:
+def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging,
+              compiled: VMExecutable | None = None) -> tuple[Value, str | None]:  # fmt: skip
     """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
     body = list(post_order(function.body))
@@ -149,6 +155,8 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
         values, notes = values_for(needed, args, split_types(split_inputs(args.input))[0], session)
     report(notes)
     ty = function.body.checked_type
+    if compiled is not None or args.executor == "vm":
+        return _on_machine(program, args, stages, compiled, values, ty, debugging.limit)
     names = {p.name_hint for p in function.params}
     arguments = [values[p.name_hint] for p in function.params]
     constants = {name: value for name, value in values.items() if name not in names}
@@ -183,6 +191,43 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
         return value, None
     with stages.stage("measure"):
         return value, measured(args, artifact, inputs)
+
+
+def _compiled(path: str) -> VMExecutable | None:
+    """The program of a file that `relay compile --runtime vm` wrote; None for other files."""
+    return load_vm(path) if path.endswith(".vm") else None
+
+
+def _declared(compiled: VMExecutable, args: argparse.Namespace) -> Program:
+    """A compiled program as its declarations. Raises `UsageError` for options that want the program itself."""
+    if args.expr is not None or args.target is not None or args.executor == "cpu":
+        raise UsageError("relay run: a compiled program runs as it is; leave -e, --target and --executor out", "relay run --help")
+    args.executor = "vm"
+    return Program(args.file, compiled.program.module)
+
+
+def _on_machine(program: Program, args: argparse.Namespace, stages: Stages, compiled: VMExecutable | None,
+                values: Mapping[str, Any], ty: Type | None, limit: int | None) -> tuple[Value, str | None]:  # fmt: skip
+    """The value of a function on the VM, and the text of --benchmark."""
+    if args.profile is not None:
+        raise UsageError("relay run: --profile goes with the interpreter and with --executor cpu", "relay run --help")
+    entry = args.entry.removeprefix("@")
+    function = entry_function(program.module, args.entry)
+    names = {p.name_hint for p in function.params}
+    if compiled is None:
+        with stages.stage("compile"):
+            module = filled(program.module, {name: value for name, value in values.items() if name not in names})
+            compiled = compile_vm(module, args.target or "c", entries=[entry])
+    inputs = {n: values[p.name_hint] for n, p in zip(parameter_names(function.params), function.params)}
+    executable = compiled
+    executable.threads = args.threads
+    with stages.stage("run"):
+        value = Value(executable.call(entry, (), inputs, memory_limit=limit), ty)
+    if not args.benchmark:
+        return value, None
+    options = {n: getattr(args, n) for n in ("repeat", "number", "min_repeat_ms") if getattr(args, n) is not None}
+    with stages.stage("measure"):
+        return value, str(timed(lambda: executable.call(entry, (), inputs, memory_limit=limit), **options))
 
 
 def _bound(params: Sequence[Var], values: Mapping[str, Any], args: argparse.Namespace) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from relaylang.backends.target import Target
 from relaylang.backends.vm.build import bound, make_program
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
-from relaylang.runtime.vm.machine import VMExecutable
+from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.typing import check
 
 __all__ = ["compile_vm"]
@@ -31,8 +31,8 @@ def compile_vm(mod: IRModule | Expr, target: str | Target = "c", params: Mapping
                native: bool = True) -> VMExecutable:  # fmt: skip
     """Compile functions of a module and all that they call (by default all functions of the module).
 
-    `params` gives values for parameters of `@main`, which become part of the program. Without `native` the interpreter
-    computes tensors, and only control flow is compiled. Raises `RelayError`.
+    `params` gives values for parameters of the first of them, or of `@main`; they become part of the program. Without
+    `native` the interpreter computes tensors, and only control flow is compiled. Raises `RelayError`.
     """
     targets = parse_target(target) if isinstance(target, str) else [target]
     first = with_options(targets[0], options) if options else targets[0]
@@ -42,8 +42,7 @@ def compile_vm(mod: IRModule | Expr, target: str | Target = "c", params: Mapping
         mod = IRModule.from_expr(mod)
     check(mod)
     if params:
-        mod = bound(mod, params, "main")
+        mod = bound(mod, params, entries[0] if entries else "main")
     if entries is None:
         entries = [gv.name_hint for gv, function in mod.functions.items() if function.body is not None]
-    program, library, text = make_program(mod, first.options, entries, str(first), native)
-    return VMExecutable(program, library, text)
+    return make_program(mod, first, entries, native)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
-from relaylang.backends.vm.regions import lower_region
+from relaylang.backends.vm.regions import is_static, lower_region
 from relaylang.backends.vm.scalars import rows
 from relaylang.backends.vm.source import ProgramEmitter
 from relaylang.backends.vm.translate import Pool, translated
@@ -22,6 +23,7 @@ from relaylang.ir import (
     GlobalVar,
     IRModule,
     MetaRef,
+    TensorType,
     Type,
     Var,
     children,
@@ -30,6 +32,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import typed_constant
 from relaylang.ops.record import Op
+from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.runtime.vm.instructions import NUMBERS
 from relaylang.runtime.vm.program import VMFunction, VMProgram
 from relaylang.typing import check
@@ -59,12 +62,12 @@ def bound(mod: IRModule, params: Mapping[str, Any], entry: str) -> IRModule:
     return new
 
 
-def make_program(mod: IRModule, options: Mapping[str, Any], entries: Sequence[str], target: str = "c",
-                 native: bool = True) -> tuple[VMProgram, bytes, str]:  # fmt: skip
-    """The program of some functions and all that they call, its library, and the C of the kernels.
+def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: bool = True) -> VMExecutable:
+    """The program of some functions and all that they call. Without `native` the interpreter computes the tensors.
 
-    Without `native` the interpreter computes the tensors. Raises `RelayError`.
+    Raises `RelayError`.
     """
+    options = target.options
     check(mod)
     pool = Pool(mod)
     numbers = translated(pool, [mod.get_global_var(name) for name in entries])
@@ -84,6 +87,7 @@ def make_program(mod: IRModule, options: Mapping[str, Any], entries: Sequence[st
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
     functions: list[VMFunction] = []
+    entry_numbers = set(numbers.values())
     words: list[int] = []
     offsets: list[int] = []
     spans: list[Span | None] = []
@@ -98,7 +102,8 @@ def make_program(mod: IRModule, options: Mapping[str, Any], entries: Sequence[st
         span = code.node.span if code.node is not None else None
         functions.append(
             VMFunction(
-                code.name, start, len(words), code.params, code.captured, found.generals, found.registers, span, _types(code.node)
+                code.name, start, len(words), code.params, code.captured, found.generals, found.registers, span,
+                _types(code.node, len(functions) in entry_numbers),
             )
         )
     threads = options.get("num-threads") != 1
@@ -108,13 +113,15 @@ def make_program(mod: IRModule, options: Mapping[str, Any], entries: Sequence[st
     library = compiler.compile(units, text, options.get("keep-c"))
     made = VMProgram(
         np.asarray(words, np.int32), functions, pool.constants, pool.constructors, pool.specs, pool.packed, weights, scalars,
-        dict(numbers), {name: mod[name] for name in numbers}, mod, np.asarray(offsets, np.int64), spans, target,
+        dict(numbers), {name: mod[name] for name in numbers}, mod, np.asarray(offsets, np.int64), spans, str(target),
     )  # fmt: skip
-    return made, library, text
+    return VMExecutable(made, library, text, compiler.machine, sorted(compiler.isa.features), options.get("num-threads"))
 
 
-def _types(node: Expr | None) -> tuple[Type | None, ...]:
-    return tuple(p.checked_type or p.type_annotation for p in node.params) if isinstance(node, Function) else ()
+def _types(node: Expr | None, whole: bool) -> tuple[Type | None, ...]:
+    """The types of a function's parameters; without `whole`, those of tensors alone, which files keep."""
+    types = [p.checked_type or p.type_annotation for p in node.params] if isinstance(node, Function) else []
+    return tuple(ty if whole or (isinstance(ty, TensorType) and is_static(ty)) else None for ty in types)
 
 
 def _span(node: Expr | None) -> Span | None:

@@ -50,16 +50,12 @@ class ProgramEmitter(Emitter):
         for n, region in enumerate(self.regions):
             parts += [self.sequence(f"run_{n}", region.run), self.sequence(f"prepare_{n}", region.prepare)]
             table.append(f"  {{prepare_{n}, run_{n}}},")
-        begin, rest, end = ("r_begin(threads);", "r_rest(threads);", "r_end();") if self.threads else ("", "", "")
-        if not self.regions:
-            begin = rest = ""
+        begin, end = ("r_begin(threads);", "r_end();") if self.threads else ("", "")
         parts += [
             _SHOWN + _REGIONS,
             f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0},'}\n}};\n"
             f"R_SHOWN const int32_t relay_region_count = {len(self.regions)};",
-            "// Around the stretches of a run in which kernels are called.\n"
-            f"void relay_vm_threads(int threads) {{ {begin} }}\n"
-            f"void relay_vm_rest(int threads) {{ {rest} }}",
+            f"// Before kernels are called.\nvoid relay_vm_threads(int threads) {{ {begin} }}",
             f"// End the threads. Afterwards the library may be unloaded.\nR_SHOWN void relay_close(void) {{ {end} }}\n",
         ]
         self.ends = "\n\n".join(parts)
@@ -73,7 +69,7 @@ class ProgramEmitter(Emitter):
         said = json.dumps(about())
         body = [
             _SHOWN + _REGIONS + "extern const r_region relay_regions[];\n"
-            "void relay_vm_threads(int threads);\nvoid relay_vm_rest(int threads);\n"
+            "void relay_vm_threads(int threads);\n"
             f"R_SHOWN const char relay_vm_about[] = {said};",
             values,
             loop.replace("R_ROWS\n", cases() + "\n"),

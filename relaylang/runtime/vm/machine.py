@@ -9,7 +9,7 @@ import ctypes
 import json
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -17,12 +17,12 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.errors import call_stack, evaluation_error
-from relaylang.interpreter.evaluate import Evaluator, as_value, bind_arguments
+from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
 from relaylang.interpreter.values import Value
-from relaylang.ir import Function
 from relaylang.runtime.library import address_in, function_in, open_library, unload
 from relaylang.runtime.machine import available_memory, usable_cpus
+from relaylang.runtime.vm.host import Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
 from relaylang.runtime.vm.program import VERSION, Packed, VMProgram
 from relaylang.runtime.vm.values import TENSOR, Unknown, bits_scalar, decode, encode
@@ -141,7 +141,7 @@ class Loaded:
         self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
         self._idle: list[Machine] = []
         self._lock = threading.Lock()
-        self.hosts: dict[int, Evaluator] = {}
+        self.hosts: dict[int, Host] = {}
 
     def _prepared(self, item: Packed) -> tuple[int, int]:
         """The addresses of a kernel's prepared memory and of its weights."""
@@ -292,12 +292,12 @@ class Machine:
         item = program.packed[number]
         inputs = [self._register(word) for kind, word in operands if kind == "r"]
         results = np.array([word for kind, word in operands if kind == "d"], np.int32)
-        evaluator = self.loaded.hosts.get(number)
-        if evaluator is None:
+        host = self.loaded.hosts.get(number)
+        if host is None:
             assert item.module is not None
-            evaluator = self.loaded.hosts[number] = Evaluator(item.module)
+            host = self.loaded.hosts[number] = Host(item.module, program.target)
         try:
-            found = evaluator.call("main", tuple(inputs))
+            found = host.call(inputs)
         except RelayError as failed:
             first = failed.diagnostics[0]
             frames = self._frames(state["function"], pc, state["depth"])
@@ -370,38 +370,3 @@ def _freed(library: VMLibrary, place: Any) -> None:
 
 def _no_handle(value: Any) -> int:
     raise Unknown(type(value).__name__)
-
-
-class VMExecutable:
-    """A compiled program of the Relay VM: `call("main", (x,))` runs one of its functions.
-
-    Several threads may run it at once.
-    """
-
-    def __init__(self, program: VMProgram, library: bytes, source: str = "") -> None:
-        self.program = program
-        self.source = source
-        self.loaded = Loaded(program, library)
-
-    def signature(self, name: str) -> Function:
-        """A function with its parameters. Raises `RelayError` (R0403) where there is none."""
-        found = self.program.signatures.get(name)
-        if found is None:
-            notes = [f"functions: {', '.join(self.program.signatures)}"]
-            raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
-        return found
-
-    def call(self, name: str, args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None,
-             memory_limit: float | None = None) -> Value:  # fmt: skip
-        """Run a function with arguments by position and by name; see `relaylang.interpreter.evaluate`.
-
-        `memory_limit` is in bytes. Raises `RelayError` as the interpreter does.
-        """
-        function = self.signature(name)
-        values = bind_arguments(function, args, named or {}, f"@{name}")
-        machine = self.loaded.machine()
-        try:
-            return machine.call(self.program.entries[name], values, threads=threads, limit=memory_limit)
-        finally:
-            if not machine.state()["handles"]:
-                self.loaded.give_back(machine)

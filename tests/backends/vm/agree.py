@@ -12,7 +12,8 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.interpreter.values import Closure, ConstructorValue, RefValue, is_tensor
 from relaylang.ir import IRModule
-from relaylang.runtime.vm.machine import VMClosure, VMExecutable
+from relaylang.runtime.vm.executable import VMExecutable
+from relaylang.runtime.vm.machine import VMClosure
 
 
 def assert_same(got: Any, wanted: Any, rtol: float = 1e-5) -> None:

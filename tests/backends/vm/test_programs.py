@@ -14,7 +14,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.interpreter.values import ConstructorValue, RefValue
 from relaylang.ir import Expr, Function, IRModule
-from relaylang.runtime.vm.machine import VMExecutable
+from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.syntax import parse
 from relaylang.testing import strategies
 from relaylang.testing.generators.functional import Functional

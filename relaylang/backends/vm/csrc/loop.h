@@ -428,7 +428,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
   L_InvokePacked: {
     const r_packed* k = &p->packed[pc[1]];
     const int32_t* at = pc + 4;
-    if (k->region < 0) { m->pc = (int32_t)(pc - code); relay_vm_rest(threads); return R_HOST; }
+    if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     const void** in = m->in_places;
     void** out = m->out_places;
     for (n = 0; n < k->inputs; n++) {
@@ -577,7 +577,6 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       m->function = -1;
       m->closure = NULL;
       m->result = x;
-      relay_vm_rest(threads);
       return R_DONE;
     }
     const r_frame* frame = &m->frames[--m->depth];
@@ -594,10 +593,8 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
 R_ROWS
   paused:
   m->pc = (int32_t)(pc - code);
-  relay_vm_rest(threads);
   return R_PAUSE;
   failed:
   m->pc = (int32_t)(pc - code);
-  relay_vm_rest(threads);
   return R_FAULT;
 }

@@ -1,0 +1,163 @@
+"""Times of programs with control flow on the VM, beside the interpreter and TVM 0.16's VM: `make bench-vm`.
+
+RELAY_ORACLE names a Python with TVM 0.16, and RELAY_ORACLE_TARGET its target for this processor.
+`--write` writes the table to benchmarks/results/vm.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+LISTS = """
+type Chain[A] { Link(A, Chain[A]), End }
+def @iota(%n: int32, %l: Chain[int32]) -> Chain[int32] {
+  if (less(%n, 1)) { %l } else { @iota(subtract(%n, 1), Link(%n, %l)) }
+}
+def @each[A, B](%f: fn (A) -> B, %l: Chain[A]) -> Chain[B] {
+  match (%l) { Link(%h, %t) => Link(%f(%h), @each(%f, %t)), End => End }
+}
+def @fold[A, B](%f: fn (A, B) -> A, %a: A, %l: Chain[B]) -> A {
+  match (%l) { Link(%h, %t) => @fold(%f, %f(%a, %h), %t), End => %a }
+}
+"""
+CELL = """
+def @cell(%x: Tensor[(1, 128), float32], %h: Tensor[(1, 128), float32], %c: Tensor[(1, 128), float32],
+          %w: Tensor[(512, 128), float32], %u: Tensor[(512, 128), float32])
+    -> (Tensor[(1, 128), float32], Tensor[(1, 128), float32]) {
+  let %g = split(add(nn.dense(%x, %w, units=512), nn.dense(%h, %u, units=512)), indices_or_sections=4, axis=1);
+  let %d = add(multiply(sigmoid(%g.0), %c), multiply(sigmoid(%g.1), tanh(%g.2)));
+  (multiply(sigmoid(%g.3), tanh(%d)), %d)
+}
+"""
+WEIGHTS = "%w: Tensor[(512, 128), float32], %u: Tensor[(512, 128), float32]"
+T = "Tensor[(1, 128), float32]"
+#: Name -> the text and the arguments of @main: numbers, or shapes of random tensors.
+PROGRAMS: dict[str, tuple[str, list[Any]]] = {
+    "loop of 100 000": ("""
+def @loop(%i: int32, %a: int32) -> int32 { if (less(%i, 1)) { %a } else { @loop(subtract(%i, 1), add(%a, %i)) } }
+def @main(%n: int32) -> int32 { @loop(%n, 0) }
+""", [100_000]),
+    "fib(20)": ("""
+def @fib(%n: int32) -> int32 { if (less(%n, 2)) { %n } else { add(@fib(subtract(%n, 1)), @fib(subtract(%n, 2))) } }
+def @main(%n: int32) -> int32 { @fib(%n) }
+""", [20]),
+    "list of 1 000, map and fold": (LISTS + """
+def @main(%n: int32) -> int32 {
+  let %l = @each(fn (%x: int32) -> int32 { multiply(%x, 2) }, @iota(%n, End));
+  @fold(fn (%a: int32, %b: int32) -> int32 { add(%a, %b) }, 0, %l)
+}
+""", [1000]),
+    "LSTM 128 of 40 steps, length at run time": (CELL + f"""
+def @steps(%n: int32, %x: {T}, %h: {T}, %c: {T}, {WEIGHTS}) -> {T} {{
+  if (less(%n, 1)) {{ %h }} else {{
+    let %s = @cell(%x, %h, %c, %w, %u);
+    @steps(subtract(%n, 1), %x, %s.0, %s.1, %w, %u)
+  }}
+}}
+def @main(%n: int32, %x: {T}, {WEIGHTS}) -> {T} {{
+  @steps(%n, %x, zeros(shape=[1, 128], dtype="float32"), zeros(shape=[1, 128], dtype="float32"), %w, %u)
+}}
+""", [40, (1, 128), (512, 128), (512, 128)]),
+    "tree LSTM 128, 63 nodes": (CELL + f"""
+type Tree {{ Leaf, Node(Tree, Tree) }}
+def @grown(%n: int32) -> Tree {{ if (less(%n, 1)) {{ Leaf }} else {{ Node(@grown(subtract(%n, 1)), @grown(subtract(%n, 1))) }} }}
+def @state(%t: Tree, %x: {T}, {WEIGHTS}) -> ({T}, {T}) {{
+  match (%t) {{
+    Leaf => (%x, %x),
+    Node(%a, %b) => {{
+      let %l = @state(%a, %x, %w, %u);
+      let %r = @state(%b, %x, %w, %u);
+      @cell(%x, add(%l.0, %r.0), add(%l.1, %r.1), %w, %u)
+    }},
+  }}
+}}
+def @main(%n: int32, %x: {T}, {WEIGHTS}) -> {T} {{ let %s = @state(@grown(%n), %x, %w, %u); %s.0 }}
+""", [6, (1, 128), (512, 128), (512, 128)]),
+}  # fmt: skip
+
+
+def arguments(spec: list[Any]) -> list[np.ndarray]:
+    """The arguments of @main, the same in both processes."""
+    rng = np.random.default_rng(0)
+    return [np.int32(s) if isinstance(s, int) else (rng.standard_normal(s) / 12).astype("float32") for s in spec]
+
+
+def best(run: Callable[[], Any], seconds: float = 0.4) -> float:
+    """The least time of a run (ms)."""
+    found, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end or found == float("inf"):
+        begin = time.perf_counter()
+        run()
+        found = min(found, time.perf_counter() - begin)
+    return found * 1e3
+
+
+def peer() -> None:
+    """In TVM's process: the times of its VM, as JSON."""
+    import tvm
+    from tvm import relay
+
+    found = {}
+    for name, (text, spec) in PROGRAMS.items():
+        target = os.environ.get("RELAY_ORACLE_TARGET", "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3")
+        try:
+            mod = tvm.parser.fromtext('#[version = "0.0.5"]\n' + text)
+            with tvm.transform.PassContext(opt_level=3):
+                machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, target), tvm.cpu())
+            values = [tvm.nd.array(a) for a in arguments(spec)]
+            result = machine.invoke("main", *values)
+            found[name] = (best(lambda m=machine, v=values: m.invoke("main", *v)), result.numpy().tolist())
+        except Exception as failed:
+            print(f"{name}: {str(failed).strip().splitlines()[-1][:200]}", file=sys.stderr)
+    print(json.dumps(found))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write benchmarks/results/vm.md")
+    given = parser.parse_args()
+    import relaylang as relay
+    from relaylang.backends.vm import compile_vm
+    from relaylang.interpreter import Evaluator
+
+    oracle = os.environ.get("RELAY_ORACLE")
+    theirs: dict[str, Any] = {}
+    if oracle:
+        done = subprocess.run([oracle, __file__, "peer"], capture_output=True, text=True)
+        print(done.stderr[-2000:], file=sys.stderr)
+        theirs = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {}
+    lines = ["| program | VM (ms) | interpreter (ms) | TVM 0.16's VM (ms) | VM / TVM |", "|---|---|---|---|---|"]
+    for name, (text, spec) in PROGRAMS.items():
+        mod = relay.parse(text)
+        values = tuple(arguments(spec))
+        executable = compile_vm(mod, entries=["main"])
+        evaluator = Evaluator(mod)
+        np.testing.assert_allclose(executable.call("main", values), evaluator.call("main", values), rtol=1e-3, atol=1e-4)
+        ours = best(lambda e=executable, v=values: e.call("main", v))
+        interpreted = best(lambda e=evaluator, v=values: e.call("main", v))
+        peer_time = theirs.get(name)
+        if peer_time is not None:
+            np.testing.assert_allclose(executable.call("main", values), peer_time[1], rtol=1e-3, atol=1e-4)
+        beside = f"{peer_time[0]:.2f} | {ours / peer_time[0]:.3f}" if peer_time is not None else "- | -"
+        lines.append(f"| {name} | {ours:.3f} | {interpreted:.2f} | {beside} |")
+    table = "\n".join(lines) + "\n"
+    print(table)
+    if given.write:
+        head = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n\n"
+        (HERE / "results" / "vm.md").write_text(head + table)
+
+
+if __name__ == "__main__":
+    peer() if sys.argv[1:] == ["peer"] else main()

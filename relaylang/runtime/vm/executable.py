@@ -1,0 +1,111 @@
+"""Compiled programs of the Relay VM: run, saved and loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.evaluate import bind_arguments
+from relaylang.interpreter.values import Value
+from relaylang.ir import Function, parameter_names
+from relaylang.runtime.artifact import read_file
+from relaylang.runtime.benchmark import BenchmarkResult, timed
+from relaylang.runtime.vm import file
+from relaylang.runtime.vm.listing import listing
+from relaylang.runtime.vm.machine import Loaded
+from relaylang.runtime.vm.program import VMProgram
+
+
+class VMExecutable:
+    """A compiled program of the Relay VM: `call("main", (x,))` runs one of its functions.
+
+    Several threads may run it at once. `source` is the C of its kernels. `machine` and `features` are those that the
+    library needs.
+    """
+
+    def __init__(self, program: VMProgram, library: bytes, source: str = "", machine: str = "",
+                 features: Sequence[str] = (), threads: int | None = None) -> None:  # fmt: skip
+        self.program = program
+        self.source = source
+        self.threads = threads
+        self._library = library
+        self._machine = machine
+        self._features = tuple(features)
+        self._loaded: Loaded | None = None
+
+    @property
+    def loaded(self) -> Loaded:
+        """The program with its library in memory. Raises `RelayError` (R0641) where this machine cannot run it."""
+        if self._loaded is None:
+            file.check_machine({"machine": self._machine, "features": self._features})
+            self._loaded = Loaded(self.program, self._library)
+        return self._loaded
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs of `@main`, in order."""
+        return parameter_names(self.signature("main").params)
+
+    def run(self, *args: Any, **named: Any) -> Value:
+        """Run `@main` with its inputs by position or name."""
+        return self.call("main", args, named)
+
+    __call__ = run
+
+    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
+                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+        """The time of a run of `@main`: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
+        return timed(lambda: self.call("main", args, inputs), repeat, number, min_repeat_ms)
+
+    def listing(self) -> str:
+        """The program as text: instructions with their lines of the Relay program."""
+        return listing(self.program)
+
+    def content(self) -> bytes:
+        """The file that `save` writes."""
+        return file.packed(self.program, self._library, self._machine, self._features, self.source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program with its library to one file. Raises `RelayError` (R0001)."""
+        file.save(self.content(), path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loads, (self.content(), self.threads, "what was pickled")
+
+    def signature(self, name: str) -> Function:
+        """A function with its parameters. Raises `RelayError` (R0403) where there is none."""
+        found = self.program.signatures.get(name)
+        if found is None:
+            notes = [f"functions: {', '.join(self.program.signatures)}"]
+            raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
+        return found
+
+    def call(self, name: str, args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None,
+             memory_limit: float | None = None) -> Value:  # fmt: skip
+        """Run a function with arguments by position and by name; see `relaylang.interpreter.evaluate`.
+
+        `memory_limit` is in bytes. Raises `RelayError` as the interpreter does.
+        """
+        function = self.signature(name)
+        values = bind_arguments(function, args, named or {}, f"@{name}")
+        machine = self.loaded.machine()
+        try:
+            return machine.call(self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit)
+        finally:
+            if not machine.state()["handles"]:
+                self.loaded.give_back(machine)
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> VMExecutable:
+    """Read what `VMExecutable.save` wrote. Raises `RelayError`: R0001 for an unreadable file, R0641 for a damaged one."""
+    return loads(read_file(path), threads, os.fspath(path))
+
+
+def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> VMExecutable:
+    """The same from memory; `name` is what messages call it."""
+    program, parts, manifest = file.unpacked(content, name)
+    return VMExecutable(
+        program, parts["library"], parts["kernels.c"].decode(), manifest.get("machine", ""), manifest.get("features", ()), threads
+    )

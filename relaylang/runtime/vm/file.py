@@ -1,0 +1,223 @@
+"""Programs of the VM as files: a sealed archive of the code, its tables, constants, declarations and library.
+
+A file's digests, its version, its machine and every number of its code are checked before anything of it runs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, substitute
+from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.features import machine_name, why_not
+from relaylang.runtime.files import atomic_write
+from relaylang.runtime.text import reason
+from relaylang.runtime.vm.program import VERSION, Packed, VMFunction, VMProgram
+from relaylang.runtime.vm.verify import verify
+from relaylang.syntax import astext, parse
+from relaylang.typing import check
+
+FORMAT = "relaylang-vm"
+#: Texts of up to so many characters go into the file, so that errors show their lines.
+_TEXT = 1 << 22
+_FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
+_PACKED = ("inputs", "count", "region", "arena", "fixed")
+
+
+def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str) -> bytes:
+    """The file of a program."""
+    sources: dict[int, int] = {}
+    texts: list[SourceFile] = []
+    known: dict[Span, int] = {}
+    places: list[list[int]] = []
+
+    def place(span: Span | None) -> int:
+        if span is None or len(span.source.text) > _TEXT:
+            return -1
+        if span not in known:
+            number = sources.setdefault(id(span.source), len(texts))
+            if number == len(texts):
+                texts.append(span.source)
+            known[span] = len(places)
+            places.append([number, span.start, span.end])
+        return known[span]
+
+    spans = [place(span) for span in program.spans]
+    functions = [
+        {"name": f.name, "span": place(f.span), "types": [_simple(ty) for ty in f.types],
+         **{name: getattr(f, name) for name in _FUNCTION}} for f in program.functions
+    ]  # fmt: skip
+    kernels = [
+        {**{name: getattr(p, name) for name in _PACKED}, "outputs": [[d, list(s)] for d, s in p.outputs], "weights": list(p.weights)}
+        for p in program.packed
+    ]
+    manifest = {
+        "format": FORMAT, "version": VERSION, "target": program.target, "machine": machine, "features": sorted(features),
+        "scalars": program.scalars, "functions": functions, "packed": kernels, "entries": program.entries,
+        "constructors": [[c.belong_to.name_hint, c.name_hint] for c in program.constructors],
+        "specs": [[d, list(s)] for d, s in program.specs], "sources": [text.name for text in texts], "places": places,
+        "parameters": {name: [p.name_hint for p in f.params] for name, f in program.signatures.items()},
+    }  # fmt: skip
+    files = {
+        "manifest.json": json.dumps(manifest).encode(),
+        "library": library,
+        "declarations.relay": astext(_declarations(program)).encode(),
+        "code.npz": _arrays([program.code, program.offsets, np.asarray(spans, np.int64)]),
+        "constants.npz": _arrays(program.constants),
+        "weights.npz": _arrays(program.weights),
+        "kernels.c": source.encode(),
+        **{f"source{n}": text.text.encode("utf-8", "surrogatepass") for n, text in enumerate(texts)},
+    }
+    for n, item in enumerate(program.packed):
+        if item.module is not None:
+            files[f"kernel{n}.relay"] = astext(item.module).encode()
+    return write_sealed(files)
+
+
+def save(content: bytes, path: str | os.PathLike[str]) -> None:
+    """Write a file. Raises `RelayError` (R0001)."""
+    try:
+        atomic_write(path, content)
+    except OSError as e:
+        raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
+
+
+def _simple(ty: Any) -> Any:
+    """A tensor's type as JSON; other types are left out."""
+    if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
+        return [ty.dtype, [int(d) for d in ty.shape]]  # type: ignore[arg-type]
+    return None
+
+
+def _declarations(program: VMProgram) -> IRModule:
+    """The types of a program, and its functions' parameters and results. The functions call themselves."""
+    functions = {}
+    for name, function in program.signatures.items():
+        ty = function.checked_type
+        result = ty.ret_type if isinstance(ty, FuncType) else function.ret_type
+        gv = GlobalVar(name)
+        params = [Var(p.name_hint, p.checked_type or p.type_annotation) for p in function.params]
+        functions[gv] = Function(params, Call(gv, params), result, function.type_params)
+    return program.module.with_functions(functions)
+
+
+#: Elements that numpy's files do not have are stored as whole numbers.
+_BARE = {1: np.uint8, 2: np.uint16}
+
+
+def _arrays(arrays: Sequence[np.ndarray]) -> bytes:
+    out = io.BytesIO()
+    plain = {}
+    for n, array in enumerate(arrays):
+        array = np.asarray(array)
+        bare = array.dtype.kind == "V" or array.dtype.name not in np.sctypeDict
+        plain[f"{n}:{array.dtype.name}"] = array.view(_BARE[array.dtype.itemsize]) if bare else array
+    np.savez(out, **plain)
+    return out.getvalue()
+
+
+def _loaded(content: bytes) -> list[np.ndarray]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        found = sorted(((*name.split(":"), name) for name in stored.files), key=lambda item: int(item[0]))
+        if [int(number) for number, _, _ in found] != list(range(len(found))):
+            raise ValueError("its arrays are not numbered")
+        return [stored[name] if stored[name].dtype.name == dtype else stored[name].view(np.dtype(dtype)) for _, dtype, name in found]
+
+
+def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], dict[str, Any]]:
+    """The program of a file, checked, its parts and its manifest. Nothing of it runs. Raises `RelayError` (R0641)."""
+    files = read_sealed(content, name)
+    try:
+        manifest = json.loads(files["manifest.json"])
+        if manifest.get("format") != FORMAT:
+            raise ValueError("it is no program of the VM")
+        if manifest.get("version") != VERSION:
+            raise ValueError(f"it has the version {manifest.get('version')}, and this relaylang reads {VERSION}; compile it again")
+        program = _program(manifest, files)
+        verify(program)
+    except KeyError as e:
+        raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
+    except RelayError as e:
+        raise not_an_artifact(name, f"its declarations are wrong: {e.diagnostics[0].title}") from None
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, EOFError, OSError, RecursionError, MemoryError,
+            zipfile.BadZipFile, zlib.error, NotImplementedError) as e:  # fmt: skip
+        raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
+    return program, files, manifest
+
+
+def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgram:
+    texts = [SourceFile(name, files[f"source{n}"].decode("utf-8", "surrogatepass")) for n, name in enumerate(manifest["sources"])]
+    places = [Span(texts[n], int(first), int(last)) for n, first, last in manifest["places"]]
+
+    def span(number: int) -> Span | None:
+        return places[number] if number >= 0 else None
+
+    def module(text: bytes) -> IRModule:
+        found = parse(text.decode(), "<declarations>").module
+        if found is None:
+            raise ValueError("its declarations are no module")
+        check(found)
+        return found
+
+    declared = module(files["declarations.relay"])
+    code, offsets, spans = _loaded(files["code.npz"])
+    if code.ndim != 1 or code.dtype != np.int32 or offsets.shape != spans.shape or offsets.dtype != np.int64:
+        raise ValueError("its code is no list of words")
+    functions = [
+        VMFunction(
+            str(f["name"]), **{name: int(f[name]) for name in _FUNCTION}, span=span(f["span"]),
+            types=tuple(None if ty is None else TensorType(ty[1], ty[0]) for ty in f["types"]),
+        )
+        for f in manifest["functions"]
+    ]  # fmt: skip
+    kernels = []
+    for n, item in enumerate(manifest["packed"]):
+        made = Packed(int(item["inputs"]), tuple((str(d), tuple(int(e) for e in s)) for d, s in item["outputs"]), int(item["count"]))
+        made.region, made.arena, made.fixed = (int(item[name]) for name in _PACKED[2:])
+        made.weights = tuple(int(w) for w in item["weights"])
+        if made.region < 0:
+            made.module = module(files[f"kernel{n}.relay"])
+        kernels.append(made)
+    entries = {str(name): int(number) for name, number in manifest["entries"].items()}
+    for name, number in entries.items():
+        if not 0 <= number < len(functions):
+            raise ValueError(f"there is no function {number}")
+        declared[name] = _named(declared[name], manifest["parameters"][name])
+        functions[number].types = tuple([p.type_annotation for p in declared[name].params])
+    check(declared)
+    return VMProgram(
+        code, functions, _loaded(files["constants.npz"]),
+        [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
+        [(str(d), tuple(int(e) for e in s)) for d, s in manifest["specs"]], kernels, _loaded(files["weights.npz"]),
+        [(str(name), int(count)) for name, count in manifest["scalars"]], entries,
+        {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
+    )  # fmt: skip
+
+
+def _named(function: Function, names: Sequence[str]) -> Function:
+    """A declaration with the names of its parameters: a text gives each name once."""
+    if len(names) != len(function.params):
+        raise ValueError("a function has other parameters than names")
+    params = [Var(str(name), p.checked_type) for name, p in zip(names, function.params)]
+    body = substitute(function.body, dict(zip(function.params, params)))
+    return Function(params, body, function.ret_type, function.type_params)
+
+
+def check_machine(manifest: Mapping[str, Any]) -> None:
+    """Check that a program's library can run in this process. Raises `RelayError` (R0641)."""
+    machine = str(manifest.get("machine", ""))
+    why = why_not(machine, frozenset(manifest.get("features", ())))
+    if why is not None:
+        here = machine_name(machine)
+        raise RelayError(error("R0641", why, notes=[f"load it on {here}, or compile it for this machine"] if here else []))

@@ -1,0 +1,200 @@
+"""`tvm.runtime.vm`: compiled programs of the VM, and machines that run them, as scripts for TVM use them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter.values import ConstructorValue, Value
+from relaylang.ir import parameter_names
+from relaylang.runtime.benchmark import BenchmarkResult, timed
+from relaylang.runtime.vm import executable as programs
+from relaylang.runtime.vm.executable import VMExecutable
+from relaylang.tvm.arrays import from_python
+from relaylang.tvm.runtime.module import Module
+from relaylang.tvm.runtime.ndarray import Device, NDArray
+
+
+class Library(Module):
+    """The code of a program. `export_library` writes the whole program, which `relaylang.runtime.load` reads."""
+
+    def __init__(self, program: VMExecutable) -> None:
+        super().__init__({}, "VMExecutable")
+        self.program = program
+
+    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> None:
+        """Write the program to a file. The options of TVM's linker have no effect. Raises `RelayError` (R0001)."""
+        self.program.save(file_name)
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        self.program.save(file_name)
+
+
+class Executable:
+    """A compiled program of the VM."""
+
+    def __init__(self, mod: VMExecutable) -> None:
+        self.mod = self.module = mod
+
+    def save(self) -> tuple[bytearray, Library]:
+        """The program as bytes, and its library. The bytes hold the library, too."""
+        return bytearray(self.mod.content()), self.lib
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray | str, lib: Any = None) -> Executable:
+        """The program of `save`. `lib` is not needed. Raises `RelayError` (R0641) for other bytes."""
+        if not isinstance(bytecode, (bytes, bytearray)):
+            raise TypeError(f"a saved program is bytes or a bytearray, not a value of type {type(bytecode).__name__}")
+        return Executable(programs.loads(bytes(bytecode)))
+
+    @property
+    def lib(self) -> Library:
+        """The program's library."""
+        return Library(self.mod)
+
+    @property
+    def bytecode(self) -> str:
+        """The instructions as text, as `relay disasm` prints them."""
+        return self.mod.listing()
+
+    @property
+    def stats(self) -> str:
+        """What the program is made of, as text."""
+        program = self.mod.program
+        compiled = sum(item.region >= 0 for item in program.packed)
+        size = sum(array.nbytes for array in [*program.constants, *program.weights])
+        return (
+            f"Relay VM executable statistics:\n  Constant shapes (# {len(program.constants)}): "
+            f"{', '.join(str(list(a.shape)) for a in program.constants)}\n  Constant bytes: {size}\n"
+            f"  Globals (# {len(program.entries)}): {', '.join(program.entries)}\n"
+            f"  Primitive ops (# {len(program.packed)}): {compiled} compiled, {len(program.packed) - compiled} interpreted\n"
+        )
+
+    @property
+    def primitive_ops(self) -> list[str]:
+        """The names of the kernels."""
+        return [f"k{number}" for number in range(len(self.mod.program.packed))]
+
+    primitives = primitive_ops
+
+    @property
+    def constants(self) -> list[NDArray]:
+        """The constants that the code loads."""
+        return [NDArray(np.asarray(array)) for array in self.mod.program.constants]
+
+    @property
+    def globals(self) -> list[str]:
+        """The names of the functions."""
+        return list(self.mod.program.entries)
+
+    def get_function_params(self, func_name: str) -> list[str]:
+        """The names of a function's parameters. Raises `RelayError` (R0403)."""
+        return parameter_names(self.mod.signature(func_name).params)
+
+
+def _result(value: Value) -> Any:
+    """A result as scripts for TVM take it: tensors as NDArrays, tuples as lists of such."""
+    done: dict[int, tuple[Any, Any]] = {}
+    stack = [value]
+    while stack:
+        item = stack[-1]
+        parts = item if isinstance(item, tuple) else item.fields if isinstance(item, ConstructorValue) else ()
+        waiting = [p for p in parts if id(p) not in done]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        new = item
+        if isinstance(item, np.ndarray):
+            new = NDArray(item)
+        elif isinstance(item, tuple):
+            new = [done[id(p)][1] for p in parts]
+        elif isinstance(item, ConstructorValue):
+            new = ConstructorValue(item.constructor, tuple([done[id(p)][1] for p in parts]))
+        done[id(item)] = (item, new)
+    return done[id(value)][1]
+
+
+class VirtualMachine:
+    """Runs a program's functions on the CPU.
+
+    `device` is the CPU; other devices are refused (R0608). `memory_cfg`, the choice of an allocator, has no effect.
+    """
+
+    NAIVE_ALLOCATOR = 1
+    POOLED_ALLOCATOR = 2
+
+    def __init__(self, exe: Executable | VMExecutable | Module, device: Any = None, memory_cfg: Any = None) -> None:
+        if isinstance(exe, Library):
+            exe = exe.program
+        if not isinstance(exe, (Executable, VMExecutable)):
+            raise TypeError(f"mod is expected to be an Executable, but received {type(exe).__name__}")
+        self._exec = exe.mod if isinstance(exe, Executable) else exe
+        for dev in device if isinstance(device, (list, tuple)) else [device]:
+            if isinstance(dev, Device):
+                dev.check()
+        self._inputs: dict[str, dict[str, Any]] = {}
+        self._outputs: Any = None
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Keep arguments of a function, by position and by name, for calls without any."""
+        names = parameter_names(self._exec.signature(func_name).params)
+        if len(args) > len(names):
+            raise RelayError(error("R0401", f"@{func_name} takes {len(names)} arguments, not {len(args)}"))
+        free = [n for n in names if n not in kwargs]
+        self._inputs[func_name] = {**dict(zip(free, args)), **kwargs}
+
+    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Keep one argument of a function: its name or position and its value, or the value by name."""
+        if kwargs:
+            ((tag, value),) = kwargs.items()
+        else:
+            tag, value = args
+        name = parameter_names(self._exec.signature(func_name).params)[tag] if isinstance(tag, int) else tag
+        self._inputs.setdefault(func_name, {})[name] = value
+
+    def _arguments(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given = self._inputs.get(func_name, {}) if not args and not named else named
+        return tuple([from_python(a) for a in args]), {n: from_python(v) for n, v in given.items()}
+
+    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a function; without arguments, with those of `set_input`. Raises `RelayError` where it fails."""
+        positional, named = self._arguments(func_name, args, kwargs)
+        return _result(self._exec.call(func_name, positional, named))
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Call `@main`."""
+        return self.invoke("main", *args, **kwargs)
+
+    def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Call a function, and keep its result for `get_outputs`."""
+        self._outputs = self.invoke(func_name, *args, **kwargs)
+
+    def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any], output_args: Any) -> None:
+        """Call a function, and copy its results into given tensors."""
+        found = self.invoke(func_name, **input_args)
+        for target, value in zip(output_args, found if isinstance(found, list) else [found]):
+            target.copyfrom(value)
+
+    def get_outputs(self) -> list[Any]:
+        """The tensors of the last `invoke_stateful`."""
+        return self._outputs if isinstance(self._outputs, list) else [self._outputs]
+
+    def get_input_index(self, input_name: str, func_name: str = "main") -> int:
+        """The position of a parameter, -1 where there is none of the name."""
+        names = parameter_names(self._exec.signature(func_name).params)
+        return names.index(input_name) if input_name in names else -1
+
+    def benchmark(self, device: Any, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5,
+                  min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
+                  cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **kwargs: Any) -> BenchmarkResult:  # fmt: skip
+        """The time of a call: `repeat` measurements of `number` calls each. The options after `min_repeat_ms` have no effect."""
+        positional, named = self._arguments(func_name, args, kwargs)
+        return timed(lambda: self._exec.call(func_name, positional, named), repeat, number, min_repeat_ms or 0)
+
+
+__all__ = ["Executable", "Library", "VirtualMachine"]
