@@ -72,10 +72,6 @@ class Compiler:
         #: The machine that it compiles for, "" where it does not say.
         self.machine = tools.machine
         self.isa: Isa = from_macros(macros) if macros else GENERIC
-        #: Whether it has numbers of 16 bits, or conversions of them.
-        self.halves = macros is None or any(m in macros for m in ("__FLT16_MAX__", "__F16C__", "__ARM_FP16_FORMAT_IEEE"))
-        if tools.family == "clang" and self.machine.startswith("riscv") and "__riscv_zfh" not in (macros or ""):
-            self.halves = False  # it calls functions of a library of its own, which systems do not have
         self.flags = [*FLAGS, *_BY_FAMILY[tools.family], *tools.flags, *extra]
         self.system = self.machine.split("-")[1] if self.machine else ""
         if self.system == "windows":
@@ -92,13 +88,6 @@ class Compiler:
                 atomic_write(keep, text)
             except OSError as e:
                 raise RelayError(error("R0001", f"cannot write {keep}: {(e.strerror or str(e)).lower()}")) from None
-        if not self.halves and "r_f16" in text:
-            raise RelayError(
-                error("R0635", f"the C compiler {shlex.join(self.command)} has no float16 for this machine",
-                      notes=["gcc 12 and clang 15 have it (on RISC-V, gcc 13); on x86, so have older ones with -cflags=-mf16c",
-                             "zig has it on every machine: `pip install 'relaylang[zig]'` and -cc=zig",
-                             "the interpreter runs it: relay run --executor interpreter"])
-            )  # fmt: skip
         keys = [self._key(unit) for unit in units]
         others = dict(objects or {})
         whole = self._key(*keys, *(hashlib.sha256(content).hexdigest() for content in others.values()))

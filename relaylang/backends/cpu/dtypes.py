@@ -7,11 +7,11 @@ import numpy as np
 from relaylang.runtime.manifest import ELEMENTS
 
 #: The type in memory of each dtype. A bool takes one byte of 0 or 1, as in numpy.
-#: A bfloat16 takes the upper half of a float32.
+#: A float16 or bfloat16 is 16 bits, which operators convert to float32 and back.
 CTYPES: dict[str, str] = {
     "float32": "float",
     "float64": "double",
-    "float16": "r_f16",
+    "float16": "uint16_t",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int32_t",
@@ -40,6 +40,9 @@ def int_range(dtype: str) -> tuple[int, int]:
 
 def literal(value: float | int | bool, dtype: str) -> str:
     """A value as a C expression of its type, exact to the bit for floats (hexadecimal)."""
+    if dtype in ("float16", "bfloat16"):
+        with np.errstate(over="ignore"):
+            return f"({CTYPES[dtype]})({np.asarray(value, np.dtype(dtype)).view(np.uint16).item()})"
     if is_float(dtype):
         number = float(value)
         if number != number:
@@ -52,13 +55,9 @@ def literal(value: float | int | bool, dtype: str) -> str:
             text = number.hex()
         if dtype == "float32" and "builtin" not in text:
             text += "f"
-        if dtype == "float16":
-            text = f"(r_f16){text}"
-        elif dtype == "float64" and "builtin" in text:
+        if dtype == "float64" and "builtin" in text:
             text = f"(double)({text})"
         return f"({text})" if text.startswith(("-", "(")) else text
-    if dtype == "bfloat16":
-        return f"({CTYPES[dtype]})({np.asarray(value, np.dtype(dtype)).view(np.uint16).item()})"
     number = int(value != 0) if dtype == "bool" else int(value)
     if dtype == "int64":
         return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"

@@ -15,7 +15,7 @@ import numpy as np
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.loops import ir, render, rewrites, schedules
+from relaylang.backends.cpu.loops import halves, ir, render, rewrites, schedules
 from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.scalar import Bounds, Buf, End, Index, Nest, Scalar, split_nest
 from relaylang.backends.cpu.schedule_space import Space
@@ -238,7 +238,7 @@ class Kernel:
             return
         body = nest.build()
         if body:
-            self.stage(body=written_out(schedules.nest(body, pick, not nest.reductions), self.isa))
+            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa))
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
@@ -332,7 +332,7 @@ class Sink:
         index = [variable(d) for d in range(len(shape))]
         form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
-        return written_out(nest.build(flat=flat), self.kernel.isa)
+        return written_out(halves.blocked(nest.build(flat=flat)), self.kernel.isa)
 
     def store_block(self, source: str, strides: Sequence[int], bounds: Bounds,
                     flat: tuple[int, int, End, End] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from relaylang.backends.cpu.dtypes import literal
 from relaylang.backends.cpu.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
-from relaylang.backends.cpu.loops import ir, render
+from relaylang.backends.cpu.loops import halves, ir, render
 
 #: A longer expression in C gets a name, even if it is used once.
 _INLINE = 72
@@ -395,7 +395,7 @@ class Nest:
 
     def emit(self, indent: str = "  ", fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> list[str]:
         """The C of the loops, for lowerings that write C; see `build`."""
-        return render.lines(self.build(fixed, flat), len(indent) // 2)
+        return render.lines(halves.blocked(self.build(fixed, flat)), len(indent) // 2)
 
 
 #: The most iterations of an innermost loop that are written out.

@@ -37,8 +37,6 @@ _MACHINE = ("mtriple", "mcpu", "march", "mattr", "mfloat-abi", "mabi")
 #: gcc's flags, by version, for NEON's vectors where SVE is there, too. gcc 12 compiles some loops wrong for SVE.
 _NEON_ALONE = (["-mautovec-preference=asimd-only"], ["--param=aarch64-autovec-preference=asimd-only"],
                ["--param=aarch64-autovec-preference=1"])  # fmt: skip
-#: 32-bit Arm has two formats of half precision; gcc's wants to be named.
-_HALVES = "-mfp16-format=ieee"
 _INSTALL = [
     "install one: `apt install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora), `xcode-select --install` (macOS)",
     "or zig, a C compiler from PyPI: `pip install 'relaylang[zig]'`",
@@ -272,8 +270,6 @@ def find_toolchain(options: Mapping[str, Any]) -> Toolchain:
     if macros is None and flags and macros_of(command) is not None:
         asked = " ".join(f"-{key}={options[key]}" for key in _MACHINE if options.get(key))
         raise unknown_processor(shlex.join(command), asked, said, _listed(command, said), did_you_mean)
-    if family == "gcc" and macros and "__arm__" in macros and "__FLT16_MAX__" not in macros:
-        flags, macros = [*flags, _HALVES], macros_of([*command, *flags, _HALVES]) or macros
     if family == "gcc" and "sve" in announced(macros or ""):
         flags += next((f for f in _NEON_ALONE if macros_of([*command, *flags, *f]) is not None), [])
     musl = triple.environment.startswith("musl") if triple else this_machine().endswith("-musl")

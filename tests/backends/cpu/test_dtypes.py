@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import warnings
 from collections import Counter
 from typing import Any
@@ -11,25 +13,25 @@ import pytest
 
 import relaylang as relay
 from relaylang.backends import compile_module
+from relaylang.backends.cpu import emit
 from relaylang.backends.cpu.lower import gap
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, evaluate
 from relaylang.interpreter.kernels.common import KernelError
 from relaylang.ops import get, make_attrs
+from relaylang.runtime.features import this_machine
+from relaylang.runtime.packed import ForeignArtifact
 from relaylang.typing import check
 from tests.backends.cpu.cases import Case
 from tests.backends.cpu.test_ops import program, same
 from tests.interpreter.every_case import EVERY
+from tests.shared import few
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool")
 #: Cases of one operator that are tried in a type.
 EACH = 2
-#: Compiled operators that round more often than the interpreter's: they are several of float16. Or less often: the
-#: interpreter rounds each step of a normalisation to bfloat16.
-ROUNDED = {
-    "float16": {"nn.group_norm", "nn.layer_norm", "nn.instance_norm", "nn.l2_normalize"},
-    "bfloat16": {"nn.batch_norm"},
-}
+#: Compiled operators that round less often than the interpreter's, which rounds each step of a normalisation.
+ROUNDED = {"bfloat16": {"nn.batch_norm"}}
 
 
 def changed(case: Case, dtype: str) -> Case | None:
@@ -125,3 +127,66 @@ def test_bfloat16_rounds_halves_to_even() -> None:
     here = ~np.isnan(x)
     np.testing.assert_array_equal(got.view(np.uint16)[here], want.view(np.uint16)[here])
     assert np.isnan(got.astype(np.float32)[~here]).all()
+
+
+#: Loops of whole blocks, of a part of one, and of less than a vector. Some round in between.
+HALVES = {
+    "whole": ((1024,), "nn.relu(%x)"),
+    "odd": ((1003,), "add(%x, multiply(%x, %x))"),
+    "few": ((5,), "nn.relu(%x)"),
+    "rows": ((7, 100), "nn.relu(add(%x, multiply(%x, %x)))"),
+    "turned": ((40, 50), "nn.relu(transpose(%x, axes=[1, 0]))"),
+    "bordered": ((30, 40), 'nn.relu(nn.pad(%x, cast(1.5f, dtype="float16"), pad_width=[[1, 2], [3, 4]]))'),
+    "joined": ((30, 20), "nn.relu(concatenate((%x, negative(%x)), axis=1))"),
+    "compared": ((333,), "where(greater(%x, negative(%x)), %x, multiply(%x, %x))"),
+}
+
+
+@pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64"], "native"))
+@pytest.mark.parametrize("form", HALVES)
+def test_float16_is_rounded_by_each_operator(form: str, march: str) -> None:
+    if march != "native" and not this_machine().startswith("x86_64"):
+        pytest.skip("this machine is no x86-64")
+    shape, body = HALVES[form]
+    found = relay.parse(f"def @main(%x: Tensor[({', '.join(map(str, shape))},), float16]) {{ {body} }}".replace(",,", ","))
+    x = np.random.default_rng(5).normal(0, 30, shape).astype("float16")
+    x.ravel()[:5] = np.inf, -np.inf, np.nan, 6e-8, 65504
+    made = compile_module(found, f"c -mcpu={march} -num-threads=2")
+    if isinstance(made, ForeignArtifact):
+        pytest.skip(f"this machine is no {march}")
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(made.run(x), evaluate(found, x))
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64"], "native"))
+def test_every_float16(march: str, cc: str) -> None:
+    if shutil.which(cc) is None or (march != "native" and not this_machine().startswith("x86_64")):
+        pytest.skip(f"no {cc} for {march}")
+    found = relay.parse("""def @main(%x: Tensor[(65536,), float16], %y: Tensor[(300000,), float32]) {
+      %0 = cast(reshape(%x, newshape=[256, 256]), dtype="float32");
+      (cast(%x, dtype="float32"), cast(%y, dtype="float16"), transpose(%0, axes=[1, 0])) }""")
+    x = np.arange(65536, dtype=np.uint16).view(np.float16)
+    y = np.random.default_rng(1).integers(0, 2**32, 300000, dtype=np.uint32).view(np.float32).copy()
+    # In the middle of two halves, just beside it, and beyond the ends.
+    middle = np.nextafter(x[:31744], np.float16(np.inf)).astype("f4") / 2 + x[:31744].astype("f4") / 2
+    y[:31744], y[40000:71744], y[80000:111744] = middle, -np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))
+    made = compile_module(found, f"c -mcpu={march} -cc={cc} -num-threads=1")
+    if isinstance(made, ForeignArtifact):
+        pytest.skip(f"this machine is no {march}")
+    wide, narrow, turned = made.run(x, y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(wide, x.astype("f4"))
+        np.testing.assert_array_equal(np.signbit(wide), np.signbit(x))
+        np.testing.assert_array_equal(narrow, y.astype("f2"))
+        np.testing.assert_array_equal(np.signbit(narrow[~np.isnan(y)]), np.signbit(y[~np.isnan(y)]))
+        np.testing.assert_array_equal(turned, x.astype("f4").reshape(256, 256).T)
+
+
+def test_float16_is_converted_as_vectors() -> None:
+    found = relay.parse("def @main(%x: Tensor[(1000,), float16]) { nn.relu(%x) }")
+    text = emit(found, "loops", isa="avx2")
+    assert "call r_read_halves(i0h0, &arg0[i0b], i0n)" in text and "call r_write_halves(&out0[i0b], i0h1, i0n)" in text
+    if this_machine().startswith("x86_64"):
+        asm = emit(found, "asm", options={"march": "x86-64-v3"})
+        assert re.search(r"vcvtph2ps\s.*%ymm", asm) and re.search(r"vcvtps2ph\s.*%ymm", asm)

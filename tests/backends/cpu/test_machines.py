@@ -11,7 +11,6 @@ import pytest
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit, toolchain
-from relaylang.backends.cpu.cc import Compiler
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, evaluate
 from relaylang.ops import get, make_attrs
@@ -33,8 +32,6 @@ LEVELS = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
 def operators(name: str, numbers: Any, folder: Path) -> None:
     """Cases of operators as one program for a machine."""
     machine = needed(name)
-    if not Compiler(machine.options).halves:
-        numbers = [n for n in numbers if "float16" not in f"{USED[n][1]} {[getattr(a, 'dtype', a) for a in USED[n][2]]}"]
     mod, given = program([(n, USED[n]) for n in numbers])
     made = compile_module(mod, f"{machine.target} -num-threads=2 -cflags=-O1")
     found = run(machine, made, folder, **given)

@@ -24,14 +24,6 @@
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wdiv-by-zero"
 
-//@ r_f16
-// Half precision in memory; what has no such type but F16C's or ARM's conversions has clang's storage type.
-#if defined(__clang__) && !defined(__FLT16_MAX__)
-typedef __fp16 r_f16;
-#else
-typedef _Float16 r_f16;
-#endif
-
 //@ r_whole_i32
 // A float cut to a whole number; the least one where it does not fit, as x86's instructions have it.
 #if defined(__SSE2_MATH__)
@@ -197,10 +189,24 @@ R_INLINE uint16_t r_f32_bf16(float x) {
   return (uint16_t)(x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
 }
 
+//@ r_f16_f32
+// Half precision by the bits, so that loops become vector code everywhere.
+R_INLINE float r_f16_f32(uint16_t x) {
+  const int32_t sign = (int32_t)((uint32_t)(x & 0x8000) << 16), h = x & 0x7fff;
+  const int32_t small = r_bits_f32((float)h * 0x1p-24f), large = (h << 13) + (h >= 0x7c00 ? 0x70000000 : 0x38000000);
+  return r_f32_bits((h < 0x400 ? small : large) | sign);
+}
+
+//@ r_f32_f16
+// To the nearest, halves to even; nans stay nans. The sum's bits are those of a number below the least normal one.
+R_INLINE uint16_t r_f32_f16(float x) {
+  const int32_t bits = r_bits_f32(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+  const int32_t small = r_bits_f32(r_f32_bits(size) + 0.5f) - 0x3f000000;
+  const int32_t normal = (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13, large = size > 0x7f800000 ? 0x7e00 : 0x7c00;
+  return (uint16_t)((size < 0x38800000 ? small : size >= 0x47800000 ? large : normal) | sign);
+}
+
 //@ r_f64_f16
-#if defined(__FLT16_MAX__)
-#define r_f64_f16(x) ((r_f16)(x))
-#else
 // Through a float whose last bit says that something was cut, so that the half is rounded once.
 static inline float r_odd_f32(double x) {
   float f = (float)x;
@@ -208,8 +214,7 @@ static inline float r_odd_f32(double x) {
   int32_t bits = r_bits_f32(f);
   return r_f32_bits((fabs((double)f) > fabs(x) ? bits - 1 : bits) | 1);
 }
-#define r_f64_f16(x) ((r_f16)r_odd_f32(x))
-#endif
+#define r_f64_f16(x) r_f32_f16(r_odd_f32(x))
 
 //@ r_fma_f32
 #ifdef __FP_FAST_FMAF

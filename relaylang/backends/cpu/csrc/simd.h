@@ -377,6 +377,52 @@ typedef char r_chars __attribute__((vector_size(4 * R_LANES), may_alias));
 #define r_peak_vuq(x, y) ({ const r_vuq x_ = (x), y_ = (y), m_ = (r_vuq)(x_ > y_); (r_vuq)((x_ & m_) | (y_ & ~m_)); })
 #endif
 
+//@ r_round_f16
+// A float that float16 has, the nearest one.
+R_INLINE float r_round_f16(float x) {
+  const int32_t bits = r_bits_f32(x), size = bits & 0x7fffffff;
+  const float small = r_f32_bits(size) + 0.5f;
+  const int32_t normal = (size + 0xfff + (size >> 13 & 1)) & ~0x1fff, large = size > 0x7f800000 ? size : 0x7f800000;
+  const int32_t held = normal >= 0x47800000 ? large : normal;
+  return r_f32_bits((size < 0x38800000 ? r_bits_f32(small - 0.5f) : held) | (bits & INT32_MIN));
+}
+
+//@ r_halves
+// Rows of float16 as floats, and back. The last vector reaches back over numbers that are done.
+#define R_HALVES(n, width, one, vector) \
+  if ((n) >= (width)) { \
+    for (long i = 0; i + (width) <= (n); i += (width)) vector; \
+    if ((n) % (width)) { const long i = (n) - (width); vector; } \
+  } else for (long i = 0; i < (n); i++) one
+#if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
+typedef short r_vhalf __attribute__((vector_size(32), aligned(2), may_alias));
+#define r_read_half(p) (r_vf)__builtin_ia32_vcvtph2ps512_mask(*(const r_vhalf*)(p), (r_vf){0}, (unsigned short)-1, 4)
+#define r_write_half(p, v) \
+  *(r_vhalf*)(p) = (r_vhalf)__builtin_ia32_vcvtps2ph512_mask((v), 0, (r_vhalf){0}, (unsigned short)-1)
+#elif defined(__F16C__) && R_LANES == 8 && __has_builtin(__builtin_ia32_vcvtps2ph256)
+typedef short r_vhalf __attribute__((vector_size(16), aligned(2), may_alias));
+#define r_read_half(p) (r_vf)__builtin_ia32_vcvtph2ps256(*(const r_vhalf*)(p))
+#define r_write_half(p, v) *(r_vhalf*)(p) = (r_vhalf)__builtin_ia32_vcvtps2ph256((v), 0)
+#elif defined(__aarch64__) && R_LANES == 4
+#include <arm_neon.h>
+#define r_read_half(p) (r_vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
+#define r_write_half(p, v) vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)(v))))
+#endif
+static void r_read_halves(float* restrict to, const uint16_t* restrict from, long n) {
+#ifdef r_read_half
+  R_HALVES(n, R_LANES, to[i] = r_f16_f32(from[i]), *(r_vfu*)(to + i) = r_read_half(from + i));
+#else
+  for (long i = 0; i < n; i++) to[i] = r_f16_f32(from[i]);
+#endif
+}
+static void r_write_halves(uint16_t* restrict to, const float* restrict from, long n) {
+#ifdef r_write_half
+  R_HALVES(n, R_LANES, to[i] = r_f32_f16(from[i]), r_write_half(to + i, *(const r_vfu*)(from + i)));
+#else
+  for (long i = 0; i < n; i++) to[i] = r_f32_f16(from[i]);
+#endif
+}
+
 //@ r_pair_vi
 // Numbers of 16 bits side by side: x in the lower half, y in the upper one.
 #define r_pair_vi(x, y) (((x) & 0xffff) | ((y) << 16))

@@ -36,7 +36,7 @@ from relaylang.backends.cpu.loops.ir import (
 )
 
 #: C's casts of templates, which say nothing that the types of names do not.
-_CAST = re.compile(r"\((?:u?int\d+_t|float|double|r_f16)\)")
+_CAST = re.compile(r"\((?:u?int\d+_t|float|double)\)")
 
 
 def show(value: Expr, vectors: Collection[str] = ()) -> str:

@@ -10,6 +10,9 @@ from relaylang.backends.cpu.loops.vectors import SATURATE
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Expr, TensorType, TupleType
 
+#: Floats of 16 bits, and their names in C's helpers.
+HALVES = {"float16": "f16", "bfloat16": "bf16"}
+
 
 def result_type(call: Expr) -> tuple[tuple[int, ...], str]:
     """The shape and dtype of a call's tensor."""
@@ -36,10 +39,12 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
     """A value as another dtype: floats are cut to integers, integers wrap, anything but zero is True."""
     if value.dtype == dtype:
         return value
-    if value.dtype == "bfloat16":
-        return convert(nest, nest.op("r_bf16_f32({0})", [value], "float32"), dtype)
-    if dtype == "bfloat16":
-        return nest.op("r_f32_bf16({0})", [convert(nest, value, "float32")], dtype)
+    if value.dtype in HALVES:
+        return convert(nest, nest.op(f"r_{HALVES[value.dtype]}_f32({{0}})", [value], "float32"), dtype)
+    if (value.dtype, dtype) == ("float64", "float16"):
+        return nest.op("r_f64_f16({0})", [value], dtype)
+    if dtype in HALVES:
+        return nest.op(f"r_f32_{HALVES[dtype]}({{0}})", [convert(nest, value, "float32")], dtype)
     if dtype == "bool":
         # A nan is False.
         test = "(({0} < 0) | ({0} > 0))" if is_float(value.dtype) else "({0} != 0)"
@@ -48,8 +53,6 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
         # C leaves the conversion of a float that does not fit undefined. Others go through the type that x86 converts to.
         whole = "r_whole_i64" if dtype in ("int64", "uint32", "uint64") else "r_whole_i32"
         return nest.op(f"{whole}({{0}})" if dtype in ("int32", "int64") else f"({CTYPES[dtype]}){whole}({{0}})", [value], dtype)
-    if (value.dtype, dtype) == ("float64", "float16"):
-        return nest.op("r_f64_f16({0})", [value], dtype)
     return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
 
 

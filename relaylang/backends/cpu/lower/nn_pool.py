@@ -90,8 +90,6 @@ class Window:
 
 def wide_type(dtype: str, mean: bool) -> str:
     """The type in which a pool accumulates."""
-    if dtype == "float16":
-        return "float32"
     return dtype if is_float(dtype) or not mean else "int64"
 
 

@@ -343,8 +343,6 @@ def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
-        if dtype == "float16":  # a number out of range becomes the nearest one in it
-            real = clamp(nest, real, nest.const(-65504.0, "float32"), nest.const(65504.0, "float32"))
         return convert(nest, real, dtype)
 
     return Recipe(shape, dtype, at)

@@ -121,7 +121,7 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
         sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
         kernel.loops(nest)
         return
-    acc = "bool" if kind in ("all", "any") else "float32" if dtype == "float16" and kind != "peak" else dtype
+    acc = "bool" if kind in ("all", "any") else dtype
     if scale is not None and not is_float(dtype):
         # The mean of whole numbers: summed exactly, divided towards zero.
         acc = "int64"

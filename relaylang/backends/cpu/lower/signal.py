@@ -26,11 +26,6 @@ def _transforms(kernel: Kernel, lines: int, size: int, inverse: bool, take: str,
 }}""")
 
 
-def _rounded(value: str, dtype: str) -> str:
-    """C: a double as a float of another type."""
-    return f"r_f64_f16({value})" if dtype == "float16" else value
-
-
 def _dft(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     """Along the last axis."""
     real, imaginary = (kernel.in_memory(a) for a in args)
@@ -42,7 +37,7 @@ def _dft(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return f"for (long i = 0; i < {size}; i++) {{ {' '.join(texts)} }}"
 
     take = [f"x[i * 2 + {n}] = {b.name}[u * {size} + i];" for n, b in enumerate((real, imaginary))]
-    give = [f"{b.name}[u * {size} + i] = {_rounded(f'x[i * 2 + {n}]{share}', b.dtype)};" for n, b in enumerate(out)]
+    give = [f"{b.name}[u * {size} + i] = x[i * 2 + {n}]{share};" for n, b in enumerate(out)]
     _transforms(kernel, math.prod(real.shape[:-1]), size, bool(call.attrs.inverse), each(take), each(give))
     return [BufTensor(b) for b in out]
 
@@ -63,8 +58,8 @@ def _stft(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     give = f"""for (long b = 0; b < {bins}; b++) {{
     const double* y = x + b % {max(size, 1)} * 2;
     {CTYPES[out.dtype]}* to = {out.name} + ((n * {bins} + b) * {frames} + f) * 2;
-    to[0] = {_rounded(f"y[0]{share}", out.dtype)};
-    to[1] = {_rounded(f"y[1]{share}", out.dtype)};
+    to[0] = y[0]{share};
+    to[1] = y[1]{share};
   }}"""
     _transforms(kernel, math.prod(signal.shape[:-1]) * frames, size, False, take, give)
     pass_on(kernel, sink, out)

@@ -1,7 +1,7 @@
-"""Element types that are stored only: bfloat16, whose operators compute in float32 and round their results.
+"""Element types that are stored only: float16 and bfloat16, whose operators compute in float32 and round their results.
 
-Operators that move elements move them as they are. Products take them as they are where the machine multiplies them, and
-sum in float32. A graph without such types stays as it is.
+Operators that move elements move them as they are. Products take bfloat16 as they are where the machine multiplies them,
+and sum in float32. A graph without such types stays as it is.
 """
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from typing import Any
 
 import ml_dtypes
 
-from relaylang.backends.cpu.arith import has_bfloats
+from relaylang.backends.cpu.arith import BFLOATS, has_bfloats
 from relaylang.backends.cpu.external import ExternalOp
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
+from relaylang.backends.cpu.lower.common import HALVES
 from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op
 
-_STORED, _COMPUTED = "bfloat16", "float32"
+_STORED, _COMPUTED = HALVES.keys(), "float32"
 #: Operators that move elements, or convert them.
 _MOVES = (transform.RECIPES.keys() - {"arange", "nn.dilate", "one_hot", "sequence_mask"}) | {"cast", "copy"}
 #: Operators whose result without any data is the least number of the type.
 _PEAKS = frozenset(name for name in nn_pool.ANCHORS if "max" in name)
-_LOWEST = float(ml_dtypes.finfo(_STORED).min)
+#: Operators whose results out of the type's range become the nearest number in it.
+_HELD = frozenset({"qnn.dequantize"})
 
 
 def _stored(ty: Any) -> bool:
     """Whether a type is of elements that are stored only, or has such parts."""
     if isinstance(ty, TupleType):
         return any(_stored(f) for f in ty.fields)
-    return isinstance(ty, TensorType) and ty.dtype == _STORED
+    return isinstance(ty, TensorType) and ty.dtype in _STORED
 
 
 def _computed(ty: Any) -> Any:
@@ -42,15 +44,15 @@ def _computed(ty: Any) -> Any:
     return TensorType(ty.shape, _COMPUTED) if _stored(ty) else ty
 
 
-def _as(x: Expr, dtype: str, wanted: Any) -> Expr:
-    """A value with its parts of other types than those of the type `wanted` cast to `dtype`."""
+def _as(x: Expr, wanted: Any) -> Expr:
+    """A value with its parts cast to those of the type `wanted`."""
     ty = x.checked_type
     if isinstance(ty, TupleType):
         parts: Sequence[Expr] = x.fields if isinstance(x, Tuple) else [typed_field(x, n) for n in range(len(ty.fields))]
-        return typed_tuple([_as(part, dtype, w) for part, w in zip(parts, wanted.fields)])
+        return typed_tuple([_as(part, w) for part, w in zip(parts, wanted.fields)])
     if not isinstance(ty, TensorType) or ty.dtype == wanted.dtype:
         return x
-    return op_call("cast", [x], TensorType(ty.shape, dtype), dtype=dtype)
+    return op_call("cast", [x], TensorType(ty.shape, wanted.dtype), dtype=wanted.dtype)
 
 
 def _multiplied(call: Call) -> bool:
@@ -58,7 +60,18 @@ def _multiplied(call: Call) -> bool:
     name = call.op.name  # type: ignore[attr-defined]
     if name not in nn_dense.ANCHORS and not (name in nn_conv.ANCHORS and nn_conv.has_pairs(call)):
         return False
-    return all(_stored(a.checked_type) for a in call.args) and _computed(call.checked_type).dtype == _COMPUTED
+    types = [a.checked_type for a in call.args]
+    stored = all(isinstance(t, TensorType) and t.dtype == BFLOATS.data for t in types)
+    return stored and _computed(call.checked_type).dtype == _COMPUTED
+
+
+def _held(name: str, made: Expr, ty: Any) -> Expr:
+    """The result of an operator, held to the range of the type `ty` where the operator does so."""
+    if name not in _PEAKS | _HELD or not _stored(ty):
+        return made
+    ends = ml_dtypes.finfo(ty.dtype)
+    made = op_call("maximum", [made, scalar(float(ends.min), _COMPUTED)], made.checked_type)
+    return made if name in _PEAKS else op_call("minimum", [made, scalar(float(ends.max), _COMPUTED)], made.checked_type)
 
 
 def through_float32(expr: Expr, isa: Isa) -> Expr:
@@ -74,14 +87,12 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
                 attrs: Any = new.attrs
                 multiplied = has_bfloats(isa) and _multiplied(new)
-                args = new.args if multiplied else [_as(a, _COMPUTED, _computed(a.checked_type)) for a in new.args]
+                args = new.args if multiplied else [_as(a, _computed(a.checked_type)) for a in new.args]
                 if is_dataclass(attrs) and not isinstance(attrs, type):
-                    changed = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) == _STORED}
+                    changed = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
                     changed |= {"out_dtype": _COMPUTED} if multiplied else {}
                     attrs = replace(attrs, **changed) if changed else attrs
                 made: Expr = typed(Call(new.op, args, attrs, (), new.span), _computed(new.checked_type))
-                if new.op.name in _PEAKS:
-                    made = op_call("maximum", [made, scalar(_LOWEST, _COMPUTED)], made.checked_type)
-                new = _as(made, _STORED, old.checked_type)
+                new = _as(_held(new.op.name, made, old.checked_type), old.checked_type)
         done[id(old)] = new
     return done[id(expr)]

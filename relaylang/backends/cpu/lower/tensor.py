@@ -10,7 +10,7 @@ from relaylang.backends.cpu.lower.common import broadcast_at, convert, result_ty
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
 from relaylang.ir import Call
 
-#: Functions of one float. A pair is (float32, float64); float16 is computed in float32.
+#: Functions of one float. A pair is (float32, float64).
 FLOAT_UNARY: dict[str, tuple[str, str]] = {
     "exp": ("r_exp_f32({0})", "exp({0})"),
     "fast_exp": ("r_exp_f32({0})", "exp({0})"),
@@ -112,8 +112,6 @@ def unary(name: str, nest: Nest, x: Scalar) -> Scalar:
             if name in ("floor", "ceil", "trunc", "round"):
                 return x
             return convert(nest, unary(name, nest, convert(nest, x, "float64")), dtype)
-        if dtype == "float16":
-            return convert(nest, unary(name, nest, convert(nest, x, "float32")), "float16")
         return nest.op(_float_template(FLOAT_UNARY[name], dtype), [x], dtype)
     if name == "abs":
         if is_float(dtype):
@@ -134,9 +132,6 @@ def binary(name: str, nest: Nest, a: Scalar, b: Scalar) -> Scalar:
         name = "bitwise_xor"
     if dtype == "bool" and name in ("left_shift", "right_shift"):
         return nest.op("({0} & !{1})", [a, b], dtype)
-    if dtype == "float16":
-        wide = binary(name, nest, convert(nest, a, "float32"), convert(nest, b, "float32"))
-        return convert(nest, wide, "float16")
     template = _suffixed(BINARY[name][0], dtype) if is_float(dtype) else BINARY[name][1]
     return nest.op(typed(template, dtype), [a, b], dtype)
 
