@@ -15,6 +15,9 @@ class Arith:
     values in each lane; `fma` adds the products. With `halves`, a vector of weights has the first factors of all lanes, then
     the second ones.
 
+    With `square`, an instruction multiplies two rows of data and two columns of weights, and adds to four sums.
+    `splat` then takes two rows.
+
     Registers may hold sums of another type, `held`. After `limit` steps at most, these are added to the total.
     """
 
@@ -27,6 +30,7 @@ class Arith:
     halves: bool = False
     held: str = ""
     limit: int = 0
+    square: bool = False
 
     @property
     def registers(self) -> str:
@@ -48,6 +52,12 @@ BYTES = Arith("uint8", "int8", "int32", 4, "splat_quad", "dot_quad")
 SIGNED_BYTES = Arith("int8", "int8", "int32", 4, "splat_quad", "dot_signed")
 
 
+#: Two rows by two columns of bytes, eight products each.
+SQUARES = Arith("int8", "int8", "int32", 8, "two_rows", "square", square=True)
+MIXED_SQUARES = Arith("uint8", "int8", "int32", 8, "two_rows", "square_mixed", square=True)
+UNSIGNED_SQUARES = Arith("uint8", "uint8", "int32", 8, "two_rows", "square_unsigned", square=True)
+
+
 def pairs_of(isa: Isa) -> Arith | None:
     """How pairs of int16 are multiplied and added without widening them first; None where they are not."""
     if isa.name == "neon":
@@ -65,8 +75,12 @@ def has_tiles(isa: Isa) -> bool:
     return isa.name == "avx512" and {"vnni", "amx-int8"} <= isa.features
 
 
-def bytes_of(isa: Isa) -> Arith | None:
-    """How four products of bytes are added in one instruction, without an intermediate limit; None where they are not."""
+def bytes_of(isa: Isa, data: str, weight: str) -> Arith | None:
+    """How products of bytes are added in one instruction, without an intermediate limit; None where they are not."""
+    if isa.name == "neon" and "i8mm" in isa.features:
+        return {("int8", "int8"): SQUARES, ("uint8", "int8"): MIXED_SQUARES, ("uint8", "uint8"): UNSIGNED_SQUARES}.get((data, weight))
+    if weight != "int8":
+        return None
     if (isa.name == "avx512" and "vnni" in isa.features) or (isa.name == "avx2" and "avxvnni" in isa.features):
         return BYTES
     return SIGNED_BYTES if isa.name == "neon" and "dotprod" in isa.features else None

@@ -63,6 +63,7 @@ _ALSO = {"r_exp_f32": ("r_exp_parts",),
                      "r_fixed_vi",
                      *(f"r_{how}_{short}" for how in ("narrow", "saturated", "saturated_pair")
                        for short in ("i8", "u8", "i16", "u16"))),
+         "r_squares": ("r_two_rows_vq", "r_two_rows_vuq", "r_square_vi", "r_square_mixed_vi", "r_square_unsigned_vi"),
          "r_halves": ("r_read_halves", "r_write_halves"),
          "r_amx": ("r_tile_shapes", "r_tile_end", "r_tile_load", "r_tile_store", "R_TILE_STEP"),
          "r_widen": ("r_widen_i8", "r_widen_u8", "r_widen_i16", "r_widen_u16"),

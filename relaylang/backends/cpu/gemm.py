@@ -8,6 +8,7 @@ are those of a matrix, or neighbouring pixels at any stride. No im2col is writte
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from relaylang.backends.cpu.arith import PLAIN, Arith
@@ -23,6 +24,67 @@ def vector_types(dtype: str) -> tuple[str, str, str]:
     """The element type, the vector type, and the suffix of its macros."""
     total = dtype if dtype in PLAIN else "float32"
     return CTYPES[total], *render.VECTORS[total]
+
+
+def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int,
+             begin: ir.Param | None) -> tuple[ir.Local, ir.Body, ir.Stmt, Callable[[ir.Expr, int, ir.Expr], ir.Expr]]:  # fmt: skip
+    """The parts of a kernel whose registers hold squares of two rows and two columns.
+
+    They are its registers, the statements that begin, those of all taps, and a row's sums of four columns. A pair of rows
+    has two registers for a vector of columns.
+    """
+    whole, left = divmod(rows, 2)
+    vec, half = ir.vector(arith.total, 4), ir.vector(arith.weight, 16)
+    c = ir.Local("c", vec, (2 * (whole + left), vectors), ir.REGISTERS, zero=begin is None)
+    b = ir.Local("b", half, (2 * vectors,), ir.REGISTERS)
+    i, h, v, k = ir.Var("i"), ir.Var("h"), ir.Var("v"), ir.Var("k")
+
+    def columns(body: ir.Stmt) -> ir.Stmt:
+        return ir.loop("v", 0, vectors, [ir.loop("h", 0, 2, [body], ir.UNROLLED)], ir.UNROLLED)
+
+    def pair(number: ir.Expr, other: int) -> ir.Body:
+        first = k * tap + number * (2 * apart)
+        a = ir.Let("a", ir.Intrinsic(arith.splat, (ir.address(data, first), ir.address(data, first + other)),
+                                     ir.vector(arith.data, 16)))  # fmt: skip
+        product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v * 2 + h), ir.load(c, number * 2 + h, v)), vec)
+        return [a, columns(ir.store(c, product, number * 2 + h, v))]
+
+    every: ir.Body = [ir.loop("i", 0, whole, pair(i, apart), ir.UNROLLED)] if whole else []
+    every += [ir.Block(pair(ir.number(whole), 0))] if left else []
+    row = ir.load(ir.Var("q", f"const {arith.weight}*"), k * (vectors * 32) + v * 32 + h * 16, lanes=16, aligned=True)
+    step = ir.loop("k", 0, taps, [b, columns(ir.store(b, row, v * 2 + h)), *every], ir.UNROLLED)
+    start: ir.Body = []
+    if begin is not None:
+        for n in range(2):
+            four = ir.load(begin, v * 4, lanes=4, aligned=True)
+            two = ir.Template(f"r_mix_vi({{0}}, {{0}}, {2 * n}, {2 * n + 1}, {2 * n}, {2 * n + 1})", (four,), vec)
+            held = ir.store(c, two, i * 2 + n, v)
+            start.append(ir.loop("i", 0, whole + left, [ir.loop("v", 0, vectors, [held], ir.UNROLLED)], ir.UNROLLED))
+
+    def sums(number: ir.Expr, odd: int, v: ir.Expr) -> ir.Expr:
+        lanes = "2, 3, 6, 7" if odd else "0, 1, 4, 5"
+        return ir.Template(f"r_mix_vi({{0}}, {{1}}, {lanes})", (ir.load(c, number * 2, v), ir.load(c, number * 2 + 1, v)), vec)
+
+    return c, start, step, sums
+
+
+def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors: int, t: ir.Param, step: ir.Expr) -> ir.Body:
+    """Store, or add, the rows of squares of sums."""
+    i, v = ir.Var("i"), ir.Var("v")
+
+    def put(number: ir.Expr, odd: int, added: bool) -> ir.Stmt:
+        to = ir.Let("to", ir.address(t, (number * 2 + odd) * step, written=True))
+        value = sums(number, odd, v)
+        if added:
+            value = ir.Binary("+", ir.load(to.var, v * 4, lanes=4), value, value.type)
+        return ir.Block([to, ir.loop("v", 0, vectors, [ir.store(to.var, value, v * 4)], ir.UNROLLED)])
+
+    def all_rows(added: bool) -> ir.Body:
+        whole, left = divmod(rows, 2)
+        pairs: ir.Body = [ir.loop("i", 0, whole, [put(i, 0, added), put(i, 1, added)], ir.UNROLLED)] if whole else []
+        return [*pairs, put(ir.number(whole), 0, added)] if left else pairs
+
+    return [ir.If(ir.Var("first"), all_rows(False), all_rows(True))]
 
 
 @lru_cache(maxsize=256)
@@ -51,13 +113,14 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         """A statement for each register of results, and statements before each row of them."""
         return [ir.loop("r", 0, rows, [*before, ir.loop("v", 0, vectors, [body], ir.UNROLLED)], ir.UNROLLED)]
 
+    square = _squares(arith, vectors, rows, data[-1], apart, taps, tap, begin if start else None) if arith.square else None
     at = k * tap + r * apart
     value = ir.load(data[-1], at) if arith.steps == 1 else ir.address(data[-1], at)
     a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data, width)))
     product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v), ir.load(c, r, v)), vec)
     row = ir.load(weights, k * (vectors * width) + v * width, lanes=width, aligned=True)
     body: ir.Body = [
-        ir.loop("k", 0, taps, [
+        square[2] if square else ir.loop("k", 0, taps, [
             b,
             ir.loop("v", 0, vectors, [ir.store(b, row, v)], ir.UNROLLED),
             *every(ir.store(c, product, r, v), a),
@@ -83,6 +146,10 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         place = ir.address(to.var, v * lanes, written=True)
         wide = ir.Statement("r_add_wide({0}, {1}, {2}, {3});", (place, held, ir.Var("first"), ir.Var("shift")))
         end = ir.Block(every(wide, to))
+    if square:
+        return ir.Function(name, params, [
+            square[0], *square[1], ir.Let("q", ir.address(w, 0), mutable=True), *body, *_stored(square[3], rows, vectors, t, step),
+        ])  # fmt: skip
     return ir.Function(name, params, [
         c,
         *(every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []),

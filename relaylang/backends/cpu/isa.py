@@ -11,7 +11,7 @@ from relaylang.runtime.features import announced
 class Isa:
     """An instruction set: 32-bit lanes in a vector, vector registers, and the compiler's further features by name.
 
-    `relaylang.runtime.features` lists the names: "f16c", "vnni" (AVX512VNNI), "bw" (AVX512BW), "dotprod".
+    `relaylang.runtime.features` lists the names: "f16c", "vnni" (AVX512VNNI), "bw" (AVX512BW), "dotprod", "i8mm".
     """
 
     name: str

@@ -77,6 +77,30 @@ def test_bytes_are_multiplied_four_at_once(name: str, data: str, tmp_path: Path)
     np.testing.assert_array_equal(run(machine, made, tmp_path, x=given["x"]), evaluate(mod, **given))
 
 
+#: Types of data and weights, the weights' zero point, and the instruction.
+SQUARES = [("int8", "int8", 0, "smmla"), ("uint8", "int8", 0, "usmmla"), ("uint8", "uint8", 0, "ummla"),
+           ("uint8", "uint8", 128, "usmmla")]  # fmt: skip
+#: height, width, inputs, outputs, kernel: rows in pairs and odd ones, sums of eight and others
+PIXELS = [(9, 9, 20, 24, 3), (1, 1, 64, 40, 1), (5, 7, 3, 5, 3), (7, 7, 16, 33, 1), (1, 3, 300, 8, 1)]
+
+
+@pytest.mark.parametrize("pixels", few(PIXELS, PIXELS[0]))
+@pytest.mark.parametrize("kinds", few(SQUARES, *SQUARES[:3]))
+def test_bytes_are_multiplied_in_squares(kinds: tuple[str, str, int, str], pixels: tuple[int, ...], tmp_path: Path) -> None:
+    (data, weight, weight_zero, instruction), (height, width, inputs, outputs, k) = kinds, pixels
+    machine = needed("aarch64-i8mm")
+    mod = parsed(f"""#[version = "0.0.5"]
+    def @main(%x: Tensor[(1, {height}, {width}, {inputs}), {data}], %w: Tensor[({k}, {k}, {inputs}, {outputs}), {weight}]) {{
+      qnn.conv2d(%x, %w, 5, {weight_zero}, 0.5f, 0.25f, kernel_size=[{k}, {k}], channels={outputs}, data_layout="NHWC",
+                 padding=[{k // 2}, {k // 2}, {k // 2}, {k // 2}], kernel_layout="HWIO", out_dtype="int32") }}""")
+    rng = np.random.default_rng(2)
+    x, w = (np.where(rng.random(shape) < 0.3, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
+            for shape, t in (((1, height, width, inputs), data), ((k, k, inputs, outputs), weight)))  # fmt: skip
+    assert f"\t{instruction}\t" in emit(mod, "asm", ["w"], options=machine.options)
+    made = compile_module(mod, machine.target, {"w": w})
+    np.testing.assert_array_equal(run(machine, made, tmp_path, x=x), evaluate(mod, x, w))
+
+
 @pytest.mark.parametrize("name", few(["aarch64", "aarch64-clang", "armv7"], "aarch64"))
 @pytest.mark.parametrize("kinds", few([("int16", "int8", "int64"), ("int16", "int16", "int64"), ("int16", "int16", "int32"),
                                        ("uint8", "int8", "int32")], ("int16", "int16", "int64")))  # fmt: skip

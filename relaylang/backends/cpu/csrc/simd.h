@@ -129,6 +129,17 @@ static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
 }
 #endif
 
+//@ r_squares
+// Two rows by two columns of bytes, eight products each, added to four sums.
+#if defined(__ARM_FEATURE_MATMUL_INT8) && R_LANES == 4
+#include <arm_neon.h>
+#define r_two_rows_vq(p, q) (r_vq)vcombine_s8(vld1_s8(p), vld1_s8(q))
+#define r_two_rows_vuq(p, q) (r_vuq)vcombine_u8(vld1_u8(p), vld1_u8(q))
+#define r_square_vi(x, y, z) (r_vi)vmmlaq_s32((int32x4_t)(z), (int8x16_t)(x), (int8x16_t)(y))
+#define r_square_mixed_vi(x, y, z) (r_vi)vusmmlaq_s32((int32x4_t)(z), (uint8x16_t)(x), (int8x16_t)(y))
+#define r_square_unsigned_vi(x, y, z) (r_vi)vmmlaq_u32((uint32x4_t)(z), (uint8x16_t)(x), (uint8x16_t)(y))
+#endif
+
 //@ r_add_wide
 // Add sums in int32, times a power of two, to numbers of 64 bits; or put them there.
 static inline void r_add_wide(int64_t* to, r_vi v, long first, long shift) {

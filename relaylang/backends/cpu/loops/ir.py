@@ -156,10 +156,12 @@ class Cast(Expr):
 
 
 #: Intrinsics: how many operands each has. Those of `DOTS` add the products of neighbours to each lane of their last operand.
-#: `splat_pair` and `splat_quad` repeat so many elements, from an address on.
+#: `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are half a vector of each of two
+#: rows. `square` multiplies two rows by two columns, and adds to four sums.
 INTRINSICS = {
     "splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "sum": 1,
     "dot_pair": 3, "dot_halves": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
+    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3,
 }  # fmt: skip
 #: Of sums of products: the element types of both factors, and how many neighbours are added up.
 DOTS = {
@@ -168,6 +170,9 @@ DOTS = {
     "dot_bfloat": ("bfloat16", "bfloat16", 2),
     "dot_quad": ("uint8", "int8", 4),
     "dot_signed": ("int8", "int8", 4),
+    "square": ("int8", "int8", 4),
+    "square_mixed": ("uint8", "int8", 4),
+    "square_unsigned": ("uint8", "uint8", 4),
 }
 
 

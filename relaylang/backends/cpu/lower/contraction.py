@@ -7,7 +7,7 @@ by several lines. The choice of blocks is `tiling.picked`'s.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from relaylang.backends.cpu.arith import BYTES, Arith, has_tiles
@@ -29,6 +29,8 @@ _FEW_ROWS = 1024
 def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weights, sink: Sink, arith: Arith) -> None:
     """Emit a contraction of `data`, which is of `arith.data`."""
     isa = kernel.isa.of(arith.registers)
+    if arith.square:  # which takes twice the registers for weights, and an even number of rows
+        isa = replace(isa, registers=isa.registers * 3 // 4)
     depth = math.prod(counts_of(c.runs, arith.steps))
     tiling = picked(kernel.space, isa, c.columns, c.rows[-1].extent, c.rows[-2].extent if len(c.rows) > 1 else 1, depth,
                     (amx.COLUMNS // isa.lanes,) if arith is BYTES and has_tiles(isa) else WIDTHS)  # fmt: skip

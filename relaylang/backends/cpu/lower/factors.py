@@ -77,11 +77,12 @@ def factors_of(isa: Isa, data: str, weight: str, total: str, zero: Zero = 0, wei
 
 def _bytes(isa: Isa, data: str, weight: str, zero: Zero, weight_zero: Zero) -> Factors | None:
     """The product of bytes, summed in int32; None where there is no instruction for these."""
-    form = bytes_of(isa)
+    if not isinstance(weight_zero, int):
+        return None
+    ends = _less_range(weight, weight_zero)
+    form = bytes_of(isa, data, next((t for t in ("int8", "uint8") if _holds(*ends, t)), ""))
     # A zero point beyond the data's range is no value that a border can have.
     if form is None or data == "int16" or not isinstance(zero, int) or not _holds(zero, zero, data):
-        return None
-    if not isinstance(weight_zero, int) or not _holds(*_less_range(weight, weight_zero), "int8"):
         return None
     # Data are shifted into the range of the instruction's own bytes.
     shift = int_range(form.data)[0] - int_range(data)[0]
