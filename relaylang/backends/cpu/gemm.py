@@ -146,15 +146,12 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         place = ir.address(to.var, v * lanes, written=True)
         wide = ir.Statement("r_add_wide({0}, {1}, {2}, {3});", (place, held, ir.Var("first"), ir.Var("shift")))
         end = ir.Block(every(wide, to))
-    if square:
-        return ir.Function(name, params, [
-            square[0], *square[1], ir.Let("q", ir.address(w, 0), mutable=True), *body, *_stored(square[3], rows, vectors, t, step),
-        ])  # fmt: skip
-    return ir.Function(name, params, [
-        c,
-        *(every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []),
+    body = [
         ir.Let("q", ir.address(w, 0), mutable=True),
         *([ir.Let("far", ir.address(later, 0), mutable=True)] if ahead else []),
         *body,
-        end,
-    ])  # fmt: skip
+    ]
+    if square:
+        return ir.Function(name, params, [square[0], *square[1], *body, *_stored(square[3], rows, vectors, t, step)])
+    before = every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []
+    return ir.Function(name, params, [c, *before, *body, end])

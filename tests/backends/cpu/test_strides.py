@@ -13,16 +13,18 @@ import pytest
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.index import is_contiguous, reshaped
+from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.kernel import Kernel, nbytes
 from relaylang.backends.cpu.lower import ANCHORS, RECIPES
 from relaylang.backends.cpu.lower.channels import REST
 from relaylang.backends.cpu.lower.legalise import legalise
+from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import PackIn, Run, Slot
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS
-from relaylang.ir import Function, IRModule, Tuple, Var, post_order
+from relaylang.ir import Call, Function, IRModule, Tuple, Var, post_order
 from relaylang.ops import get, make_attrs
 from relaylang.typing import check
 from tests.backends.cpu.test_ops import USED, expression, same
@@ -111,6 +113,8 @@ def lowered(number: int, rng: np.random.Generator) -> tuple[Kernel, list[Any], l
     function = mod["main"]
     if legalise(legalise(function), rewrites=REST) is not function:
         raise Left("other operators replace it before kernels are made")
+    if sum(isinstance(node, Call) for node in post_order(through_float32(function, GENERIC))) > 1:
+        raise Left("it computes in another type than its operands'")
     op = get(name)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

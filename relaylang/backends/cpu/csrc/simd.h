@@ -399,7 +399,8 @@ R_INLINE float r_round_f16(float x) {
 }
 
 //@ r_halves
-// Rows of float16 as floats, and back. The last vector reaches back over numbers that are done.
+// Rows of float16 as floats, and back. The last vector reaches back over numbers that are done. The pointers are not
+// restrict: GCC 12 leaves out calls where such pointers of two functions come from one address.
 #define R_HALVES(n, width, one, vector) \
   if ((n) >= (width)) { \
     for (long i = 0; i + (width) <= (n); i += (width)) vector; \
@@ -419,17 +420,19 @@ typedef short r_vhalf __attribute__((vector_size(16), aligned(2), may_alias));
 #define r_read_half(p) (r_vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 #define r_write_half(p, v) vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)(v))))
 #endif
-static void r_read_halves(float* restrict to, const uint16_t* restrict from, long n) {
+static void r_read_halves(float* to, const uint16_t* from, long n) {
 #ifdef r_read_half
   R_HALVES(n, R_LANES, to[i] = r_f16_f32(from[i]), *(r_vfu*)(to + i) = r_read_half(from + i));
 #else
+  R_IVDEP
   for (long i = 0; i < n; i++) to[i] = r_f16_f32(from[i]);
 #endif
 }
-static void r_write_halves(uint16_t* restrict to, const float* restrict from, long n) {
+static void r_write_halves(uint16_t* to, const float* from, long n) {
 #ifdef r_write_half
   R_HALVES(n, R_LANES, to[i] = r_f32_f16(from[i]), r_write_half(to + i, *(const r_vfu*)(from + i)));
 #else
+  R_IVDEP
   for (long i = 0; i < n; i++) to[i] = r_f32_f16(from[i]);
 #endif
 }
