@@ -26,7 +26,9 @@ _TAR = slice(257, 262)
 
 
 def is_compiled(path: str) -> bool:
-    """Whether a file is a library or an archive; False where it cannot be read, which its reader says."""
+    """Whether a file is a library or an archive; False where its name says text, or where it cannot be read."""
+    if path.endswith(".relay"):
+        return False
     try:
         with open(path, "rb") as file:
             head = file.read(512)
