@@ -26,7 +26,7 @@ _TAR = slice(257, 262)
 
 
 def is_compiled(path: str) -> bool:
-    """Whether a file is a library or an archive; False where its name says text, or where it cannot be read."""
+    """Whether a file is a library or an archive. It is not where its name says text, or where it cannot be read."""
     if path.endswith(".relay"):
         return False
     try:
