@@ -24,6 +24,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError
 from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
 from relaylang.ir.expr import text_of
+from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
 from relaylang.ir.visit import rewrite
 from relaylang.ops.extensions import find
@@ -131,8 +132,7 @@ def with_result_types(func: Function) -> Function:
             return new
         assert isinstance(old.checked_type, FuncType)
         made = Function(new.params, new.body, old.checked_type.ret_type, new.type_params, new.attrs, new.span)
-        made.checked_type = old.checked_type
-        return made
+        return with_type(made, old.checked_type)
 
     made = rewrite(func, say)
     assert isinstance(made, Function)

@@ -16,7 +16,7 @@ NOTES: dict[str, str] = {
     "tvm.meta_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.micro": "`relay compile -o net.tar` writes C source for a microcontroller",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
-    "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; code generators are not open to scripts",
+    "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
     "tvm.relay.quantize": "`relay opt --passes` has the passes of quantisation; `relay.transform.FakeQuantizationToInteger` is one",
     "tvm.relay.op.strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",

@@ -25,7 +25,10 @@ HOMES = (
 )  # fmt: skip
 #: Why the other files name operators.
 REASONS: dict[str, str] = {
+    "relaylang/backends/cpu/schedule.py": "a result that is a view of an input needs a kernel that copies it",
+    "relaylang/backends/vm/scalars.py": "its rows say which operators on numbers are instructions of the machine",
     "relaylang/backends/cpu/loops/ir.py": "the loop language has a `min` and a `max` of its own, for ends of loops",
+    "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/ir/expr.py": "Python's operators on expressions ask a service for the call of an operator by its name",
     "relaylang/syntax/spellings.py": "older texts wrote these operators otherwise; a row says how",
     "relaylang/syntax/synonyms.py": "other frameworks have other names for these operators; the reader suggests ours",

@@ -145,7 +145,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_members_that_leave_the_folder(name: str, artifact: CpuArtifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_open", None)  # nothing of it is loaded
+    monkeypatch.setattr(library, "open_library", None)  # nothing of it is loaded
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "net.tar"
     path.write_bytes(archive(artifact.packed().parts(), BAD[name], content=b"x"))
@@ -177,7 +177,7 @@ def test_other_files(content: bytes, tmp_path: Path) -> None:
 
 def test_nothing_runs_before_the_checksums_are_right(artifact: CpuArtifact, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened: list[bytes] = []
-    monkeypatch.setattr(library, "_open", lambda content: opened.append(content))
+    monkeypatch.setattr(library, "open_library", lambda content: opened.append(content))
     parts = artifact.packed().parts()
     wrong = write_sealed(parts).replace(hashlib.sha256(parts["model.so"]).hexdigest().encode(), b"0" * 64)
     (tmp_path / "net.tar").write_bytes(wrong)
