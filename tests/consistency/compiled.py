@@ -71,7 +71,7 @@ def _run(good: Sequence[tuple[Made, Function, list[np.ndarray], Any]]) -> Sequen
     params: list[Var] = [p for _, call, _, _ in good for p in call.params]
     whole = Function(params, Tuple([call.body for _, call, _, _ in good]))
     inputs = [x for _, _, given, _ in good for x in given]
-    return compile_module(whole, "c -num-threads=1 -cflags=-O2").run(*inputs)
+    return compile_module(whole, "c -num-threads=1 -cflags=-O1").run(*inputs)
 
 
 def difference(name: str, ours: Any, theirs: Any, inputs: Sequence[np.ndarray]) -> str | None:

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any
 
 from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
-from relaylang.backends.cpu.toolchain import find_toolchain, macros_of, words_of
+from relaylang.backends.cpu.toolchain import ask, find_toolchain, macros_of, words_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.library import temporary_failure
@@ -44,11 +43,8 @@ def _response(paths: Sequence[str]) -> str:
 @cache
 def _version(command: tuple[str, ...]) -> str:
     """The version that the compiler prints."""
-    try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
+    done = ask(command, "--version")
+    return "" if done is None else done.stdout
 
 
 class _Failure(Exception):

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -167,15 +168,26 @@ def find_compiler(name: str | None) -> list[str]:
     raise RelayError(error("R0630", said, notes=_INSTALL))
 
 
+def ask(command: Sequence[str], *flags: str, text: str = "") -> subprocess.CompletedProcess[str] | None:
+    """A compiler's answer in English to a question; None where it gives none.
+
+    It gets a folder of its own, since zig leaves an object file in its folder for some questions.
+    """
+    named, *rest = command
+    try:
+        with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
+            return subprocess.run([os.path.abspath(named) if os.path.dirname(named) else named, *rest, *flags], input=text,
+                                  capture_output=True, text=True, timeout=60, env={**os.environ, "LC_ALL": "C"},
+                                  errors="replace", cwd=folder)  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
 @cache
 def said_of(command: tuple[str, ...]) -> tuple[str | None, str]:
     """The compiler's predefined macros, None where it refuses the flags, and what it wrote meanwhile."""
-    try:
-        done = subprocess.run([*command, "-dM", "-E", "-x", "c", os.devnull], capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "LC_ALL": "C"}, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None, ""
-    return (done.stdout if done.returncode == 0 else None), done.stderr
+    done = ask(command, "-dM", "-E", "-x", "c", os.devnull)
+    return (None, "") if done is None else (done.stdout if done.returncode == 0 else None, done.stderr)
 
 
 def macros_of(command: Sequence[str]) -> str | None:
@@ -186,11 +198,8 @@ def macros_of(command: Sequence[str]) -> str | None:
 def _has_headers(command: tuple[str, ...]) -> bool:
     """Whether a compiler finds the C library's headers of its machine."""
     text = "#include <math.h>\n#include <stdlib.h>\n"
-    try:
-        done = subprocess.run([*command, "-fsyntax-only", "-x", "c", "-"], input=text, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    done = ask(command, "-E", "-x", "c", "-", text=text)
+    return done is not None and done.returncode == 0
 
 
 def _for_triple(triple: Triple) -> Iterator[list[str]]:
@@ -301,8 +310,5 @@ def _listed(command: Sequence[str], said: str) -> list[str]:
     """The processors that clang prints when it is asked; other compilers name them in their error."""
     if "__clang__" not in (macros_of(command) or "") or is_zig(command) or "valid" in said or "mcpu" not in said:
         return []
-    try:
-        done = subprocess.run([*command, "--print-supported-cpus"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]
+    done = ask(command, "--print-supported-cpus")
+    return [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")] if done is not None else []
