@@ -224,7 +224,7 @@ def notes(settings: Settings) -> Iterator[str]:
     if limit:
         yield f"OpenVINO's oneDNN uses instructions up to {limit}."
         if limited(settings.march) and "openvino" in settings.peers:
-            yield "Its fully connected layers run MLAS, with AVX-512: a percentage behind its figure is their share of its time."
+            yield "Its fully connected layers run MLAS, with AVX-512. A percentage behind its figure is their share of its time."
     elif "amx_int8" in flags():
         yield "OpenVINO multiplies int8 with AMX."
     absent = [name for name, package in PEERS.items() if package is None]
