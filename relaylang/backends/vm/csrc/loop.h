@@ -313,6 +313,60 @@ static int r_calls(r_machine* m) {
 #define NEXT(n) do { pc += (n); goto *labels[*pc]; } while (0)
 #define JUMP(to) do { pc = code + (to); goto *labels[*pc]; } while (0)
 
+// A new object of the `n` operands at `args`, into the register that the instruction names.
+#define ALLOC(sort, tag, args) do { \
+    r_fields* const made_ = r_new_fields(m, sort, tag, n); \
+    if (!made_) FAIL(R_FAULT_MEMORY); \
+    for (int32_t k = 0; k < n; k++) TAKEN(made_->at[k], (args)[k]); \
+    PUT(pc[1], r_object_value(made_)); \
+    pc = (args) + n; \
+    goto *labels[*pc]; \
+  } while (0)
+// Let the stack reach up to `top`.
+#define ROOM(top) do { \
+    if ((top) > m->room) { \
+      if (!r_stack(m, top)) FAIL(R_FAULT_MEMORY); \
+      R = m->stack + m->base; \
+    } \
+  } while (0)
+// Let the function `g` get registers above those of `f`, and a frame.
+#define CALLABLE() do { \
+    ROOM(m->base + f->registers + g->registers); \
+    if (m->depth >= m->deep && !r_calls(m)) FAIL(R_FAULT_MEMORY); \
+  } while (0)
+// Keep the frame of `f`, and make that of `g` from the `n` operands at `args`.
+#define PUSH(args) do { \
+    r_value* const Q_ = R + f->registers; \
+    for (int32_t k = 0; k < n; k++) TAKEN(Q_[k], (args)[k]); \
+    for (int32_t k = n; k < g->registers; k++) Q_[k].kind = R_NONE; \
+    r_frame* const frame_ = &m->frames[m->depth++]; \
+    frame_->function = m->function; \
+    frame_->into = pc[1]; \
+    frame_->pc = (int32_t)((args) + n - code); \
+    frame_->base = m->base; \
+    frame_->closure = m->closure; \
+    m->base += f->registers; \
+    R = Q_; \
+  } while (0)
+// Make the frame of `g` from the `n` operands at `args`, in place of that of `f`.
+#define REPLACE(args) do { \
+    r_value* const S_ = m->scratch; \
+    for (int32_t k = 0; k < n; k++) TAKEN(S_[k], (args)[k]); \
+    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]); \
+    if (m->closure && --m->closure->refs == 0) r_free(m, m->closure); \
+    for (int32_t k = 0; k < n; k++) R[k] = S_[k]; \
+    for (int32_t k = n; k < g->registers; k++) R[k].kind = R_NONE; \
+  } while (0)
+// Go on at the first instruction of `g`, the function number `to`.
+#define ENTER() do { \
+    m->function = to; \
+    f = g; \
+    pc = code + g->entry; \
+    m->calls++; \
+    if (--fuel < 0) goto paused; \
+    goto *labels[*pc]; \
+  } while (0)
+
 // Run for a while. R_PAUSE: call it again. R_HOST: the instruction at `pc` waits for the host.
 R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
   static const void* const labels[] = {R_LABELS};
@@ -362,30 +416,9 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     PUT(pc[1], y);
     NEXT(4);
   }
-  L_AllocTuple: {
-    n = pc[2];
-    r_fields* made = r_new_fields(m, R_TUPLE, 0, n);
-    if (!made) FAIL(R_FAULT_MEMORY);
-    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[3 + k]);
-    PUT(pc[1], r_object_value(made));
-    NEXT(3 + n);
-  }
-  L_AllocADT: {
-    n = pc[3];
-    r_fields* made = r_new_fields(m, R_DATA, pc[2], n);
-    if (!made) FAIL(R_FAULT_MEMORY);
-    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[4 + k]);
-    PUT(pc[1], r_object_value(made));
-    NEXT(4 + n);
-  }
-  L_AllocClosure: {
-    n = pc[3];
-    r_fields* made = r_new_fields(m, R_CLOSURE, pc[2], n);
-    if (!made) FAIL(R_FAULT_MEMORY);
-    for (int32_t k = 0; k < n; k++) TAKEN(made->at[k], pc[4 + k]);
-    PUT(pc[1], r_object_value(made));
-    NEXT(4 + n);
-  }
+  L_AllocTuple: { n = pc[2]; ALLOC(R_TUPLE, 0, pc + 3); }
+  L_AllocADT: { n = pc[3]; ALLOC(R_DATA, pc[2], pc + 4); }
+  L_AllocClosure: { n = pc[3]; ALLOC(R_CLOSURE, pc[2], pc + 4); }
   L_NewRef: {
     r_fields* made = r_new_fields(m, R_CELL, 0, 1);
     if (!made) FAIL(R_FAULT_MEMORY);
@@ -462,111 +495,48 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
   }
 
   L_Invoke: {
-    const r_function* g = &p->functions[pc[2]];
+    const int32_t to = pc[2];
+    const r_function* g = &p->functions[to];
     n = pc[3];
-    const int64_t above = m->base + f->registers;
-    if (above + g->registers > m->room) {
-      if (!r_stack(m, above + g->registers)) FAIL(R_FAULT_MEMORY);
-      R = m->stack + m->base;
-    }
-    if (m->depth >= m->deep && !r_calls(m)) FAIL(R_FAULT_MEMORY);
-    r_value* Q = R + f->registers;
-    for (int32_t k = 0; k < n; k++) TAKEN(Q[k], pc[4 + k]);
-    for (int32_t k = n; k < g->registers; k++) Q[k].kind = R_NONE;
-    r_frame* frame = &m->frames[m->depth++];
-    frame->function = m->function;
-    frame->into = pc[1];
-    frame->pc = (int32_t)(pc + 4 + n - code);
-    frame->base = m->base;
-    frame->closure = m->closure;
+    CALLABLE();
+    PUSH(pc + 4);
     m->closure = NULL;
-    m->base = above;
-    m->function = pc[2];
-    f = g;
-    R = Q;
-    pc = code + g->entry;
-    m->calls++;
-    if (--fuel < 0) goto paused;
-    goto *labels[*pc];
+    ENTER();
   }
   L_InvokeClosure: {
     r_value c = R[pc[2] & R_MASK];
     if (c.kind != R_CLOSURE) FAIL(R_FAULT_CALLEE);
-    const r_function* g = &p->functions[c.v.o->tag];
-    n = pc[3];
-    if (n != g->params) FAIL(R_FAULT_ARITY);
-    const int64_t above = m->base + f->registers;
-    if (above + g->registers > m->room) {
-      if (!r_stack(m, above + g->registers)) FAIL(R_FAULT_MEMORY);
-      R = m->stack + m->base;
-    }
-    if (m->depth >= m->deep && !r_calls(m)) FAIL(R_FAULT_MEMORY);
-    TAKEN(c, pc[2]);
-    r_value* Q = R + f->registers;
-    for (int32_t k = 0; k < n; k++) TAKEN(Q[k], pc[4 + k]);
-    for (int32_t k = n; k < g->registers; k++) Q[k].kind = R_NONE;
-    r_frame* frame = &m->frames[m->depth++];
-    frame->function = m->function;
-    frame->into = pc[1];
-    frame->pc = (int32_t)(pc + 4 + n - code);
-    frame->base = m->base;
-    frame->closure = m->closure;
-    m->base = above;
-    m->function = c.v.o->tag;
-    m->closure = c.v.o;
-    f = g;
-    R = Q;
-    pc = code + g->entry;
-    m->calls++;
-    if (--fuel < 0) goto paused;
-    goto *labels[*pc];
-  }
-  L_InvokeTail: {
-    r_value* S = m->scratch;
-    n = pc[2];
-    const int32_t to = pc[1];
-    const r_function* g = &p->functions[to];
-    if (m->base + g->registers > m->room) {
-      if (!r_stack(m, m->base + g->registers)) FAIL(R_FAULT_MEMORY);
-      R = m->stack + m->base;
-    }
-    for (int32_t k = 0; k < n; k++) TAKEN(S[k], pc[3 + k]);
-    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]);
-    if (m->closure) { if (--m->closure->refs == 0) r_free(m, m->closure); m->closure = NULL; }
-    for (int32_t k = 0; k < n; k++) R[k] = S[k];
-    for (int32_t k = n; k < g->registers; k++) R[k].kind = R_NONE;
-    m->function = to;
-    f = g;
-    pc = code + g->entry;
-    m->calls++;
-    if (--fuel < 0) goto paused;
-    goto *labels[*pc];
-  }
-  L_InvokeClosureTail: {
-    r_value* S = m->scratch;
-    r_value c = R[pc[1] & R_MASK];
-    if (c.kind != R_CLOSURE) FAIL(R_FAULT_CALLEE);
-    n = pc[2];
     const int32_t to = c.v.o->tag;
     const r_function* g = &p->functions[to];
+    n = pc[3];
     if (n != g->params) FAIL(R_FAULT_ARITY);
-    if (m->base + g->registers > m->room) {
-      if (!r_stack(m, m->base + g->registers)) FAIL(R_FAULT_MEMORY);
-      R = m->stack + m->base;
-    }
-    TAKEN(c, pc[1]);
-    for (int32_t k = 0; k < n; k++) TAKEN(S[k], pc[3 + k]);
-    for (int32_t k = 0; k < f->generals; k++) R_DROP(R[k]);
-    if (m->closure && --m->closure->refs == 0) r_free(m, m->closure);
-    for (int32_t k = 0; k < n; k++) R[k] = S[k];
-    for (int32_t k = n; k < g->registers; k++) R[k].kind = R_NONE;
+    CALLABLE();
+    TAKEN(c, pc[2]);
+    PUSH(pc + 4);
     m->closure = c.v.o;
-    m->function = to;
-    f = g;
-    pc = code + g->entry;
-    m->calls++;
-    if (--fuel < 0) goto paused;
-    goto *labels[*pc];
+    ENTER();
+  }
+  L_InvokeTail: {
+    const int32_t to = pc[1];
+    const r_function* g = &p->functions[to];
+    n = pc[2];
+    ROOM(m->base + g->registers);
+    REPLACE(pc + 3);
+    m->closure = NULL;
+    ENTER();
+  }
+  L_InvokeClosureTail: {
+    r_value c = R[pc[1] & R_MASK];
+    if (c.kind != R_CLOSURE) FAIL(R_FAULT_CALLEE);
+    const int32_t to = c.v.o->tag;
+    const r_function* g = &p->functions[to];
+    n = pc[2];
+    if (n != g->params) FAIL(R_FAULT_ARITY);
+    ROOM(m->base + g->registers);
+    TAKEN(c, pc[1]);
+    REPLACE(pc + 3);
+    m->closure = c.v.o;
+    ENTER();
   }
   L_Ret: {
     r_value x;
