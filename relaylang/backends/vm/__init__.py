@@ -3,9 +3,9 @@
     executable = compile_vm(mod, "c")
     executable.call("main", (x,))
 
-A function becomes bytecode (`translate`, `code`). Tensor operators between two places of control flow become one kernel of
-the CPU backend (`regions`). Numbers stay in registers (`scalars`). The machine that runs the code is a loop in C (`csrc`),
-compiled together with the kernels (`source`).
+A function becomes bytecode (`translate`, `operands`, `branches`, `code`). Tensor operators between two places of control
+flow become one kernel of the CPU backend (`operators`, `regions`). Numbers stay in registers (`scalars`). The machine that
+runs the code is a loop in C (`csrc`), compiled together with the kernels (`source`).
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
+from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import is_static, lower_region
 from relaylang.backends.vm.scalars import rows
 from relaylang.backends.vm.source import ProgramEmitter
-from relaylang.backends.vm.translate import Pool, translated
+from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics.source import Span
 from relaylang.ir import (
     Call,

@@ -6,6 +6,7 @@ A region grows while calls of operators come. It ends before the first instructi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.isa import Isa
@@ -66,7 +67,8 @@ class Region:
         self.native = native
         self.members: dict[Var, Expr] = {}
         self.inputs: dict[int, Var] = {}
-        self.done = False
+        #: what members stand for once the kernel is emitted
+        self.results: dict[Var, Any] | None = None
 
     def input(self, number: int, ty: Type | None) -> Var:
         """The region's parameter for a value."""

@@ -1,0 +1,100 @@
+"""Calls of operators: scalar instructions (`scalars`), or members of a region (`regions`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
+from relaylang.backends.vm.regions import Region, is_native
+from relaylang.backends.vm.scalars import row_of
+from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, Var
+from relaylang.ir.typed import typed
+from relaylang.ops.record import Op
+from relaylang.ops.traits import Trait
+
+
+def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
+    """The value of an operator's call, which a let binds to `variable`."""
+    assert isinstance(call.op, Op)
+    if Trait.PLACEMENT in call.op.traits:  # there is one device
+        return operands.value(call.args[0])
+    args = [operands.value(a) for a in call.args]
+    scalar = _scalar(operands, call, args)
+    if scalar is not None:
+        return scalar
+    native = is_native(call)
+    if operands.region is not None and operands.region.native != native:
+        operands.flush()
+        args = [operands.arrived(a) for a in args]
+    # What an operand needs may end the region that is open; it begins behind it.
+    ready = [_prepared(operands, value, a) for value, a in zip(args, call.args)]
+    if operands.region is None:
+        operands.region = Region(native)
+    region = operands.region
+    inside = [_inside(operands, region, value, a.checked_type) for value, a in zip(ready, call.args)]
+    node = typed(Call(call.op, inside, call.attrs, call.type_args, call.span), call.checked_type)
+    region.add(variable, node)
+    return Coming(region, variable, node)
+
+
+def _scalar(operands: Operands, call: Call, args: Sequence[Value]) -> Value | None:
+    """The result of the scalar instruction for a call; None where there is none."""
+    if not is_scalar(call.checked_type):
+        return None
+    types = [a.checked_type for a in call.args]
+    if not all(is_scalar(ty) for ty in types):
+        return None
+    assert isinstance(call.op, Op) and isinstance(call.checked_type, TensorType)
+    row = row_of().get((call.op.name, tuple(ty.dtype for ty in types), call.checked_type.dtype))  # type: ignore[union-attr]
+    if row is None:
+        return None
+    numbers = [operands.number(v, call) for v in args]
+    made = operands.new(call.checked_type)
+    operands.code.emit(row.name, ("s", made.number), *[("r", n) for n in numbers], node=call)
+    return made
+
+
+def _prepared(operands: Operands, value: Value, node: Expr) -> Value:
+    """A value that a region may read: constants and its own results stay, others are registers, tuples have fields."""
+    ty = node.checked_type
+    value = operands.arrived(value)
+    if isinstance(value, Reg) and isinstance(value.ty or ty, TupleType):
+        return _fields(operands, value, value.ty or ty, node)
+    if isinstance(value, Fields) and _has_tuples(value):
+        return Fields([_prepared(operands, f, node) for f in value.fields])
+    return value
+
+
+def _has_tuples(value: Fields) -> bool:
+    return any(isinstance(f, Fields) or (isinstance(f, Reg) and isinstance(f.ty, TupleType)) for f in value.fields)
+
+
+def _fields(operands: Operands, value: Reg, ty: Type | None, node: Expr) -> Fields:
+    """The fields of a tuple in a register, each in a register of its own."""
+    key = ("fields", value.number)
+    if key not in operands.loaded:
+        assert isinstance(ty, TupleType)
+        made: list[Value] = []
+        for n, inner in enumerate(ty.fields):
+            part = operands.new(inner)
+            operands.code.emit("GetField", ("d", part.number), ("t", value.number), ("m", n), node=node)
+            made.append(_fields(operands, part, inner, node) if isinstance(inner, TupleType) else part)
+        operands.loaded[key] = Fields(made)
+    return operands.loaded[key]  # type: ignore[no-any-return]
+
+
+def _inside(operands: Operands, region: Region, value: Value, ty: Type | None) -> Expr:
+    """A value as an expression of a region."""
+    value = operands.arrived(value)
+    if isinstance(value, Coming):
+        assert value.region is region
+        return value.node
+    if isinstance(value, Fields):
+        types = ty.fields if isinstance(ty, TupleType) else [None] * len(value.fields)
+        return typed(Tuple([_inside(operands, region, f, t) for f, t in zip(value.fields, types)]), ty)
+    if isinstance(value, Atom):
+        if isinstance(value.node, Constant):
+            return typed(value.node, TensorType(value.node.data.shape, value.node.dtype))
+        return region.input(operands.number(value, value.node), ty)
+    assert isinstance(value, Reg)
+    return region.input(value.number, value.ty if isinstance(value.ty, TensorType) else ty)

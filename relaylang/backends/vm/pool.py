@@ -1,0 +1,89 @@
+"""The tables of a program while it is made: functions, constants, constructors, tensor types, kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu.kernel import unsupported
+from relaylang.backends.vm.code import FunctionCode
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Constructor, Function, GlobalVar, IRModule, TensorType
+from relaylang.passes.normal_forms.to_a_normal_form import convert
+from relaylang.runtime.vm.program import Packed, Spec
+
+
+class Pool:
+    """The tables of a program, and the functions that wait for translation."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.codes: list[FunctionCode] = []
+        self.numbers: dict[GlobalVar, int] = {}
+        self.waiting: list[tuple[Function, FunctionCode]] = []
+        self.constants: list[np.ndarray] = []
+        self.constructors: list[Constructor] = []
+        self.specs: list[Spec] = []
+        self.packed: list[Packed] = []
+        self._known: dict[Any, int] = {}
+
+    def _number(self, key: Any, table: list[Any], value: Any) -> int:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(table)
+            table.append(value)
+        return found
+
+    def constant(self, data: np.ndarray) -> int:
+        return self._number(("constant", id(data)), self.constants, data)
+
+    def constructor(self, made: Constructor) -> int:
+        return self._number(("constructor", made.belong_to.name_hint, made.tag), self.constructors, made)
+
+    def spec(self, ty: TensorType) -> int:
+        spec = (ty.dtype, tuple(int(d) for d in ty.shape))  # type: ignore[arg-type]
+        return self._number(("spec", spec), self.specs, spec)
+
+    def kernel(self, packed: Packed) -> int:
+        self.packed.append(packed)
+        return len(self.packed) - 1
+
+    def function(self, name: GlobalVar) -> int:
+        """The number of a module's function, which is translated in its turn."""
+        if name.name_hint not in self.mod:
+            raise RelayError(error("R0403", f"there is no function @{name.name_hint}", name.span))
+        name = self.mod.get_global_var(name.name_hint)
+        if name not in self.numbers:
+            function = self.mod[name]
+            if function.body is None:
+                raise unsupported(f"@{name.name_hint} has no body", function)
+            self.numbers[name] = len(self.codes)
+            code = self.code(f"@{name.name_hint}", function)
+            anf = convert(function, let_results=False, enter_primitive=True)
+            assert isinstance(anf, Function)
+            self.waiting.append((anf, code))
+        return self.numbers[name]
+
+    def code(self, name: str, node: Function | None) -> FunctionCode:
+        made = FunctionCode(name, node=node)
+        self.codes.append(made)
+        return made
+
+    def is_only(self, made: Constructor) -> bool:
+        """Whether a type has no other constructor."""
+        definition = self.mod.type_definitions.get(made.belong_to)
+        return definition is not None and len(definition.constructors) == 1
+
+    def builder(self, made: Constructor) -> int:
+        """The number of a function that applies a constructor."""
+        key = ("builder", made.belong_to.name_hint, made.tag)
+        if key not in self._known:
+            self._known[key] = len(self.codes)
+            code = self.code(made.name_hint, None)
+            code.params = len(made.inputs)
+            operands = [("t", code.value(False)) for _ in made.inputs]
+            whole = code.value(False)
+            code.emit("AllocADT", ("d", whole), ("g", self.constructor(made)), ("#", len(operands)), *operands)
+            code.emit("Ret", ("t", whole))
+        return self._known[key]
