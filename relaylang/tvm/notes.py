@@ -7,7 +7,7 @@ NOTES: dict[str, str] = {
     "tvm.arith": "extents are numbers, `?` and names here; `relay.transform` has the passes over shapes",
     "tvm.auto_scheduler": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.autotvm": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.contrib": "of `tvm.contrib` there are the executors, `utils`, `cc` and `ndk`",
+    "tvm.contrib": "of `tvm.contrib` there are the executors, `relay_viz`, `download`, `utils`, `cc` and `ndk`",
     "tvm.dlight": "the CPU backend has its own schedules; `relay compile` applies them",
     "tvm.driver.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.driver.lower": "`relay compile --emit c` shows the loops of a Relay module",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.viz.graph import Graph, Group, Node
@@ -40,7 +41,7 @@ def as_dot(graph: Graph, expand: bool = False) -> str:
             lines.append(item)
             continue
         group = item
-        lines += [f"  subgraph cluster_{group.id} {{", f"    label={_text(group.label)};", '    color="#9aa0a6";']
+        lines += [f"  subgraph cluster_{group.id} {{", f"    label={quoted(group.label)};", '    color="#9aa0a6";']
         for node in by_group.get(group.id, []):
             if node.kind != "callee":
                 shown.add(node.id)
@@ -60,32 +61,38 @@ def as_dot(graph: Graph, expand: bool = False) -> str:
 
 
 def _label(node: Node) -> str:
-    return _text("\n".join(s if len(s) <= _MOST else s[: _MOST - 1] + "…" for s in (node.label, node.type) if s))
+    return quoted("\n".join(s if len(s) <= _MOST else s[: _MOST - 1] + "…" for s in (node.label, node.type) if s))
 
 
 def _tip(node: Node) -> str:
-    return _text("\n".join([node.label, node.type, *(f"{k}={v}" for k, v in node.attrs)]))
+    return quoted("\n".join([node.label, node.type, *(f"{k}={v}" for k, v in node.attrs)]))
 
 
-def _text(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as a string of DOT."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def as_svg(graph: Graph, expand: bool = False, timeout: float = 120.0) -> str:
     """The graph as SVG. Raises `RelayError` where the program `dot` is missing or fails."""
+    # dot looks for the best ranks for minutes where nodes are many; with these limits it stops early.
+    limits = ["-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.3"] if len(graph.nodes) > _MANY else []
+    return drawn(as_dot(graph, expand), "svg", limits, timeout).decode("utf-8")
+
+
+def drawn(text: str, form: str, options: Sequence[str] = (), timeout: float = 120.0) -> bytes:
+    """A picture of DOT text, of a format that Graphviz has. Raises `RelayError` where `dot` is missing or fails."""
     dot = shutil.which("dot")
     if dot is None:
         notes = ["apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz", "-o FILE.html needs nothing"]
-        raise RelayError(error("R0770", "SVG is made by the program dot of Graphviz, which is not there", notes=notes))
-    # dot looks for the best ranks for minutes where nodes are many; with these limits it stops early.
-    limits = ["-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.3"] if len(graph.nodes) > _MANY else []
+        raise RelayError(error("R0770", f"{form.upper()} is made by the program dot of Graphviz, which is not there", notes=notes))
     try:
-        done = subprocess.run([dot, "-Tsvg", *limits], input=as_dot(graph, expand).encode(), capture_output=True, timeout=timeout)
+        done = subprocess.run([dot, f"-T{form}", *options], input=text.encode(), capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         notes = ["-o FILE.html shows large programs too"]
         raise RelayError(error("R0770", f"dot takes longer than {timeout:g} s", notes=notes)) from None
     if done.returncode:
         says = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise RelayError(error("R0770", f"dot failed: {says[0] if says else done.returncode}"))
-    return done.stdout.decode("utf-8")
+    return done.stdout
