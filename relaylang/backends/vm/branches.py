@@ -73,7 +73,7 @@ class Branches:
         return [Chain(value, into, join, before, fatal=True), *reversed(chains)]
 
     def begin(self, chain: Chain) -> bool:
-        """Emit what stands in front of a chain. Returns whether the chain follows."""
+        """Place a label and a test of the tag in front of a chain. Returns whether the chain follows."""
         if chain.label is not None:
             self.code.place(chain.label)
         if chain.fatal:

@@ -1,7 +1,7 @@
 """What variables stand for at compile time, and how they become registers.
 
-A variable stands for a register, for a constant, for fields of a tuple that nobody needs as one yet, or for a result of the
-open region. `Operands` gives each the number of a register when an instruction reads it.
+A variable stands for a register, a constant, or a result of the open region. It may also stand for a tuple's fields, as long
+as nobody needs the tuple as one. `Operands` gives each the number of a register when an instruction reads it.
 """
 
 from __future__ import annotations

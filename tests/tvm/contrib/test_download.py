@@ -1,4 +1,4 @@
-"""`tvm.contrib.download`: what is fetched, what is left alone, and what a failure leaves."""
+"""`tvm.contrib.download`: files are fetched once, and a failure leaves nothing."""
 
 from __future__ import annotations
 

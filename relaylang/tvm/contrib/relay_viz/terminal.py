@@ -20,7 +20,7 @@ from relaylang.tvm.contrib.relay_viz.interface import (
 
 
 class TermVizParser(VizParser):
-    """Shows what is called as an operand of its call, and `let` and `if` with their parts."""
+    """Shows operators and functions as operands of their calls, and `let` and `if` with their parts."""
 
     def __init__(self) -> None:
         self._others = DefaultVizParser()
