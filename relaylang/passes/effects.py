@@ -1,4 +1,4 @@
-"""Effects: the nodes that may have one. References are Relay's only state; a program without them has no effects."""
+"""Effects: the nodes that may have one. References are Relay's state, and storage that stateful operators change."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset(), makin
 
     Without `making`, to make one is no effect: so it is where nobody needs the reference.
 
-    A call counts if its function is not known. Operators, constructors and the functions in `pure` have no effects. A
-    function called where it stands, or by the name that a let gave it, has its body's effects. Where it calls itself,
-    the other effects of its body count. A function that is only made has none.
+    A call counts if its function is not known, and so does one of a stateful operator. Other operators, constructors and
+    the functions in `pure` have no effects. A function called where it stands, or by the name that a let gave it, has its
+    body's effects. Where it calls itself, the other effects of its body count. A function that is only made has none.
     """
     order = list(post_order(expr))
     bound: dict[Var, Expr] = {}
@@ -80,7 +80,8 @@ def _effects(
             seen.add(id(node))
         elif isinstance(node, Call):
             op = bound.get(node.op, node.op) if isinstance(node.op, Var) else node.op
-            known = isinstance(op, (Op, Constructor)) or (isinstance(op, GlobalVar) and op in pure)
+            known = isinstance(op, Constructor) or (isinstance(op, GlobalVar) and op in pure)
+            known = known or (isinstance(op, Op) and not op.stateful)
             if isinstance(op, Function) and op.body is not None:
                 if id(op) in seen:
                     known = id(op.body) not in found

@@ -8,9 +8,10 @@ modules is one type.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -150,18 +151,19 @@ def read(
     name: str = "<string>",
     module: IRModule | None = None,
     constants: Mapping[str, np.ndarray] | None = None,
+    metadata: Mapping[str, Sequence[Any]] | None = None,
 ) -> ParseResult:
     """Read a text that may import `"prelude.rly"`. Its module gets the definitions of the library that it uses.
 
     `module` has further definitions for the text. `constants` has the values of its constants, by their references.
-    Raises `RelayError`.
+    `metadata` has all kinds of values: type key -> values by number. Raises `RelayError`.
     """
     if IMPORT.search(text) is None:
-        return parse(text, name, module, constants=constants)
+        return parse(text, name, module, constants=constants, metadata=metadata)
     known = IRModule(module.functions, module.type_definitions, module.attrs) if module is not None else IRModule()
     own = [*known.functions, *known.type_definitions]
     import_all(known, text, name)
-    result = parse(without_imports(text), name, known, constants=constants)
+    result = parse(without_imports(text), name, known, constants=constants, metadata=metadata)
     if result.module is not None:
         given = {id(v): None for v in own}
         made = IRModule(attrs=result.module.attrs)

@@ -12,7 +12,8 @@ import binascii
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any as AnyValue
 
 import numpy as np
@@ -332,19 +333,27 @@ def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
     return {f"meta[relay.Constant][{i}]": v.data for i, v in enumerate(values) if isinstance(v, Constant)}
 
 
-def with_constants(
-    meta: dict[str, list[AnyValue]] | None, constants: Mapping[str, np.ndarray]
+def with_values(
+    meta: Mapping[str, list[AnyValue]] | None, values: Mapping[str, Sequence[AnyValue]]
 ) -> dict[str, list[AnyValue]]:
-    """A section's values, with the constants that it lacks filled in from elsewhere."""
-    values = list((meta or {}).get("relay.Constant", []))
+    """A section's values, with those that it lacks filled in from elsewhere, by type key and number."""
+    filled = dict(meta or {})
+    for key, others in values.items():
+        own = filled.get(key, [])
+        filled[key] = [other if mine is None else mine for mine, other in zip_longest(own, others)]
+    return filled
+
+
+def numbered_constants(constants: Mapping[str, np.ndarray]) -> dict[str, list[AnyValue]]:
+    """A section's values of constants that are given by their references."""
+    values: list[AnyValue] = []
     for name, array in constants.items():
         found = _CONSTANT.fullmatch(name)
         if found is not None:
             at = int(found[1])
             values += [None] * (at + 1 - len(values))
-            if values[at] is None:
-                values[at] = Constant(array)
-    return {**(meta or {}), "relay.Constant": values}
+            values[at] = Constant(array)
+    return {"relay.Constant": values}
 
 
 def module_attributes(meta: Mapping[str, list[AnyValue]] | None) -> dict[str, AnyValue]:

@@ -24,7 +24,7 @@ from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.literals import string
-from relaylang.syntax.metadata import load_metadata, module_attributes, with_constants
+from relaylang.syntax.metadata import load_metadata, module_attributes, numbered_constants, with_values
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokeniser import section_start
@@ -212,6 +212,7 @@ def read(
     lead: Sequence[str] = (),
     constants: Mapping[str, np.ndarray] | None = None,
     open_globals: bool = False,
+    metadata: Mapping[str, Sequence[AnyValue]] | None = None,
 ) -> tuple[Build, AnyValue, TokenSource]:
     """Read a text; with `open_globals` it may use functions that nothing defines.
 
@@ -219,8 +220,10 @@ def read(
     """
     source = TokenSource(name, text, tables(), lead)
     meta = _meta(source)
+    if metadata:
+        meta = with_values(meta, metadata)
     if constants:
-        meta = with_constants(meta, constants)
+        meta = with_values(meta, numbered_constants(constants))
 
     def build(tokens: list[str]) -> Build:
         made = Build(source, tokens, module, variables, meta, comment_type)
@@ -305,16 +308,17 @@ def parse(
     module: IRModule | None = None,
     variables: Mapping[str, Expr] | None = None,
     constants: Mapping[str, np.ndarray] | None = None,
+    metadata: Mapping[str, Sequence[AnyValue]] | None = None,
 ) -> ParseResult:
     """Read a module, an expression or a fragment.
 
     `name` is the text's name in diagnostics. The text may use the functions, types and constructors of `module`, and the
     `variables`. The resulting module holds the definitions of `module` and the text's own, which replace those of the same
     name. `constants` gives values to constants that the text refers to and does not carry, by their references
-    (`meta[relay.Constant][0]`). For a text that imports the library, use `relaylang.parse`. Raises `RelayError` with all
-    errors.
+    (`meta[relay.Constant][0]`). `metadata` gives all kinds of such values: type key -> values by number. For a text that
+    imports the library, use `relaylang.parse`. Raises `RelayError` with all errors.
     """
-    build, (defines, expr), source = read(text, name, module, variables, constants=constants)
+    build, (defines, expr), source = read(text, name, module, variables, constants=constants, metadata=metadata)
     notes = notes_of(build, defines)
     if not defines and expr is None and not build.text.versioned:
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from relaylang.diagnostics import did_you_mean
+from relaylang.passes.devices.lexical import devices_of
 from relaylang.tvm.external import PREFIX, SourceModule, added, removed
 
 Function = Callable[..., Any]
 
-_FUNCTIONS: dict[str, Function] = {"runtime.CSourceModuleCreate": SourceModule}
+_FUNCTIONS: dict[str, Function] = {
+    "runtime.CSourceModuleCreate": SourceModule,
+    "relay.transform.RecoverVirtualDeviceMap": lambda mod, expr: devices_of(expr, mod),
+}
 
 
 @overload

@@ -253,3 +253,18 @@ def test_constants_by_what_refers_to_them(tmp_path: Path) -> None:
     save_params(tmp_path / "a.npz", kept)
     result = parse(text, constants={**load_params(tmp_path / "a.npz"), "meta[relay.Constant][99999999999]": np.ones(1)})
     assert result.value.body.data.tolist() == [0, 1, 2] and not result.missing
+
+
+def test_metadata_that_the_text_does_not_carry() -> None:
+    text = "nn.dense(meta[relay.Constant][1], on_device(meta[relay.Constant][0], virtual_device=meta[VirtualDevice][0]))"
+    first, second = (Constant(np.full((2, 2), n, "float32")) for n in (1, 2))
+    place = MetaNode("VirtualDevice", {"device_type_int": "1"})
+    result = parse(text, metadata={"relay.Constant": [first, second], "VirtualDevice": [place]})
+    assert result.value.args[0] is second and result.value.args[1].args[0] is first and not result.missing
+    assert result.value.args[1].attrs.virtual_device is place
+    assert [(m.type_key, m.index) for m in parse(text, metadata={"relay.Constant": [None, second]}).missing] == [
+        ("relay.Constant", 0), ("VirtualDevice", 0),
+    ]  # fmt: skip
+    # what the text carries comes first
+    whole = astext(Function([], Constant(np.arange(3))), show_types=False)
+    assert parse(whole, metadata={"relay.Constant": [first, second]}).value.body.data.tolist() == [0, 1, 2]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, MetaRef, post_order, rewrite
+from relaylang.ir import Call, Constant, Expr, IRModule, post_order
 from relaylang.passes.manager import Pass
 from relaylang.syntax import parse_expr as read_expr
+from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.tvm import parser
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.conventions import typed
@@ -26,7 +27,7 @@ def parse(
     """The module that a text holds, with types; an expression becomes its @main. Raises `RelayError`.
 
     `init_module` holds definitions that the text may use, which come into the result. `init_meta_table` has the values of
-    references such as `meta[relay.Constant][0]`, where the text has no metadata section: type key -> values.
+    references such as `meta[relay.Constant][0]` that the text does not carry: type key -> values.
     """
     try:
         return _parsed(source, source_name, init_module, init_meta_table)
@@ -36,25 +37,15 @@ def parse(
 
 
 def _parsed(source: str, source_name: str, init_module: IRModule | None, init_meta_table: Mapping[str, Any] | None) -> IRModule:
-    mod = parser.parse(source, source_name, init_module)
-    if init_meta_table:
-        mod = mod.with_functions({gv: _with_values(f, init_meta_table) for gv, f in mod.functions.items()})
+    table = {key: [_value(v) for v in values] for key, values in (init_meta_table or {}).items()}
+    mod = parser.parse(source, source_name, init_module, table)
     check(mod)
     return typed(mod)
 
 
-def _with_values(func: Function, table: Mapping[str, Any]) -> Function:
-    """A function whose references into the metadata have the values of a table."""
-
-    def change(old: Expr, new: Expr) -> Expr:
-        if isinstance(new, MetaRef) and new.index < len(table.get(new.type_key, ())):
-            value = table[new.type_key][new.index]
-            return value if isinstance(value, Expr) else Constant(from_python(value))
-        return new
-
-    made = rewrite(func, change) if func.body is not None else func
-    assert isinstance(made, Function)
-    return made
+def _value(value: Any) -> Any:
+    """A value of the metadata: an expression or a node as it is, an array as a constant."""
+    return value if isinstance(value, (Expr, MetaNode)) else Constant(from_python(value))
 
 
 def parse_expr(source: str) -> Expr:

@@ -38,3 +38,14 @@ def test_what_stands_once_is_put_there_also_beside_effects() -> None:
     text = main("let %r = ref(%x); let %a = exp(%x); ref_write(%r, tanh(%x)); let %b = negative(%a); add(%b, ref_read(%r))")
     mod = after("DeadCodeElimination(inline_once=True)", text)
     assert [n.variable.name_hint for n in post_order(mod["main"]) if isinstance(n, Let)] == ["_", "r"]
+
+
+def test_calls_that_change_a_state_stay() -> None:
+    core = relay.IRModule()
+    core.import_from_std("core.rly")
+    text = "let %s = memory.alloc_storage(8i64, 4, 1i64); let %k = memory.kill(%s); 0"
+    mod = relay.parse(f"def @f(%x: int32) -> int32 {{ {text} }} def @main() -> int32 {{ let %y = @f(1); 0 }}", "f", core)
+    mod = relay.transform.DeadCodeElimination()(relay.transform.InferType()(mod))
+    assert [len([n for n in post_order(mod[name]) if isinstance(n, Let)]) for name in ("f", "main")] == [2, 1]
+    none = relay.transform.DeadCodeElimination(ignore_impurity=True)(mod)
+    assert not any(isinstance(n, Let) for name in ("f", "main") for n in post_order(none[name]))
