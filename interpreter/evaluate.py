@@ -116,10 +116,10 @@ class Evaluator:
 
 
 def as_value(given: Any, ty: Type | None) -> Value:
-    """A caller's value as the program's value: numbers and lists get the wanted element type."""
+    """A caller's value as the program's value: numbers and lists get the wanted element type. A list may be a tuple."""
+    if isinstance(given, (tuple, list)) and isinstance(ty, TupleType) and len(given) == len(ty.fields):
+        return tuple([as_value(g, t) for g, t in zip(given, ty.fields)])
     if is_tensor(given) or not isinstance(given, (bool, int, float, list)):
-        if isinstance(given, tuple) and isinstance(ty, TupleType) and len(given) == len(ty.fields):
-            return tuple([as_value(g, t) for g, t in zip(given, ty.fields)])
         return as_slot_value(given)
     dtype = np_dtype(ty.dtype) if isinstance(ty, TensorType) else None
     if dtype is None:

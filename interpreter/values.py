@@ -145,10 +145,13 @@ def _listed(first: str, items: tuple[Value, ...], last: str) -> list[Any]:
     return pieces[::-1]
 
 
-def to_arrays(value: Value) -> Value:
-    """A result as callers get it: scalars as arrays of no dimensions, in tuples, constructed values and cells too."""
+def to_arrays(value: Value, made: Callable[[Any], np.ndarray] = np.asarray) -> Value:
+    """A result as callers get it: scalars as arrays of no dimensions, in tuples, constructed values and cells too.
+
+    `made` makes the array of a tensor.
+    """
     if is_tensor(value):
-        return np.asarray(value)
+        return made(value)
     if not isinstance(value, (tuple, ConstructorValue, RefValue)):
         return value
     # Each object once, its parts before it. `done` holds the old objects, too: no id is given out twice.
@@ -177,7 +180,7 @@ def to_arrays(value: Value) -> Value:
                 done[id(parts)] = (inside, parts)
                 item.fields = parts
         elif is_tensor(item):
-            new = np.asarray(item)
+            new = made(item)
         done[id(item)] = (item, new)
     for cell in cells:
         cell.value = done[id(cell.value)][1]

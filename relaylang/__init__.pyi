@@ -192,6 +192,7 @@ from relaylang.tvm.op import rsqrt as rsqrt
 from relaylang.tvm.op import scatter_elements as scatter_elements
 from relaylang.tvm.op import scatter_nd as scatter_nd
 from relaylang.tvm.op import searchsorted as searchsorted
+from relaylang.tvm.op import segment_sum as segment_sum
 from relaylang.tvm.op import sequence_mask as sequence_mask
 from relaylang.tvm.op import shape_of as shape_of
 from relaylang.tvm.op import sigmoid as sigmoid

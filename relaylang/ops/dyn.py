@@ -261,7 +261,7 @@ OPS = (
     Op(
         "dyn.tile", ("data", "reps"), DynTileAttrs, tile, I, 3,
         doc="As `tile`, with arguments in place of attributes.",
-        takes="tensor integer[_]",
+        takes="tensor number[_]",
         traits={Trait.DYNAMIC},
         of="tile",
         python=None,
@@ -293,7 +293,7 @@ OPS = (
     Op(
         "dyn.topk", ("data", "k"), TopkAttrs, topk, OPAQUE, 6,
         doc="As `topk`, with arguments in place of attributes.",
-        takes="tensor integer",
+        takes="tensor number",
         traits={Trait.DYNAMIC},
         of="topk",
         python=None,

@@ -390,7 +390,7 @@ OPS = (
     Op(
         "stft", ("data", "window"), StftAttrs, stft, OPAQUE, 3, needs=(0,),
         doc="Fourier transforms of overlapping windows.",
-        takes="float float[_]",
+        takes="float number[_]",
         python="(data, n_fft, hop_length=None, win_length=None, window=None, normalized=False, onesided=True)",
         example="fn (%x: Tensor[(1, 16), float32], %window: Tensor[(8), float32]) { "
         "stft(%x, %window, n_fft=8, hop_length=4, win_length=8, normalized=False, onesided=True) }",
@@ -417,7 +417,7 @@ OPS = (
         "sparse_fill_empty_rows", ("sparse_indices", "sparse_values", "dense_shape", "default_value"), None,
         sparse_fill_empty_rows, OPAQUE, 3, needs=(0,),
         doc="A sparse matrix with a value in each row that has none.",
-        takes="integer[n,2] tensor[n] integer[2] tensor",
+        takes="integer[n,r] tensor[n] integer[r] tensor",
         results=3,
         example="fn (%indices: Tensor[(2, 2), int64], %values: Tensor[(2), float32], %shape: Tensor[(2), int64]) { "
         "sparse_fill_empty_rows(%indices, %values, %shape, 0f) }",

@@ -7,7 +7,18 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, TensorType, TupleType, Type
 from relaylang.ops.record import FloatImm, Floats, Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import div_dim, divided, mul_dim, need_images, need_pixels, need_rank, product, same_dim
+from relaylang.ops.shapes import (
+    div_dim,
+    divided,
+    mul_dim,
+    need_images,
+    need_int,
+    need_pixels,
+    need_rank,
+    product,
+    same_dim,
+    shape_text,
+)
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -151,14 +162,19 @@ def get_valid_counts(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
 
 
 def non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data (n, anchors, k), valid_count (n,), indices (n, anchors), max_output_size and iou_threshold scalars.
-    The result has the data's type, or is a tuple ((n, anchors), (n, 1)) of int32 where return_indices.
+    """Takes data (n, anchors, k), valid_count (n,), max_output_size and iou_threshold scalars. The result has the data's
+    type, or is a tuple ((n, anchors), (n, 1)) of int32 where return_indices. Then indices are whole numbers (n, anchors);
+    else nothing looks at them.
     """
     data = ranked(types, 0, 3, ctx)
     columns(data, attrs, ctx)
     ranked(types, 1, 1, ctx)
     if not attrs.return_indices:
         return data
+    indices = ranked(types, 2, 2, ctx)
+    need_int(indices, 2, ctx)
+    if not all(map(same_dim, indices.shape, data.shape)):
+        ctx.fail(f"must have the extents {shape_text(data.shape[:2])}, not {shape_text(indices.shape)}", 2)
     return TupleType((TensorType(data.shape[:2], "int32"), TensorType((data.shape[0], 1), "int32")))
 
 
@@ -265,9 +281,9 @@ OPS = (
     ),
     Op(
         "vision.non_max_suppression", ("data", "valid_count", "indices", "max_output_size", "iou_threshold"),
-        NonMaximumSuppressionAttrs, non_max_suppression, OPAQUE, 5, needs=(0, 1),
+        NonMaximumSuppressionAttrs, non_max_suppression, OPAQUE, 5, needs=(0, 1, 2),
         doc="Boxes that overlap less than a limit.",
-        takes="float[b,n,_] integer[b] integer[b,n] integer[] float[]",
+        takes="float[b,n,_] integer[b] any integer[] float[]",
         results=lambda args, attrs: 2 if attrs.return_indices else 0,
         python="(..., max_output_size=-1, iou_threshold=0.5)",
         example="fn (%x: Tensor[(1, 10, 6), float32], %count: Tensor[(1), int32], %indices: Tensor[(1, 10), int32]) { "

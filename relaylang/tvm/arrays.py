@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from relaylang.interpreter.values import Value
+from relaylang.interpreter.values import Value, to_arrays
 from relaylang.ir import Constant
 
 
 def from_python(given: Any) -> Any:
     """A value as the interpreter takes it: a constant's data, what `numpy()` gives, and so for a tuple's fields."""
-    return _map_leaves(given, _leaf_from_python)
+    if not isinstance(given, tuple):
+        return _leaf_from_python(given)
+    work: list[tuple[tuple[Any, ...], list[Any]]] = [(given, [])]
+    while True:
+        fields, done = work[-1]
+        if len(done) < len(fields):
+            item = fields[len(done)]
+            if isinstance(item, tuple):
+                work.append((item, []))
+            else:
+                done.append(_leaf_from_python(item))
+            continue
+        work.pop()
+        if not work:
+            return tuple(done)
+        work[-1][1].append(tuple(done))
 
 
 def _leaf_from_python(given: Any) -> Any:
@@ -22,26 +36,6 @@ def _leaf_from_python(given: Any) -> Any:
     if not isinstance(given, (np.ndarray, np.generic)) and callable(getattr(given, "numpy", None)):
         return given.numpy()
     return given
-
-
-def _map_leaves(value: Any, f: Callable[[Any], Any]) -> Any:
-    """Tuples, however deep, with each value in them that is no tuple replaced."""
-    if not isinstance(value, tuple):
-        return f(value)
-    work: list[tuple[tuple[Any, ...], list[Any]]] = [(value, [])]
-    while True:
-        fields, done = work[-1]
-        if len(done) < len(fields):
-            item = fields[len(done)]
-            if isinstance(item, tuple):
-                work.append((item, []))
-            else:
-                done.append(f(item))
-            continue
-        work.pop()
-        if not work:
-            return tuple(done)
-        work[-1][1].append(tuple(done))
 
 
 class Array(np.ndarray):
@@ -55,5 +49,5 @@ class Array(np.ndarray):
 
 
 def with_numpy(value: Value) -> Value:
-    """A result whose tensors, also those in tuples, have `numpy()`."""
-    return _map_leaves(value, lambda v: v.view(Array) if isinstance(v, np.ndarray) else v)
+    """A result whose tensors have `numpy()`, also those in tuples, constructed values and cells."""
+    return to_arrays(value, lambda tensor: np.asarray(tensor).view(Array))

@@ -10,6 +10,7 @@ Each is given to a class from here; the classes know nothing of it.
 | `f.attrs.Compiler` | `Function.attrs`, `IRModule.attrs` |
 | `n + 1`, `n // 2` | named extents |
 | `Op.get(name)`, `op.get_attr(key)` | operators |
+| `len(value)`, `value[0]` | constructed values |
 | a pass returns a typed module with result types | passes that a script calls |
 """
 
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter.values import ConstructorValue
 from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
 from relaylang.ir.expr import text_of
 from relaylang.ir.typed import typed as with_type
@@ -171,6 +173,13 @@ def adopt() -> None:
         support_level=property(lambda self: self.level),
         attrs_type_key=property(lambda self: getattr(self.attrs, "type_key", "")),
         description=property(lambda self: self.doc),
+    )
+    # A value without fields is a value as any other.
+    _give(
+        ConstructorValue,
+        __len__=lambda self: len(self.fields),
+        __getitem__=lambda self, index: self.fields[index],
+        __bool__=lambda self: True,
     )
     _give(VirtualDevice, device_type_int=property(lambda self: self.device_type))
     _give(Pass, __call__=_call(Pass.__call__))

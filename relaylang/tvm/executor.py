@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, overload
 
+import numpy as np
+
 from relaylang.backends import compile_module
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import Evaluator, check_free
+from relaylang.interpreter.kernels.common import np_dtype
 from relaylang.interpreter.values import Closure
-from relaylang.ir import Expr, Function, GlobalVar, IRModule, Var, parameter_names, substitute
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, TensorType, Type, Var, parameter_names, substitute
 from relaylang.tvm.arrays import from_python, with_numpy
 from relaylang.typing import check
 
@@ -50,9 +53,10 @@ class Executor:
         """The function `expr` (a `GlobalVar`, a function, or @main where it is None) as a Python function.
 
         It takes values by position or by parameter name: numpy arrays, objects with a method `numpy()`, and tuples. Numbers
-        and lists get the parameter's element type. It returns an array (`.numpy()` is the plain array), a tuple, or a value
-        of `interpreter.values`. For any other expression, the result is its value. `binds` gives values to its free
-        variables; with it, the interpreter evaluates the expression.
+        and lists get the parameter's element type; compiled graphs convert arrays, too. It returns an array (`.numpy()` is
+        the plain array), a tuple, or a value of `interpreter.values`. For any other expression, the result is its value, a
+        Python function if it is one. `binds` gives values to its free variables; with it, the interpreter evaluates the
+        expression.
 
         Raises `RelayError`: for arguments that do not fit, and for a failure of the program.
         """
@@ -68,7 +72,7 @@ class Executor:
             call = self._compiled(mod, _EXPRESSION)
             return call if isinstance(expr, Function) else call()
         if not isinstance(expr, Function):
-            return with_numpy(self._interpreter().expression(expr))
+            return _result(self._interpreter(), expr)
         free, values = check_free(expr, self._params)
         if expr.checked_type is None:
             check(expr, fragment=True, module=self._mod, assume=free)
@@ -86,10 +90,7 @@ class Executor:
         other = {v: Var(n, v.type_annotation) for v, n in zip(binds, names) if n != v.name_hint}
         values = {n: from_python(b) for n, b in zip(names, binds.values())}
         evaluator = Evaluator(self._mod, {**self._params, **values})
-        found = with_numpy(evaluator.expression(substitute(expr, other) if other else expr))
-        if not isinstance(found, Closure):
-            return found
-        return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+        return _result(evaluator, substitute(expr, other) if other else expr)
 
     def _interpreted(self, evaluator: Evaluator, name: str) -> Callable[..., Any]:
         def call(*args: Any, **named: Any) -> Any:
@@ -127,9 +128,30 @@ class Executor:
                 raise RelayError(error("R0730", f"@{entry}: too many arguments"))
             if entry not in self._programs:
                 self._programs[entry] = self._program(mod, entry)
-            return with_numpy(self._programs[entry](**{n: from_python(v) for n, v in values.items()}))
+            given = {n: from_python(v) for n, v in values.items()}
+            if not self._machine:
+                given = {n: _converted(v, p.checked_type) for n, p in zip(names, params) for v in [given[n]]}
+            return with_numpy(self._programs[entry](**given))
 
         return call
+
+
+def _result(evaluator: Evaluator, expr: Expr) -> Any:
+    """The value of an expression; a function becomes a Python one."""
+    found = with_numpy(evaluator.expression(expr))
+    if not isinstance(found, Closure):
+        return found
+    return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+
+
+def _converted(value: Any, ty: Type | None) -> Any:
+    """A graph's input: arrays of numbers take the parameter's element type, as in TVM's graph executor."""
+    if not isinstance(ty, TensorType) or not isinstance(value, (np.ndarray, np.generic)) or value.dtype.name == ty.dtype:
+        return value
+    if value.dtype.kind not in "biuf":
+        return value
+    with np.errstate(all="ignore"):
+        return value.astype(np_dtype(ty.dtype))
 
 
 def _by_name(

@@ -28,6 +28,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.ir.instrument": ("relaylang.tvm.instrument",),
     "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
     **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),
+    "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
     "tvm.relay.op.op": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),

@@ -171,6 +171,18 @@ def test_means_of_whole_numbers_are_cut_towards_zero(dtype: str) -> None:
         assert found == mean and found.dtype == dtype
 
 
+@pytest.mark.parametrize("rank", [1, 3])
+def test_rows_without_entries_are_filled_in_any_rank(rank: int) -> None:
+    places = np.zeros((2, rank), np.int64)
+    places[:, 0], places[:, 1:] = [1, 3], 7
+    extents = np.asarray([4, 9, 9][:rank], np.int64)
+    filled, values, empty = kernel("sparse_fill_empty_rows", places, np.int64([5, 6]), extents, np.int64([9]))
+    assert filled[:, 0].tolist() == [0, 1, 2, 3] and values.tolist() == [9, 5, 9, 6] and empty.tolist() == [1, 0, 1, 0]
+    assert (filled[[1, 3]] == places).all() and not filled[[0, 2], 1:].any()
+    filled, values, empty = kernel("sparse_fill_empty_rows", places[:0], np.int64([]), extents, np.int64([9]))
+    assert filled.shape == (4, rank) and values.tolist() == [9] * 4 and empty.all()
+
+
 def test_dynamic_operators_go_on_as_static_ones() -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     ints = lambda *n: np.asarray(n, np.int64)  # noqa: E731
@@ -179,6 +191,7 @@ def test_dynamic_operators_go_on_as_static_ones() -> None:
     assert kernel("dyn.zeros", ints(2, 2), shape=None, dtype="int8").dtype == np.int8
     assert kernel("dyn.full", np.float32(3), ints(2), shape=None, dtype="float32").tolist() == [3, 3]
     assert kernel("dyn.tile", x, ints(2, 1, 1), reps=None).shape == (4, 3, 4)
+    assert kernel("dyn.tile", x, np.float32([2, 1, 1]), reps=None).shape == (4, 3, 4)
     assert kernel("dyn.topk", x, ints(2), k=None, ret_type="values", dtype="int32").shape == (2, 3, 2)
     cut = kernel(
         "dyn.strided_slice", x, ints(0, 1), ints(2, 3), ints(1, 1), begin=None, end=None, strides=None, axes=None

@@ -120,6 +120,19 @@ GOOD = [
     ("dyn.reshape(%a, %b, newshape=None)", (t(2, 3), t(3, dtype="int64")), t("?", "?", "?")),
     ('dyn.zeros(%a, shape=None, dtype="int8")', (t(2, dtype="int64"),), t("?", "?", dtype="int8")),
     ('dyn.topk(%a, 3, k=None, axis=0, ret_type="values", dtype="int32")', (t(9, 4),), t("?", 4)),
+    ("dyn.tile(%a, %b, reps=None)", (t(9, 4), t(2)), t("?", "?")),
+    (
+        "sparse_fill_empty_rows(%a, %b, %c, 0i64)",
+        (t(4, 3, dtype="int64"), t(4, dtype="int64"), t(3, dtype="int64")),
+        f'({t("?", 3, dtype="int64")}, {t("?", dtype="int64")}, {t("?", dtype="int64")})',
+    ),
+    (
+        "stft(%a, %b, n_fft=8, hop_length=3, win_length=8, normalized=False, onesided=True)",
+        (t(2, 30), t(8, dtype="int32")),
+        t(2, 5, 8, 2),
+    ),
+    # Without return_indices nothing looks at the indices.
+    ("vision.non_max_suppression(%a, %b, %a, 3, 0.5f, return_indices=False)", (t(1, 9, 6), t(1, dtype="int32")), t(1, 9, 6)),
     (
         "dyn.strided_slice(%a, %b, %b, %b, begin=None, end=None, strides=None, axes=None)",
         (t(3, 4, 5), t(2, dtype="int32")),

@@ -9,6 +9,8 @@ import relaylang as relay
 from relaylang.ir import Call, Function, TensorType, Var, const
 from relaylang.ops import get
 from relaylang.syntax import parse
+from relaylang.tvm.relay.testing import run_as_python
+from relaylang.tvm.runtime.ndarray import NDArray, empty
 from tests.tvm.test_api import TEXT
 
 
@@ -82,3 +84,36 @@ def test_there_is_one_executor() -> None:
     made = relay.create_executor("debug", relay.parse(TEXT))
     assert type(made) is type(relay.create_executor("graph", relay.parse(TEXT))) is relay.tvm.executor.Executor
     assert not hasattr(interpreter, "create_executor") and not hasattr(interpreter, "Executor")
+
+
+def test_tensors_inside_results_have_tvms_names() -> None:
+    m = relay.parse("""
+type Box[A] { Box(A) }
+def @main(%x: int32) { (Box((%x, ref(%x))), fn (%y: int32) { add(%x, %y) }) }
+""")
+    box, _ = relay.create_executor("debug", m).evaluate()(3)
+    number, cell = box.fields[0]
+    assert number.numpy() == cell.value.asnumpy() == 3 and isinstance(number, NDArray) and not isinstance(3, NDArray)
+    target = empty((), "int32")
+    assert target.copyfrom(number).numpy() == 3 and NDArray(np.int32(4)[None]).copyto(number.reshape(1)).numpy() == [4]
+
+
+def test_a_function_as_a_result_is_a_python_function() -> None:
+    m = relay.parse("def @twice(%x: int32) { multiply(%x, 2) }")
+    assert run_as_python(m.get_global_var("twice"), m)(4).numpy() == 8
+    assert run_as_python(relay.Tuple([const(1), parse("fn (%x: int32) { add(%x, 1) }").expr])[1])(2) == 3
+    assert [part.tolist() for part in run_as_python(relay.split(const([1, 2]), 2))] == [[1], [2]]
+
+
+def test_graphs_convert_inputs() -> None:
+    m = relay.parse("def @main(%x: Tensor[(2), uint8], %y: float16) { (add(%x, 1u8), %y) }")
+    total, same = relay.create_executor("graph", m).evaluate()(np.asarray([255, 258]), np.float64(0.1))
+    assert total.tolist() == [0, 3] and same == np.float16(0.1)
+    with pytest.raises(relay.RelayError, match="is Tensor"):
+        relay.create_executor("graph", m).evaluate()(np.asarray([1, 2, 3]), 0.5)
+
+
+def test_a_list_may_be_a_tuple() -> None:
+    m = relay.parse("def @main(%x: ((int32, int32), int32)) { add(%x.0.1, %x.1) }")
+    for kind in ("debug", "vm"):
+        assert relay.create_executor(kind, m).evaluate()([[1, 2], 3]) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from relaylang.interpreter.values import ConstructorValue
 from relaylang.tvm.tir import boxed
 
 
@@ -53,9 +54,9 @@ class ShapeTuple(metaclass=_Like):
 
 
 class ADT(metaclass=_Like):
-    """A tuple; `ADT(0, fields)` makes one."""
+    """A tuple or a constructed value; `ADT(0, fields)` makes a tuple."""
 
-    kinds = (tuple,)
+    kinds = (tuple, ConstructorValue)
 
     def __new__(cls, tag: int, fields: Iterable[Any] = ()) -> Any:
         return tuple(fields)

@@ -86,6 +86,10 @@ class TupleWrapper:
         """The call itself, whose value is a tuple."""
         return self.tuple_value
 
+    def astext(self, show_meta_data: bool = True) -> str:
+        """The text of the call."""
+        return self.tuple_value.astext(show_meta_data)
+
     def __getitem__(self, index: int) -> TupleGetItem:
         if not -self.size <= index < self.size:
             raise IndexError(f"there are {self.size} results, not {index + 1}")

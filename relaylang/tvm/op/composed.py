@@ -166,6 +166,26 @@ def _parts(matrix: Any) -> list[Expr]:
     return [operand(p) for p in parts[:3]]
 
 
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    """The sums of the rows of data that have the same number in `segment_ids`, a vector of whole numbers.
+
+    Row i of the result is the sum for number i. It has `num_segments` rows, a number or an expression; by default as many
+    as the largest number needs. Rows of data behind those that have a number do not count.
+    """
+    data, ids = operand(data), operand(segment_ids)
+    one = make("cast_like")(const([1]), ids)
+    if num_segments is None or (isinstance(num_segments, int) and not num_segments):
+        rows = make("add")(make("reshape")(make("max")(ids, [0]), [-1]), one)
+    else:
+        rows = make("cast_like")(const([num_segments]) if isinstance(num_segments, int) else num_segments, ids)
+    rest = make("strided_slice")(make("shape_of")(data, "int32"), [1], [-1], slice_mode="size")
+    rest = make("cast_like")(rest, rows)
+    copies = make("concatenate")([make("reverse")(rest, 0), one], 0)
+    places = make("transpose")(make("tile")(ids, copies))
+    start = make("cast_like")(make("zeros")(make("concatenate")([rows, rest], 0), "float64"), data)
+    return make("scatter_elements")(start, places, make("slice_like")(data, places, [0]), 0, "add")
+
+
 def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool) -> Call:
     return op_call("nn.sparse_dense", [operand(dense_mat), *_parts(sparse_mat)], sparse_lhs=sparse_lhs)
 
@@ -238,6 +258,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "strided_set": strided_set,
     "matrix_set_diag": matrix_set_diag,
     "stft": stft,
+    "segment_sum": segment_sum,
     "sparse_fill_empty_rows": sparse_fill_empty_rows,
     "cumsum": cumulative("cumsum"),
     "cumprod": cumulative("cumprod"),

@@ -130,7 +130,7 @@ class GraphExecutor(Module):
         number = self._index(key)
         if number >= len(self.inputs):
             raise RelayError(error("R0640", f"the weight {key} cannot be read in place: it is brought into the kernels' layouts"))
-        slot, new = self.inputs[number], value if isinstance(value, NDArray) else NDArray(np.asarray(value))
+        slot, new = self.inputs[number], value if type(value) is NDArray else NDArray(np.asarray(value))
         if slot.value is not None and (new.shape, new.dtype) != (slot.value.shape, slot.value.dtype):
             wanted = f"a tensor of shape {slot.value.shape} and {slot.value.dtype}"
             raise RelayError(error("R0640", f"the input {slot.name} is {wanted}, not {new.shape} and {new.dtype}"))

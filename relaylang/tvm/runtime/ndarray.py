@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.tensors import shared
+from relaylang.tvm.arrays import Array
 
 #: Names of devices -> DLPack's number of the kind.
 _KINDS: dict[str, int] = {
@@ -110,7 +111,19 @@ cpu, cuda, rocm, opencl, metal, vpi, vulkan, ext_dev, hexagon, webgpu = map(
 gpu, cl, mtl = cuda, opencl, metal
 
 
-class NDArray:
+class _Tensors(type):
+    """Results and constants are tensors, too."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return type.__instancecheck__(cls, value) or isinstance(value, Array)
+
+
+def _elements(tensor: NDArray) -> np.ndarray:
+    """The memory of a tensor, also of a result."""
+    return tensor if isinstance(tensor, np.ndarray) else tensor._data
+
+
+class NDArray(metaclass=_Tensors):
     """A tensor: shape, element type, and elements in C order. `numpy()` copies them; `numpy.asarray` shares them."""
 
     __slots__ = ("_data", "device")
@@ -151,7 +164,7 @@ class NDArray:
 
     def copyfrom(self, source_array: Any) -> NDArray:
         """Take elements of the same shape, converted to this element type. Returns itself. Raises `RelayError` (R0640)."""
-        if isinstance(source_array, NDArray):
+        if type(source_array) is NDArray:
             source_array.copyto(self)
             return self
         if hasattr(source_array, "__dlpack__") and not isinstance(source_array, (np.ndarray, np.generic)):
@@ -179,18 +192,18 @@ class NDArray:
         if target.shape != self.shape or target.dtype != self.dtype:
             said = f"a tensor of shape {self.shape} and {self.dtype} cannot be copied to one of {target.shape} and {target.dtype}"
             raise RelayError(error("R0640", said))
-        np.copyto(target._data, self._data)
+        np.copyto(_elements(target), self._data)
         return target
 
     def same_as(self, other: object) -> bool:
         """Whether it is the same tensor, not only equal."""
-        return self is other or (isinstance(other, NDArray) and self._data is other._data)
+        return self is other or (isinstance(other, NDArray) and self._data is _elements(other))
 
     def __getitem__(self, index: Any) -> Any:
         return self._data[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._data[index] = value._data if isinstance(value, NDArray) else value
+        self._data[index] = _elements(value) if isinstance(value, NDArray) else value
 
     def __len__(self) -> int:
         return len(self._data)

@@ -172,3 +172,12 @@ def test_closeness_has_an_absolute_part() -> None:
 
 def test_there_is_no_llvm() -> None:
     assert tvm.target.codegen.llvm_version_major() == 0 and tvm.target.codegen.llvm_version_major(allow_none=True) is None
+
+
+def test_a_constructed_value_has_its_fields() -> None:
+    mod = tvm.IRModule()
+    prelude = relay.prelude.Prelude(mod)
+    _, cons, nil = prelude.mod.get_type("List")
+    pair = relay.create_executor("debug", mod).evaluate(cons(relay.const(1), nil()))
+    assert isinstance(pair, tvm.runtime.container.ADT) and len(pair) == 2 and pair[0].numpy() == 1
+    assert [len(part) for part in pair if isinstance(part, tvm.runtime.container.ADT)] == [0] and bool(pair[1])

@@ -124,6 +124,14 @@ def test_results_of_a_call() -> None:
     assert value[0].tolist() == [4, 5, 2, 3, 0, 1]
 
 
+@pytest.mark.parametrize("rows", [None, 4])
+def test_segment_sum_adds_the_rows_of_each_number(rows: int | None) -> None:
+    x, ids = relay.var("x", shape=(4, 2)), relay.var("ids", shape=(relay.Any(),) if rows else (3,), dtype="int32")
+    made = relay.Function([x, ids], relay.segment_sum(x, ids, rows))
+    value = relay.evaluate(made, np.arange(8.0).reshape(4, 2).astype("float32"), np.int32([2, 0, 2]))
+    assert value.tolist() == [[2, 3], [0, 0], [4, 6], [0, 0]][: rows or 3]
+
+
 def test_numbers_beside_expressions() -> None:
     x = relay.var("x", shape=(3,))
     made = relay.Function([x], (2.0 - x) / np.asarray([1, 2, 4], "float32") * 3.0 + 1.0)

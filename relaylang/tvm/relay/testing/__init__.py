@@ -16,6 +16,7 @@ from relaylang.passes.quantise.legalize import Legalize
 from relaylang.tvm.arrays import Array
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.expression_passes import gradient
+from relaylang.tvm.op.build import operand
 from relaylang.tvm.prelude import Prelude
 from relaylang.tvm.relay.testing.init import create_workload
 from relaylang.tvm.relay.testing.nat import count, make_nat_expr, make_nat_value
@@ -36,6 +37,11 @@ def run_opt_pass(expr: Expr, opt_pass: Pass, import_prelude: bool = False) -> Ex
 def run_infer_type(expr: Expr) -> Expr:
     """An expression with types."""
     return run_opt_pass(expr, InferType())
+
+
+def run_as_python(expr: Expr, mod: IRModule | None = None, target: Any = "llvm") -> Any:
+    """The value of an expression, whose functions and types are those of a module. TVM writes a Python program for it."""
+    return create_executor("debug", mod, target=target).evaluate(operand(expr))
 
 
 def rand(dtype: str, *shape: int) -> np.ndarray:
@@ -118,5 +124,5 @@ def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: An
 
 __all__ = [
     "Prelude", "check_grad", "count", "count_ops", "create_executor", "create_workload", "ctx_list", "enabled_targets", "gradient",
-    "make_nat_expr", "make_nat_value", "rand", "run_infer_type", "run_opt_pass",
+    "make_nat_expr", "make_nat_value", "rand", "run_as_python", "run_infer_type", "run_opt_pass",
 ]  # fmt: skip
