@@ -66,19 +66,21 @@ _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "fronten
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
+    "relaylang.quantize": "relaylang.quantise",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
+    "quantize": "relaylang.quantise",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
         for name in ("backends", "diagnostics", "frontends", "grammar", "interpreter", "ir", "ops", "partition", "passes", "patterns",
-                     "runtime", "stdlib", "syntax", "testing", "tvm", "typing", "viz")
+                     "quantise", "runtime", "stdlib", "syntax", "testing", "tvm", "typing", "viz")
     },
 }  # fmt: skip
 

@@ -61,6 +61,9 @@ from relaylang.tvm.transform import PrintChanged as PrintChanged
 from relaylang.tvm.transform import PrintIRAfter as PrintIRAfter
 from relaylang.tvm.transform import PrintIRBefore as PrintIRBefore
 from relaylang.tvm.transform import QnnCanonicalizeOps as QnnCanonicalizeOps
+from relaylang.tvm.transform import QuantizeAnnotate as QuantizeAnnotate
+from relaylang.tvm.transform import QuantizePartition as QuantizePartition
+from relaylang.tvm.transform import QuantizeRealize as QuantizeRealize
 from relaylang.tvm.transform import RemoveUnusedFunctions as RemoveUnusedFunctions
 from relaylang.tvm.transform import Sequential as Sequential
 from relaylang.tvm.transform import SimplifyExpr as SimplifyExpr

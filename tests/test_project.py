@@ -38,6 +38,7 @@ FLOORS = [
     {"patterns"},
     {"partition"},
     {"interpreter"},
+    {"quantise"},
     {"runtime"},
     {"frontends"},
     {"backends"},

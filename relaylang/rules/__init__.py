@@ -14,4 +14,5 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
 | `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
 | `placement` | PlanDevices |
+| `quantisation` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |
 """

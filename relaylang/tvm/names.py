@@ -13,6 +13,7 @@ _IR = ("relaylang.tvm.ir",)
 _PARTS_OF_IR = ("adt", "attrs", "base", "expr", "function", "module", "op", "tensor_type", "type")
 _PARTS_OF_TRANSFORM = ("fake_quantization_to_integer", "infer_layout_utils", "mixed_precision", "transform")
 _NODES = ("relaylang.tvm.relay.nodes",)
+_QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 
 #: Module of TVM -> the modules whose names it has, the first one first. These rows replace the rule of places.
@@ -36,6 +37,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
     "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
     "tvm.relay.qnn.op.qnn": ("relaylang.tvm.qnn.op",),
+    **dict.fromkeys([f"tvm.relay.quantize{name}" for name in ("", "._annotate", "._calibrate")], _QUANTIZE),
     **dict.fromkeys([f"tvm.relay.transform.{name}" for name in _PARTS_OF_TRANSFORM], ("relaylang.tvm.transform",)),
     "tvm.relay.type_functor": ("relaylang.tvm.relay.type_functor",),
     "tvm.relay.scope_builder": _NODES,

@@ -18,7 +18,6 @@ NOTES: dict[str, str] = {
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
-    "tvm.relay.quantize": "`relay opt --passes` has the passes of quantisation; `relay.transform.FakeQuantizationToInteger` is one",
     "tvm.relay.op.strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
     "tvm.relay.op.register_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
@@ -47,7 +46,7 @@ NOTES: dict[str, str] = {
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
     "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.collage relay.op.strategy "
-    "relay.quantize relay.vm rpc runtime.vm script script.tir".split()
+    "relay.vm rpc runtime.vm script script.tir".split()
 )
 
 

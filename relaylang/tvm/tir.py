@@ -213,8 +213,13 @@ def min_value(dtype: str, span: AnyValue = None) -> AnyValue:
     return _bound(dtype, -1)
 
 
+def layout(layout_str: str) -> str | None:
+    """A layout such as "NCHW4c", as rules of layouts take it: its text, or None for an unknown one."""
+    return str(layout_str) or None
+
+
 __all__ = [
     "Add", "Any", "ComputedDim", "Div", "FloatImm", "FloorDiv", "FloorMod", "IntImm", "Max", "Min", "Mod", "Mul", "PrimExpr",
-    "SizeVar", "StringImm", "Sub", "Var", "const", "floordiv", "floormod", "indexdiv", "indexmod", "max", "max_value", "min",
+    "SizeVar", "StringImm", "Sub", "Var", "const", "floordiv", "floormod", "indexdiv", "indexmod", "layout", "max", "max_value", "min",
     "min_value", "size_var", "truncdiv", "truncmod", "var",
 ]  # fmt: skip

@@ -64,6 +64,9 @@ from relaylang.passes.quantise.fake_quantization_to_integer import FakeQuantizat
 from relaylang.passes.quantise.legalizations import register_legalize as register_legalize
 from relaylang.passes.quantise.legalize import Legalize as Legalize
 from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps as QnnCanonicalizeOps
+from relaylang.passes.quantise.quantize_annotate import QuantizeAnnotate as QuantizeAnnotate
+from relaylang.passes.quantise.quantize_partition import QuantizePartition as QuantizePartition
+from relaylang.passes.quantise.quantize_realize import QuantizeRealize as QuantizeRealize
 from relaylang.passes.quantise.registered_integer_rules import TensorAffineType as TensorAffineType
 from relaylang.passes.quantise.registered_integer_rules import TupleAffineType as TupleAffineType
 from relaylang.passes.quantise.registered_integer_rules import register_fake_quantization_to_integer as register_fake_quantization_to_integer

@@ -12,6 +12,14 @@ from relaylang.transform import PartitionGraph, Sequential
 program = """{program}"""
 Sequential([PartitionGraph()])(relay.parse(program))
 '''
+_Q = '''import numpy as np
+import relaylang as relay
+from relaylang import quantize
+
+mod = relay.parse("""def @main(%x: Tensor[(1, 1, 4, 4), float32], %w: Tensor[(1, 1, 1, 1), float32]) {
+  nn.relu(nn.conv2d(nn.conv2d(%x, %w, kernel_size=[1, 1]), %w, kernel_size=[1, 1]))
+}""")
+'''
 
 PAGES = (
     Page(
@@ -252,6 +260,17 @@ PAGES = (
         'relay.transform.PlanDevices(["llvm"])(mod)',
         _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
         'relay.transform.PlanDevices(["llvm", "cuda"])(mod)',
+        "python",
+    ),
+    Page(
+        "R0530",
+        "a network cannot be quantised as the configuration says",
+        """Weights must be constants: `quantize(mod, params)` binds them. The modes kl_divergence and percentile need a data
+        set. "fully_integral" wants a network that computes in whole numbers between its conversions.""",
+        _Q + 'with quantize.qconfig(calibrate_mode="percentile"):\n'
+        '    quantize.quantize(mod, {"w": np.ones((1, 1, 1, 1), "float32")})',
+        _Q + 'with quantize.qconfig(calibrate_mode="percentile"):\n'
+        '    quantize.quantize(mod, {"w": np.ones((1, 1, 1, 1), "float32")}, [{"x": np.ones((1, 1, 4, 4), "float32")}])',
         "python",
     ),
 )

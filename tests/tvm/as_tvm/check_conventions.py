@@ -181,3 +181,21 @@ def test_a_constructed_value_has_its_fields() -> None:
     pair = relay.create_executor("debug", mod).evaluate(cons(relay.const(1), nil()))
     assert isinstance(pair, tvm.runtime.container.ADT) and len(pair) == 2 and pair[0].numpy() == 1
     assert [len(part) for part in pair if isinstance(part, tvm.runtime.container.ADT)] == [0] and bool(pair[1])
+
+
+def test_quantisation() -> None:
+    data, weight = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w", shape=(4, 4, 3, 3))
+    conv = relay.nn.conv2d(data, weight, padding=(1, 1), channels=4, kernel_size=(3, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([data, weight], conv))
+    params = {"w": tvm.nd.array(np.ones((4, 4, 3, 3), "float32"))}
+    with relay.quantize.qconfig(skip_conv_layers=[], partition_conversions="fully_integral"):
+        made = relay.quantize.quantize(mod, params)
+    assert {gv.name_hint for gv in made.get_global_vars()} == {"main", "quantize_inputs", "quantized_main", "dequantize_outputs"}
+    # TVM asserts
+    with relay.quantize.qconfig(partition_conversions="fully_integral"), pytest.raises(AssertionError, match="not in whole numbers"):
+        relay.quantize.quantize(mod, params)
+    from tvm.relay.quantize._annotate import QAnnotateKind, attach_simulated_quantize
+
+    rounded = attach_simulated_quantize(data, QAnnotateKind.INPUT)
+    assert rounded.op.name == "relay.op.annotation.simulated_quantize" and rounded.attrs.kind == 1
+    assert attach_simulated_quantize(rounded, QAnnotateKind.INPUT) is rounded

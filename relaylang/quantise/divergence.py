@@ -1,0 +1,53 @@
+"""Thresholds by the Kullback-Leibler divergence of histograms.
+
+Source: S. Migacz, "8-bit inference with TensorRT", GTC 2017. The number of bins and the smoothing are those of TVM 0.16.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Bins of the histogram, and numbers that a quantised value has.
+BINS, NUMBERS = 8001, 255
+#: What bins without a sample get in place of 0.
+_SMALL = 0.0001
+
+
+def threshold(values: np.ndarray) -> float:
+    """The magnitude at which clipping leaves the histogram of `values` most like its quantised form."""
+    values = np.asarray(values, np.float32)
+    most = float(np.abs(values).max(initial=0.0))
+    if most == 0:
+        return 0.0
+    counts, edges = np.histogram(values, bins=BINS, range=(-most, most))
+    middle = BINS // 2
+    found = [_divergence(counts, middle - half, middle + half + 1) for half in range(NUMBERS // 2, middle + 1)]
+    return float(edges[middle + NUMBERS // 2 + int(np.argmin(found)) + 1])
+
+
+def _divergence(counts: np.ndarray, start: int, stop: int) -> float:
+    """How far the bins from `start` to `stop`, with all others clipped to them, are from their quantised form."""
+    inner = counts[start:stop].copy()
+    inner[0] = 0
+    clipped = inner.astype(np.float64)
+    clipped[0] = counts[: start + 1].sum()
+    clipped[-1] += counts[stop:].sum()
+    merged = len(inner) // NUMBERS
+    bins = np.minimum(np.arange(len(inner)) // merged, NUMBERS - 1)
+    sums = np.bincount(bins, inner, NUMBERS)
+    filled = np.bincount(bins, inner != 0, NUMBERS)
+    each = np.divide(sums, filled, out=np.zeros(NUMBERS), where=filled > 0)
+    p, q = _smoothed(clipped), _smoothed(np.where(clipped != 0, each[bins], 0.0))
+    if p is None or q is None:
+        return float("inf")
+    p, q = p / p.sum(), q / q.sum()
+    return float((p * np.log(p / q)).sum())
+
+
+def _smoothed(counts: np.ndarray) -> np.ndarray | None:
+    """Counts of which none is 0, with the same sum; None where there are too few."""
+    empty = int((counts == 0).sum())
+    if empty == len(counts):
+        return None
+    taken = _SMALL * empty / (len(counts) - empty)
+    return np.where(counts == 0, _SMALL, counts - taken) if taken < 1 else None

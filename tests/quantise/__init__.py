@@ -1,0 +1,1 @@
+"""Quantisation: calibration, and networks in whole numbers."""
