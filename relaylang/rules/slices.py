@@ -1,8 +1,8 @@
-"""Operators that work on slices: what they make of the first entries of their arguments are the first entries of the result.
+"""Operators that work on slices: the first entries of their arguments give the first entries of the result.
 
-A rule gets a typed call and, for each argument, whether it is sliced along its first axis; an argument that is a tuple of
-tensors is sliced as a whole. It returns whether each slice of the result comes from the same slice of these arguments, and
-from all of the others. The first axis of the result is then as long as theirs.
+A rule gets a typed call and, for each argument, whether it is sliced along its first axis. A tuple of tensors is sliced as a
+whole. The rule returns whether each slice of the result comes from the same slice of these arguments. It may come from all
+of the other arguments. The first axis of the result is then as long as theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from relaylang.ir import Call, TensorType, Type
-from relaylang.ir.tensors import tensor_type
+from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops import Trait, having
 from relaylang.ops.indexing import INT64_MAX, slice_entries
 from relaylang.ops.reduce import taken_axes
@@ -78,7 +78,8 @@ def _layout(call: Call, along: Sequence[bool]) -> bool:
 
 
 def _layouts(call: Call, along: Sequence[bool]) -> bool:
-    return _first(along) and all(layout[:2].isupper() and layout[0] == "N" for layout in (call.attrs.src_layout, call.attrs.dst_layout))
+    both = (call.attrs.src_layout, call.attrs.dst_layout)
+    return _first(along) and all(layout[:2].isupper() and layout[0] == "N" for layout in both)
 
 
 def _rows(call: Call, along: Sequence[bool]) -> bool:
@@ -93,9 +94,8 @@ def _products(call: Call, along: Sequence[bool]) -> bool:
 
 def _rest(ty: Type | None) -> int | None:
     """The elements of one slice."""
-    if not isinstance(ty, TensorType) or not ty.shape or not all(isinstance(d, int) for d in ty.shape[1:]):
-        return None
-    return prod(int(d) for d in ty.shape[1:])  # type: ignore[arg-type]
+    rest = static_shape(TensorType(ty.shape[1:])) if isinstance(ty, TensorType) and ty.shape else None
+    return None if rest is None else prod(rest)
 
 
 def _reshape(call: Call, along: Sequence[bool]) -> bool:

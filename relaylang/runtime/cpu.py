@@ -29,17 +29,7 @@ from relaylang.runtime.manifest import STATUS, Manifest, differences, read, read
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
-from relaylang.runtime.tensors import destinations
-
-_ALIGN = 64
-
-
-def _aligned(size: int) -> np.ndarray:
-    """Memory whose address is a multiple of 64."""
-    raw = np.empty(size + _ALIGN, np.uint8)
-    start = -raw.ctypes.data % _ALIGN
-    return raw[start : start + size]
-
+from relaylang.runtime.tensors import aligned, at_a_line, destinations
 
 _buffer, _place = ctypes.c_char.from_buffer, ctypes.addressof
 
@@ -56,22 +46,13 @@ def _pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*map(_address, arrays))
 
 
-def _at_a_line(array: np.ndarray) -> np.ndarray:
-    """An array, or a copy of it, whose address is a multiple of 64."""
-    if _address(array) % _ALIGN == 0:
-        return array
-    copy = _aligned(array.nbytes).view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
 class _Arena:
     """The working memory of a run, with the lists of pointers that the run takes."""
 
     __slots__ = ("inputs", "memory", "outputs", "place")
 
     def __init__(self, size: int, inputs: int, outputs: int) -> None:
-        self.memory = _aligned(size)
+        self.memory = aligned(size)
         self.place = ctypes.c_void_p(_address(self.memory))
         self.inputs = (ctypes.c_void_p * max(1, inputs))()
         self.outputs = (ctypes.c_void_p * max(1, outputs))()
@@ -156,8 +137,8 @@ class CpuArtifact:
             values[name] = TensorSpec(*spec).check(name, value)
         for number in self._manifest.aligned:
             name = self._manifest.params[number][0]
-            values[name] = _at_a_line(values[name])
-        fixed = _aligned(self._manifest.fixed)
+            values[name] = at_a_line(values[name])
+        fixed = aligned(self._manifest.fixed)
         arena = self._arena()
         pointers = _pointers(list(values.values()))
         place = ctypes.c_void_p(_address(fixed))

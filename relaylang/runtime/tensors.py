@@ -9,6 +9,24 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 
+_LINE = 64
+
+
+def aligned(size: int) -> np.ndarray:
+    """Memory of so many bytes whose address is a multiple of 64."""
+    raw = np.empty(size + _LINE, np.uint8)
+    start = -raw.ctypes.data % _LINE
+    return raw[start : start + size]
+
+
+def at_a_line(array: np.ndarray) -> np.ndarray:
+    """A contiguous array, or a copy of it, whose address is a multiple of 64."""
+    if array.ctypes.data % _LINE == 0:
+        return array
+    copy = aligned(array.nbytes).view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
 
 def shared(name: str, value: Any) -> np.ndarray:
     """An array over the memory that a value shares by DLPack. Raises `RelayError` (R0640) where it shares none."""
@@ -79,4 +97,4 @@ def _shape(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-__all__ = ["destinations", "shared"]
+__all__ = ["aligned", "at_a_line", "destinations", "shared"]

@@ -10,8 +10,9 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
+from relaylang.backends.vm.kernels import RegionCode, lower_region
 from relaylang.backends.vm.pool import Pool
-from relaylang.backends.vm.regions import is_static, lower_region
+from relaylang.backends.vm.regions import is_static
 from relaylang.backends.vm.scalars import rows
 from relaylang.backends.vm.source import ProgramEmitter
 from relaylang.backends.vm.translate import translated
@@ -31,12 +32,15 @@ from relaylang.ir import (
     rewrite,
     substitute,
 )
-from relaylang.ir.typed import typed_constant
+from relaylang.ir.typed import typed_constant, typed_var
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.runtime.vm.instructions import NUMBERS
 from relaylang.runtime.vm.program import VMFunction, VMProgram
 from relaylang.typing import check
+
+#: Constants of so many elements do not stand in the text of a kernel.
+_LARGE = 64
 
 
 def bound(mod: IRModule, params: Mapping[str, Any], entry: str) -> IRModule:
@@ -70,21 +74,23 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     """
     options = target.options
     check(mod)
-    pool = Pool(mod)
-    numbers = translated(pool, [mod.get_global_var(name) for name in entries])
     compiler = Compiler(options)
-    regions: list[Any] = []
-    weights: list[np.ndarray] = []
-    for packed in pool.packed:
-        program = lower_region(packed.module, compiler.isa) if packed.outputs and native else None  # type: ignore[arg-type]
-        if program is None:
-            packed.outputs = ()
-            continue
-        packed.region, packed.module = len(regions), None
-        packed.arena, packed.fixed = program.arena_bytes, program.fixed_bytes
-        packed.weights = tuple(range(len(weights), len(weights) + len(program.params)))
-        weights += [program.constants[name] for name, _ in program.params]
-        regions.append(program)
+    pool = Pool(mod, lambda region, ways: lower_region(region, ways, compiler.isa) if native else None)
+    numbers = translated(pool, [mod.get_global_var(name) for name in entries])
+    regions: list[RegionCode] = []
+    weights = _Weights()
+    for packed, made in zip(pool.packed, pool.regions):
+        if made is not None:
+            code, shapes = made.program, made.shapes
+            packed.region = len(regions)
+            packed.arena, packed.fixed = code.arena_bytes, code.fixed_bytes
+            packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
+            regions.append(made)
+            if shapes is None:
+                packed.module = None
+                continue
+            packed.sizes, packed.ranks = len(shapes.sizes), _ranks(packed.module)
+        packed.module, packed.constants = weights.without(packed.module)
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
     functions: list[VMFunction] = []
@@ -92,19 +98,19 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     words: list[int] = []
     offsets: list[int] = []
     spans: list[Span | None] = []
-    for code in pool.codes:
-        found = placed(code, opcodes)
+    for body in pool.codes:
+        found = placed(body, opcodes)
         start = len(words)
         for at in found.jumps:
             found.words[at] += start
         offsets += [start + at for at, _ in found.nodes]
         spans += [_span(node) for _, node in found.nodes]
         words += found.words
-        span = code.node.span if code.node is not None else None
+        span = body.node.span if body.node is not None else None
         functions.append(
             VMFunction(
-                code.name, start, len(words), code.params, code.captured, found.generals, found.registers, span,
-                _types(code.node, len(functions) in entry_numbers),
+                body.name, start, len(words), body.params, body.captured, found.generals, found.registers, span,
+                _types(body.node, len(functions) in entry_numbers),
             )
         )
     threads = options.get("num-threads") != 1
@@ -112,11 +118,50 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     units = [emitter.loop(), *emitter.units(None)]  # type: ignore[arg-type]
     text = emitter.everything("made by relaylang")
     library = compiler.compile(units, text, options.get("keep-c"))
-    made = VMProgram(
-        np.asarray(words, np.int32), functions, pool.constants, pool.constructors, pool.specs, pool.packed, weights, scalars,
+    program = VMProgram(
+        np.asarray(words, np.int32), functions, pool.constants, pool.constructors, pool.specs, pool.packed, weights.arrays, scalars,
         dict(numbers), {name: mod[name] for name in numbers}, mod, np.asarray(offsets, np.int64), spans, str(target),
     )  # fmt: skip
-    return VMExecutable(made, library, text, compiler.machine, sorted(compiler.isa.features), options.get("num-threads"))
+    return VMExecutable(program, library, text, compiler.machine, sorted(compiler.isa.features), options.get("num-threads"))
+
+
+class _Weights:
+    """The weights of a program, each once."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, array: np.ndarray) -> int:
+        found = self._numbers.setdefault(id(array), len(self.arrays))
+        if found == len(self.arrays):
+            self.arrays.append(array)
+        return found
+
+    def without(self, module: IRModule | None) -> tuple[IRModule, tuple[int, ...]]:
+        """A kernel's module with parameters behind its own for large constants, and the numbers of these."""
+        assert module is not None
+        function = module["main"]
+        found: dict[int, Var] = {}
+
+        def taken(old: Expr, new: Expr) -> Expr:
+            if not isinstance(new, Constant) or new.data.size < _LARGE:
+                return new
+            ty = TensorType(new.data.shape, new.dtype)
+            return found.setdefault(self.number(new.data), typed_var(f"c{len(found)}", ty))
+
+        body = rewrite(function.body, taken)
+        if not found:
+            return module, ()
+        made = IRModule.from_expr(Function([*function.params, *found.values()], body))
+        check(made)
+        return made, tuple(found)
+
+
+def _ranks(module: IRModule | None) -> tuple[int, ...]:
+    """The ranks of a kernel's inputs."""
+    assert module is not None
+    return tuple(len(p.checked_type.shape) for p in module["main"].params)  # type: ignore[union-attr]
 
 
 def _types(node: Expr | None, whole: bool) -> tuple[Type | None, ...]:

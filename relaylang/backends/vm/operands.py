@@ -6,20 +6,34 @@ as nobody needs the tuple as one. `Operands` gives each the number of a register
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.pool import Pool
-from relaylang.backends.vm.regions import Region, field_of, is_static, tensors_of
+from relaylang.backends.vm.regions import Region, alone, fields_of, is_static, specs_of
 from relaylang.backends.vm.scopes import Uses
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Constant, Constructor, Expr, GlobalVar, MetaRef, TensorType, TupleType, Type, Var
+from relaylang.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    GlobalVar,
+    MetaRef,
+    TensorType,
+    TupleType,
+    Type,
+    Var,
+    children,
+    rebuild,
+)
+from relaylang.ir.typed import typed, typed_tuple
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS
-from relaylang.runtime.vm.program import Packed, Spec
+from relaylang.runtime.vm.program import Packed
 
 
 class Value:
@@ -180,45 +194,100 @@ class Operands:
         region, self.region = self.region, None
         if region is None:
             return
-        results: dict[Var, Any] = {}
-        wanted: list[Expr] = []
-        targets: list[Reg] = []
-
-        def result(node: Expr) -> Reg:
-            wanted.append(node)
-            targets.append(self.new(node.checked_type))
-            return targets[-1]
-
-        for variable, node in region.members.items():
-            if not region.escapes(variable, self.uses.users, self.uses.values):
-                continue
-            if isinstance(node.checked_type, TupleType):
-                results[variable] = Fields([result(field_of(node, n)) for n in range(len(node.checked_type.fields))])
-            else:
-                results[variable] = result(node)
-        region.results = results
-        if not wanted:
+        if self._emitted(region):
             return
+        ways = self._ways_alone(region)
+        if any(found != region.ways for found in ways.values()):
+            region.results = {}
+            for part in _parts(region, ways):
+                self._emit(part)
+                region.results.update(part.results or {})
+        else:
+            self._emit(region)
+
+    def _emit(self, region: Region) -> None:
+        """Emit a region, interpreted where it cannot be compiled."""
+        if not self._emitted(region):
+            region.ways = frozenset()
+            self._emitted(region)
+
+    def _emitted(self, region: Region) -> bool:
+        """Emit the kernel of a region, if something needs its results. False says that it cannot be compiled."""
+        needed = [v for v in region.members if region.escapes(v, self.uses.users, self.uses.values)]
+        wanted = [part for v in needed for part in fields_of(region.members[v])]
         last = next(reversed(region.members.values()))
         numbers = list(region.inputs)
-        if len(region.members) == 1 and len(wanted) == 1 and self._reshaped(last, numbers, targets[0]):
-            return
-        types = [tensors_of(node.checked_type) for node in wanted]
-        outputs: tuple[Spec, ...] = ()
-        if region.native:
-            outputs = tuple((t.dtype, tuple(t.shape)) for (t,) in types)  # type: ignore[misc, arg-type]
-        kernel = self.pool.kernel(Packed(len(numbers), outputs, len(wanted), module=region.module(wanted)))
-        operands = [("p", kernel), ("#", len(numbers)), ("#", len(wanted)), *[("r", n) for n in numbers]]
-        self.code.emit("InvokePacked", *operands, *[("d", t.number) for t in targets], node=last)
-
-    def _reshaped(self, node: Expr, numbers: Sequence[int], target: Reg) -> bool:
-        """Emit another view of a tensor for a call that only changes its shape."""
-        if not (isinstance(node, Call) and isinstance(node.op, Op) and Trait.RESHAPE in node.op.traits):
+        view = len(region.members) == len(wanted) == 1 and _is_view(last, numbers)
+        module = region.module(wanted)
+        code = self.pool.lower(module, region.ways) if wanted and not view else None
+        if code is None and wanted and not view and region.ways:
             return False
-        ty, source = node.checked_type, node.args[0].checked_type
-        if not (isinstance(ty, TensorType) and isinstance(source, TensorType) and is_static(ty)):
-            return False
-        if not (ty.shape and source.shape) or len(numbers) != 1 or not isinstance(node.args[0], Var) or ty.dtype != source.dtype:
-            return False
-        self.code.emit("ReshapeTensor", ("d", target.number), ("t", numbers[0]), ("y", self.pool.spec(ty)), node=node)
+        targets = [self.new(node.checked_type) for node in wanted]
+        left = iter(targets)
+        region.results = {}
+        for variable in needed:
+            found = [next(left) for _ in fields_of(region.members[variable])]
+            tuple_of = isinstance(region.members[variable].checked_type, TupleType)
+            region.results[variable] = Fields(found) if tuple_of else found[0]
+        if view:
+            spec = self.pool.spec(last.checked_type)  # type: ignore[arg-type]
+            self.code.emit("ReshapeTensor", ("d", targets[0].number), ("t", numbers[0]), ("y", spec), node=last)
+        elif wanted:
+            packed = Packed(len(numbers), specs_of(wanted) if code else (), len(wanted), module=module)
+            operands = [("p", self.pool.kernel(packed, code)), ("#", len(numbers)), ("#", len(wanted)), *[("r", n) for n in numbers]]
+            self.code.emit("InvokePacked", *operands, *[("d", t.number) for t in targets], node=last)
         return True
+
+    def _ways_alone(self, region: Region) -> dict[Var, frozenset[str]]:
+        """The ways in which each call of a region can be compiled on its own."""
+        calls = {variable: alone(node) for variable, node in region.members.items() if isinstance(node, Call)}
+        if len(calls) == 1:
+            return dict.fromkeys(calls, region.ways)
+        return {v: frozenset(w for w in region.ways if self.pool.lower(m, frozenset({w})) is not None) for v, m in calls.items()}
+
+
+def _is_view(node: Expr, numbers: Sequence[int]) -> bool:
+    """Whether a call only changes the shape of a value."""
+    if not (isinstance(node, Call) and isinstance(node.op, Op) and Trait.RESHAPE in node.op.traits):
+        return False
+    ty, source = node.checked_type, node.args[0].checked_type
+    if not (isinstance(ty, TensorType) and isinstance(source, TensorType) and is_static(ty)):
+        return False
+    same = bool(ty.shape and source.shape) and ty.dtype == source.dtype
+    return same and len(numbers) == 1 and isinstance(node.args[0], Var)
+
+
+def _parts(region: Region, ways: Mapping[Var, frozenset[str]]) -> Iterator[Region]:
+    """A region in parts whose calls have a way in common. Each part needs its results before the next one is asked for."""
+    numbers = {id(param): number for number, param in region.inputs.items()}
+    homes: dict[int, tuple[Region, Var]] = {}
+    part: Region | None = None
+
+    def operand(node: Expr) -> Expr:
+        assert part is not None
+        if isinstance(node, Constant):
+            return node
+        if isinstance(node, Var):
+            return part.input(numbers[id(node)], node.checked_type)
+        if id(node) not in homes:
+            return typed(rebuild(node, tuple([operand(c) for c in children(node)])), node.checked_type)
+        home, variable = homes[id(node)]
+        if home is part:
+            return part.members[variable]
+        assert home.results is not None
+        found = home.results[variable]
+        if isinstance(found, Fields):
+            return typed_tuple([part.input(f.number, f.ty) for f in found.fields])  # type: ignore[attr-defined]
+        return part.input(found.number, found.ty)
+
+    for variable, node in region.members.items():
+        possible = ways.get(variable, part.ways if part is not None else region.ways)
+        if part is None or not part.takes(possible):
+            if part is not None:
+                yield part
+            part = Region(possible)
+        part.ways &= possible
+        part.add(variable, typed(rebuild(node, tuple([operand(c) for c in children(node)])), node.checked_type))
+        homes[id(node)] = part, variable
+    if part is not None:
+        yield part

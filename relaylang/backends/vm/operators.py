@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
-from relaylang.backends.vm.regions import Region, is_native
+from relaylang.backends.vm.regions import Region, ways_of
 from relaylang.backends.vm.scalars import row_of
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ir.typed import typed
@@ -22,15 +22,16 @@ def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
     scalar = _scalar(operands, call, args)
     if scalar is not None:
         return scalar
-    native = is_native(call)
-    if operands.region is not None and operands.region.native != native:
+    ways = ways_of(call)
+    if operands.region is not None and not operands.region.takes(ways):
         operands.flush()
         args = [operands.arrived(a) for a in args]
     # What an operand needs may end the region that is open; it begins behind it.
     ready = [_prepared(operands, value, a) for value, a in zip(args, call.args)]
     if operands.region is None:
-        operands.region = Region(native)
+        operands.region = Region(ways)
     region = operands.region
+    region.ways &= ways
     inside = [_inside(operands, region, value, a.checked_type) for value, a in zip(ready, call.args)]
     node = typed(Call(call.op, inside, call.attrs, call.type_args, call.span), call.checked_type)
     region.add(variable, node)

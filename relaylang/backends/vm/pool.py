@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.kernels import RegionCode
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Constructor, Function, GlobalVar, IRModule, TensorType
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.runtime.vm.program import Packed, Spec
 
+#: Compiles a region, given as a module, in one of some ways; None where that cannot be.
+Lower = Callable[[IRModule, frozenset[str]], RegionCode | None]
+
 
 class Pool:
     """The tables of a program, and the functions that wait for translation."""
 
-    def __init__(self, mod: IRModule) -> None:
+    def __init__(self, mod: IRModule, lower: Lower) -> None:
         self.mod = mod
+        self.lower = lower
         self.codes: list[FunctionCode] = []
         self.numbers: dict[GlobalVar, int] = {}
         self.waiting: list[tuple[Function, FunctionCode]] = []
@@ -26,6 +32,8 @@ class Pool:
         self.constructors: list[Constructor] = []
         self.specs: list[Spec] = []
         self.packed: list[Packed] = []
+        #: The code of each kernel; None where the interpreter computes it.
+        self.regions: list[RegionCode | None] = []
         self._known: dict[Any, int] = {}
 
     def _number(self, key: Any, table: list[Any], value: Any) -> int:
@@ -45,8 +53,9 @@ class Pool:
         spec = (ty.dtype, tuple(int(d) for d in ty.shape))  # type: ignore[arg-type]
         return self._number(("spec", spec), self.specs, spec)
 
-    def kernel(self, packed: Packed) -> int:
+    def kernel(self, packed: Packed, code: RegionCode | None) -> int:
         self.packed.append(packed)
+        self.regions.append(code)
         return len(self.packed) - 1
 
     def function(self, name: GlobalVar) -> int:

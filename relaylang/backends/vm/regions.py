@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.backends.cpu.dtypes import SIZES
-from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import lowered
-from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.schedule import Program
-from relaylang.diagnostics import RelayError
+from relaylang.backends.vm.slices import works_on_slices
 from relaylang.ir import (
     ANY,
     Call,
+    Constant,
     Expr,
     Function,
     IRModule,
@@ -29,8 +27,12 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import typed, typed_tuple, typed_var
 from relaylang.ops.record import Op
+from relaylang.runtime.vm.program import UNKNOWN, Spec
 
-__all__ = ["Region", "is_static", "lower_region", "tensors_of"]
+__all__ = ["SLICES", "STATIC", "Region", "is_static", "tensors_of", "ways_of"]
+
+#: The ways to compile a region: for its extents, or for each slice of a batch. Without a way, the interpreter computes it.
+STATIC, SLICES = "static", "slices"
 
 
 def tensors_of(ty: Type | None) -> list[TensorType] | None:
@@ -54,17 +56,25 @@ def is_static(ty: Type | None) -> bool:
     return tensors is not None and all(t.dtype in SIZES and all(isinstance(d, int) for d in t.shape) for t in tensors)
 
 
-def is_native(call: Call) -> bool:
-    """Whether the CPU backend has code for an operator's call."""
+def ways_of(call: Call) -> frozenset[str]:
+    """The ways in which an operator's call may be compiled."""
     assert isinstance(call.op, Op)
-    return call.op.name in lowered() and is_static(call.checked_type) and all(is_static(a.checked_type) for a in call.args)
+    types = [tensors_of(x.checked_type) for x in (call, *call.args)]
+    if call.op.name not in lowered() or any(found is None or any(t.dtype not in SIZES for t in found) for found in types):
+        return frozenset()
+    if all(is_static(x.checked_type) for x in (call, *call.args)):
+        return frozenset({STATIC})
+    return frozenset({SLICES}) if works_on_slices(call) else frozenset()
 
 
 class Region:
-    """Calls that become one kernel. `inputs` are the values that it reads, by the number that a caller gives them."""
+    """Calls that become one kernel. `inputs` are the values that it reads, by the number that a caller gives them.
 
-    def __init__(self, native: bool) -> None:
-        self.native = native
+    `ways` are those in which all of the calls may be compiled.
+    """
+
+    def __init__(self, ways: frozenset[str]) -> None:
+        self.ways = ways
         self.members: dict[Var, Expr] = {}
         self.inputs: dict[int, Var] = {}
         #: what members stand for once the kernel is emitted
@@ -76,6 +86,10 @@ class Region:
         if found is None:
             found = self.inputs[number] = typed_var(f"x{len(self.inputs)}", _opened(ty))
         return found
+
+    def takes(self, ways: frozenset[str]) -> bool:
+        """Whether a call that may be compiled in some ways can join the others."""
+        return bool(self.ways & ways) or not (self.ways or ways)
 
     def add(self, variable: Var, node: Expr) -> None:
         self.members[variable] = node
@@ -108,19 +122,41 @@ def _opened(ty: Type | None) -> Type | None:
     return ty
 
 
-def lower_region(module: IRModule, isa: Isa) -> Program | None:
-    """The kernels of a region; None where the backend has no code for it."""
-    try:
-        return lower_module(module, "main", [], isa)
-    except RelayError as refused:
-        if refused.diagnostics[0].code in ("R0632", "R0633", "R0634"):
-            return None
-        raise
-
-
 def field_of(node: Expr, index: int) -> Expr:
     """A field of a call's result."""
     ty = node.checked_type
     return typed(TupleGetItem(node, index, node.span), ty.fields[index] if isinstance(ty, TupleType) else None)
 
 
+
+
+def fields_of(node: Expr) -> list[Expr]:
+    """The tensors of a call's result: its fields, or itself."""
+    ty = node.checked_type
+    return [field_of(node, n) for n in range(len(ty.fields))] if isinstance(ty, TupleType) else [node]
+
+
+def alone(call: Call) -> IRModule:
+    """A call as a region of its own."""
+    region = Region(frozenset())
+
+    def operand(node: Expr) -> Expr:
+        if isinstance(node, Constant):
+            return node
+        if isinstance(node, Tuple):
+            return typed_tuple([operand(f) for f in node.fields])
+        if isinstance(node.checked_type, TupleType):
+            return typed_tuple([region.input(len(region.inputs), ty) for ty in node.checked_type.fields])
+        return region.input(id(node), node.checked_type)
+
+    made = typed(Call(call.op, [operand(a) for a in call.args], call.attrs, call.type_args, call.span), call.checked_type)
+    return region.module(fields_of(made))
+
+
+def specs_of(results: Sequence[Expr]) -> tuple[Spec, ...]:
+    """The types of a kernel's results."""
+    return tuple(
+        (ty.dtype, tuple(int(d) if isinstance(d, int) else UNKNOWN for d in ty.shape))
+        for node in results
+        for ty in tensors_of(node.checked_type) or ()
+    )

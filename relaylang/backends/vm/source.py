@@ -10,6 +10,7 @@ from importlib.resources import files
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.vm.kernels import RegionCode, Shapes
 from relaylang.backends.vm.scalars import cases, labels, rows
 from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS
 from relaylang.runtime.vm.program import VERSION
@@ -26,6 +27,7 @@ _REGIONS = f"""\
 typedef struct {{
   void (*prepare){_ARGUMENTS};
   void (*run){_ARGUMENTS};
+  int (*shapes)(const int64_t* d, int64_t* o);
 }} r_region;
 """
 
@@ -36,10 +38,35 @@ def about() -> str:
     return json.dumps({"version": VERSION, "instructions": [*[i.name for i in BASE], *[row.name for row in rows()]]})
 
 
+def _batch(number: int, inputs: int, steps: Sequence[int]) -> str:
+    """A function that runs a region's code for each slice. Its count is the region's only size."""
+    places = [*(f"in[{n}]" for n in range(inputs)), *(f"out[{n}]" for n in range(len(steps) - inputs))]
+    slices = [f"(char*){place} + n * {step}L" for place, step in zip(places, steps)]
+    return (
+        f"void run_{number}{_ARGUMENTS} {{\n"
+        f"  const int64_t count = *(const int64_t*)in[{inputs}];\n"
+        "  for (int64_t n = 0; n < count; n++) {\n"
+        f"    const void* const from[] = {{{', '.join(slices[:inputs]) or '0'}}};\n"
+        f"    void* const to[] = {{{', '.join(slices[inputs:])}}};\n"
+        f"    slice_{number}(from, to, params, fixed, arena, threads);\n"
+        "  }\n}"
+    )
+
+
+def _shapes(number: int, shapes: Shapes) -> str:
+    """A function that computes a region's memory, sizes and results' extents (`o`) from its inputs' extents (`d`). It returns
+    0 where the region's code is not for these."""
+    lines = [f"const int64_t size{n} = {text};" for n, text in enumerate(shapes.sizes)]
+    lines += [f"if (!({check})) return 0;" for check in shapes.checks]
+    values = [shapes.arena, *[f"size{n}" for n in range(len(shapes.sizes))], *shapes.extents]
+    lines += [*[f"o[{n}] = {text};" for n, text in enumerate(values)], "return 1;"]
+    return "\n  ".join([f"static int shapes_{number}(const int64_t* d, int64_t* o) {{", *lines]) + "\n}"
+
+
 class ProgramEmitter(Emitter):
     """Writes the kernels of several regions, and the machine that calls them."""
 
-    def __init__(self, isa: Isa, threads: bool, regions: Sequence[Program]) -> None:
+    def __init__(self, isa: Isa, threads: bool, regions: Sequence[RegionCode]) -> None:
         super().__init__(isa, threads)
         self.regions = regions
 
@@ -48,12 +75,17 @@ class ProgramEmitter(Emitter):
             return self.ends
         parts, table = [], []
         for n, region in enumerate(self.regions):
-            parts += [self.sequence(f"run_{n}", region.run), self.sequence(f"prepare_{n}", region.prepare)]
-            table.append(f"  {{prepare_{n}, run_{n}}},")
+            run = f"run_{n}" if region.slices is None else f"slice_{n}"
+            parts += [self.sequence(run, region.program.run), self.sequence(f"prepare_{n}", region.program.prepare)]
+            if region.slices is not None:
+                parts.append(_batch(n, len(region.program.inputs), region.slices))
+            if region.shapes is not None:
+                parts.append(_shapes(n, region.shapes))
+            table.append(f"  {{prepare_{n}, run_{n}, {f'shapes_{n}' if region.shapes is not None else '0'}}},")
         begin, end = ("r_begin(threads);", "r_end();") if self.threads else ("", "")
         parts += [
             _SHOWN + _REGIONS,
-            f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0},'}\n}};\n"
+            f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0, 0},'}\n}};\n"
             f"R_SHOWN const int32_t relay_region_count = {len(self.regions)};",
             f"// Before kernels are called.\nvoid relay_vm_threads(int threads) {{ {begin} }}",
             f"// End the threads. Afterwards the library may be unloaded.\nR_SHOWN void relay_close(void) {{ {end} }}\n",

@@ -32,7 +32,7 @@ FORMAT = "relaylang-vm"
 #: Texts of up to so many characters go into the file, so that errors show their lines.
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
-_PACKED = ("inputs", "count", "region", "arena", "fixed")
+_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes")
 
 
 def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str) -> bytes:
@@ -59,7 +59,8 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
          **{name: getattr(f, name) for name in _FUNCTION}} for f in program.functions
     ]  # fmt: skip
     kernels = [
-        {**{name: getattr(p, name) for name in _PACKED}, "outputs": [[d, list(s)] for d, s in p.outputs], "weights": list(p.weights)}
+        {**{name: getattr(p, name) for name in _PACKED}, "outputs": [[d, list(s)] for d, s in p.outputs], "weights": list(p.weights),
+         "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None}
         for p in program.packed
     ]
     manifest = {
@@ -184,9 +185,11 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     kernels = []
     for n, item in enumerate(manifest["packed"]):
         made = Packed(int(item["inputs"]), tuple((str(d), tuple(int(e) for e in s)) for d, s in item["outputs"]), int(item["count"]))
-        made.region, made.arena, made.fixed = (int(item[name]) for name in _PACKED[2:])
+        made.region, made.arena, made.fixed, made.sizes = (int(item[name]) for name in _PACKED[2:])
         made.weights = tuple(int(w) for w in item["weights"])
-        if made.region < 0:
+        made.constants = tuple(int(w) for w in item["constants"])
+        made.ranks = tuple(int(r) for r in item["ranks"])
+        if item["relay"]:
             made.module = module(files[f"kernel{n}.relay"])
         kernels.append(made)
     entries = {str(name): int(number) for name, number in manifest["entries"].items()}

@@ -28,10 +28,11 @@ _Key = tuple[tuple[int, ...], ...]
 
 
 class Host:
-    """Computes one kernel, a module whose `@main` gives a tuple of tensors."""
+    """Computes one kernel, a module whose `@main` gives a tuple of tensors. Its last arguments are `constants`."""
 
-    def __init__(self, module: IRModule, target: str) -> None:
+    def __init__(self, module: IRModule, constants: Sequence[np.ndarray], target: str) -> None:
         self.module = module
+        self.constants = tuple(constants)
         self.target = target
         self.compiled: dict[_Key, Artifact | None] = {}
         self._evaluator = Evaluator(module)
@@ -39,12 +40,13 @@ class Host:
 
     def call(self, inputs: Sequence[np.ndarray]) -> tuple[Any, ...]:
         """The results for some inputs. Raises `RelayError` as the interpreter does."""
+        inputs = (*inputs, *self.constants)
         key = tuple([x.shape for x in inputs])
         artifact = self.compiled.get(key)
         if artifact is not None:
             return tuple(artifact.run(*inputs))
         begin = perf_counter()
-        found: tuple[Any, ...] = self._evaluator.call("main", tuple(inputs))
+        found: tuple[Any, ...] = self._evaluator.call("main", inputs)
         if key not in self.compiled:
             taken = self._taken[key] = self._taken.get(key, 0.0) + perf_counter() - begin
             if taken > PATIENCE and len(self.compiled) < _MOST_SHAPES:

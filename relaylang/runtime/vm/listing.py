@@ -5,7 +5,7 @@ from __future__ import annotations
 from relaylang.diagnostics.source import Span
 from relaylang.ir import type_text
 from relaylang.runtime.vm.instructions import DTYPES, FAULTS, MASK, TAKE
-from relaylang.runtime.vm.program import VMFunction, VMProgram
+from relaylang.runtime.vm.program import UNKNOWN, VMFunction, VMProgram
 
 
 def listing(program: VMProgram) -> str:
@@ -19,8 +19,8 @@ def listing(program: VMProgram) -> str:
         lines.append(f"c{n} = {_type(array.dtype.name, array.shape)} {shown}".rstrip())
     for n, packed in enumerate(program.packed):
         results = ", ".join(_type(*spec) for spec in packed.outputs) or "when it runs"
-        where = "compiled" if packed.region >= 0 else "interpreted"
-        lines.append(f"k{n} = {where}, {packed.inputs} inputs, results: {results}" + (f"  # {packed.note}" if packed.note else ""))
+        where = "interpreted" if packed.region < 0 else "compiled" if packed.module is None else "compiled for unknown extents"
+        lines.append(f"k{n} = {where}, {packed.inputs} inputs, results: {results}")
     for function in program.functions:
         lines += ["", *_function(program, function)]
     return "\n".join(lines) + "\n"
@@ -75,4 +75,5 @@ def _operand(program: VMProgram, kind: str, word: int, name: str) -> str:
 
 
 def _type(dtype: str, shape: tuple[int, ...]) -> str:
-    return f"Tensor[({', '.join(map(str, shape))}), {dtype}]" if shape else dtype
+    extents = ", ".join("?" if d == UNKNOWN else str(d) for d in shape)
+    return f"Tensor[({extents}), {dtype}]" if shape else dtype

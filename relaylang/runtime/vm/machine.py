@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from relaylang.interpreter.memory import size_text
 from relaylang.interpreter.values import Value
 from relaylang.runtime.library import address_in, function_in, open_library, unload
 from relaylang.runtime.machine import available_memory, usable_cpus
+from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.vm.host import Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
-from relaylang.runtime.vm.program import VERSION, Packed, VMProgram
+from relaylang.runtime.vm.program import UNKNOWN, VERSION, Packed, VMProgram
 from relaylang.runtime.vm.values import TENSOR, Unknown, bits_scalar, decode, encode
 
 _P = ctypes.c_void_p
@@ -62,12 +64,12 @@ class _Spec(ctypes.Structure):
 
 class _Packed(ctypes.Structure):
     _fields_ = [("region", ctypes.c_int32), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32), ("spec", ctypes.c_int32),
-                ("fixed", _P), ("params", _P), ("arena", _L)]  # fmt: skip
+                ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L)]  # fmt: skip
 
 
 class _Program(ctypes.Structure):
     _fields_ = [("code", _P), ("functions", _P), ("packed", _P), ("specs", _P), ("dims", _P), ("arity", _P),
-                *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "pad")]]  # fmt: skip
+                *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "words")]]  # fmt: skip
 
 
 class VMLibrary:
@@ -86,7 +88,7 @@ class VMLibrary:
             count = ctypes.c_int32.in_dll(opened, "relay_region_count").value
             if count != sum(p.region >= 0 for p in program.packed):
                 raise ValueError("it has not the kernels of its program")
-            self.regions = (_P * (2 * count)).in_dll(opened, "relay_regions")
+            self.regions = (_P * (3 * count)).in_dll(opened, "relay_regions")
             close = function_in(opened, "relay_close", ctypes.CFUNCTYPE(None))
         except (AttributeError, ValueError) as e:
             unload(opened, None)
@@ -95,12 +97,6 @@ class VMLibrary:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
-
-
-def _aligned(size: int) -> np.ndarray:
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size]
 
 
 class Loaded:
@@ -118,7 +114,7 @@ class Loaded:
         dims: list[int] = []
 
         def spec(dtype: str, shape: Sequence[int]) -> None:
-            size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+            size = np.dtype(dtype).itemsize * prod(d for d in shape if d != UNKNOWN)
             specs.append(_Spec(DTYPE_NUMBERS[dtype], len(shape), size, len(dims)))
             dims.extend(shape)
 
@@ -127,18 +123,20 @@ class Loaded:
         packed = []
         for item in program.packed:
             fixed, params = self._prepared(item)
-            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, item.arena))
+            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, item.arena, item.sizes))
             for dtype, shape in item.outputs:
                 spec(dtype, shape)
         tables: list[Any] = [functions, (_Packed * max(1, len(packed)))(*packed), (_Spec * max(1, len(specs)))(*specs),
                   (_L * max(1, len(dims)))(*dims)]  # fmt: skip
         most = max([f.registers for f in program.functions] + [p.count for p in program.packed], default=0)
         most = max([most, *[f.params for f in program.functions]])
-        operands = max([max(p.inputs, p.count) for p in program.packed], default=0)
+        operands = max([max(p.inputs + 1, p.count) for p in program.packed], default=0)
+        words = max([p.words for p in program.packed], default=0)
         places = [ctypes.addressof(t) for t in tables]
-        self.record = _Program(self.code.ctypes.data, *places, None, len(program.functions), most, operands, 0)
+        self.record = _Program(self.code.ctypes.data, *places, None, len(program.functions), most, operands, words)
         self._kept += tables
         self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
+        self.cpus = usable_cpus()
         self._idle: list[Machine] = []
         self._lock = threading.Lock()
         self.hosts: dict[int, Host] = {}
@@ -147,12 +145,12 @@ class Loaded:
         """The addresses of a kernel's prepared memory and of its weights."""
         if item.region < 0:
             return 0, 0
-        weights = [self.program.weights[n] for n in item.weights]
-        arrays = [np.asarray(w, order="C") for w in weights]
+        # Kernels read vectors of some weights where they lie.
+        arrays = [at_a_line(np.asarray(self.program.weights[n], order="C")) for n in item.weights]
         params = (_P * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
-        fixed, arena = _aligned(item.fixed), _aligned(item.arena)
+        fixed, arena = aligned(item.fixed), aligned(item.arena)
         self._kept += [arrays, params, fixed]
-        prepare = _REGION(self.library.regions[2 * item.region] or 0)
+        prepare = _REGION(self.library.regions[3 * item.region] or 0)
         prepare(None, None, params, fixed.ctypes.data, arena.ctypes.data, 1)
         return fixed.ctypes.data, ctypes.addressof(params)
 
@@ -247,7 +245,7 @@ class Machine:
             library.stop(place)
             raise self._failure(fault, None, None, 0)
         try:
-            self._run(usable_cpus() if threads is None else threads)
+            self._run(self.loaded.cpus if threads is None else threads)
             size = library.describe(place)
             if size < 0:
                 raise MemoryError
@@ -295,7 +293,8 @@ class Machine:
         host = self.loaded.hosts.get(number)
         if host is None:
             assert item.module is not None
-            host = self.loaded.hosts[number] = Host(item.module, program.target)
+            constants = [program.weights[n] for n in item.constants]
+            host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         try:
             found = host.call(inputs)
         except RelayError as failed:

@@ -11,8 +11,10 @@ from relaylang.ir import Constructor, Function, IRModule, Type
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 1
+VERSION = 2
 
+#: The extent of a kernel's result that is computed when the kernel runs.
+UNKNOWN = -1
 #: A tensor's element type and shape.
 Spec = tuple[str, tuple[int, ...]]
 
@@ -40,7 +42,9 @@ class Packed:
     """A kernel: a region of the library, or where `region` is -1 a Relay function (`module`) that the host evaluates.
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
-    program's weights that the kernel reads.
+    program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
+    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `ranks`
+    are its inputs'. `constants` are the numbers of the weights that the host gives the function behind its inputs.
     """
 
     inputs: int
@@ -51,7 +55,14 @@ class Packed:
     fixed: int = 0
     weights: tuple[int, ...] = ()
     module: IRModule | None = None
-    note: str = ""
+    constants: tuple[int, ...] = ()
+    sizes: int = 0
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """The most numbers that are computed from the extents of the inputs, or the count of these extents."""
+        return max(sum(self.ranks), 1 + self.sizes + sum(len(shape) for _, shape in self.outputs))
 
 
 @dataclass

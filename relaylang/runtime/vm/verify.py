@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, MASK, TAKE
-from relaylang.runtime.vm.program import Spec, VMFunction, VMProgram
+from relaylang.runtime.vm.program import UNKNOWN, Spec, VMFunction, VMProgram
 
 _MOST = 1 << 24
 _BYTES = 1 << 48
@@ -37,8 +37,11 @@ def verify(program: VMProgram) -> None:
 
 
 def _tables(program: VMProgram) -> None:
-    for spec in [*program.specs, *[s for p in program.packed for s in p.outputs]]:
+    for spec in program.specs:
         _spec(spec)
+    for packed in program.packed:
+        for dtype, shape in packed.outputs:
+            _spec((dtype, tuple(0 if d == UNKNOWN and packed.module is not None else d for d in shape)))
     regions = [p.region for p in program.packed if p.region >= 0]
     if sorted(regions) != list(range(len(regions))):
         raise ValueError("the kernels have other numbers than the library's")
@@ -47,10 +50,12 @@ def _tables(program: VMProgram) -> None:
             raise ValueError("a kernel is neither in the library nor in Relay")
         if packed.region >= 0 and len(packed.outputs) != packed.count:
             raise ValueError("a kernel has another count of results")
-        counts, sizes = (packed.inputs, packed.count), (packed.arena, packed.fixed)
+        if packed.ranks and len(packed.ranks) != packed.inputs:
+            raise ValueError("a kernel has another count of inputs")
+        counts, sizes = (packed.inputs, packed.count, packed.sizes, *packed.ranks), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
-        for number in packed.weights:
+        for number in (*packed.weights, *packed.constants):
             _within("weight", number, program.weights)
     for array in program.constants:
         if array.dtype.name not in DTYPE_NUMBERS:

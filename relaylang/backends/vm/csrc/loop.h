@@ -11,7 +11,9 @@ R_SHOWN void* relay_vm_new(const r_program* p, int64_t limit) {
   m->scratch = calloc((size_t)p->most + 1, sizeof(r_value));
   m->in_places = calloc((size_t)p->operands + 1, sizeof(void*));
   m->out_places = calloc((size_t)p->operands + 1, sizeof(void*));
-  return m->scratch && m->in_places && m->out_places ? m : NULL;
+  m->extents = calloc((size_t)p->words + 1, sizeof(int64_t));
+  m->computed = calloc((size_t)p->words + 1, sizeof(int64_t));
+  return m->scratch && m->in_places && m->out_places && m->extents && m->computed ? m : NULL;
 }
 
 // Forget all values; constants and handles among them.
@@ -35,7 +37,8 @@ R_SHOWN void relay_vm_forget(r_machine* m) { r_forget(m); }
 R_SHOWN void relay_vm_free(r_machine* m) {
   r_forget(m);
   free(m->stack); free(m->frames); free(m->scratch); free(m->chunks); free(m->arena_memory); free(m->inbox);
-  free(m->constants); free(m->handles); free(m->out); free(m->seen); free(m->in_places); free(m->out_places); free(m);
+  free(m->constants); free(m->handles); free(m->out); free(m->seen); free(m->in_places); free(m->out_places);
+  free(m->extents); free(m->computed); free(m);
 }
 
 // What a machine says of itself: fault, function, pc, calls under way, memory in use, its peak, what was asked for, values
@@ -295,6 +298,19 @@ static int r_arena(r_machine* m, int64_t size) {
   return 1;
 }
 
+// What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. 0 where the
+// kernel is not for these.
+static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int32_t* inputs) {
+  int64_t* d = m->extents;
+  for (int32_t n = 0; n < k->inputs; n++) {
+    const r_value x = R[inputs[n]];
+    if (x.kind != R_TENSOR) continue;
+    const r_tensor* t = (const r_tensor*)x.v.o;
+    for (int32_t r = 0; r < t->head.count; r++) *d++ = t->dims[r];
+  }
+  return relay_regions[k->region].shapes(m->extents, m->computed);
+}
+
 // Room for registers, and for another call, within the limit.
 static int r_stack(r_machine* m, int64_t needed) {
   m->asked = needed * (int64_t)sizeof(r_value);
@@ -461,9 +477,17 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
   L_InvokePacked: {
     const r_packed* k = &p->packed[pc[1]];
     const int32_t* at = pc + 4;
-    if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     const void** in = m->in_places;
     void** out = m->out_places;
+    int64_t arena = k->arena;
+    const int64_t* computed = NULL;
+    if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
+    if (relay_regions[k->region].shapes) {
+      if (!r_shapes(m, k, R, at)) { m->pc = (int32_t)(pc - code); return R_HOST; }
+      arena = m->computed[0];
+      in[k->inputs] = m->computed + 1;
+      computed = m->computed + 1 + k->sizes;
+    }
     for (n = 0; n < k->inputs; n++) {
       const r_value* x = &R[at[n]];
       in[n] = x->kind == R_TENSOR ? (const void*)((const r_tensor*)x->v.o)->data : (const void*)&x->v;
@@ -472,7 +496,15 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       const r_spec* s = &p->specs[k->spec + n];
       // A scalar's place must not be one that the kernel reads.
       if (s->rank == 0) { m->scratch[n].kind = s->dtype; m->scratch[n].v.i = 0; out[n] = &m->scratch[n].v; continue; }
-      r_tensor* made = r_new_tensor(m, s->dtype, s->rank, p->dims + s->first, s->bytes, NULL, NULL);
+      const int64_t* dims = p->dims + s->first;
+      int64_t bytes = s->bytes;
+      if (computed) {
+        for (int32_t r = 0; r < s->rank; r++)
+          if (dims[r] < 0 && __builtin_mul_overflow(bytes, computed[r], &bytes)) bytes = -1;
+        dims = computed;
+        computed += s->rank;
+      }
+      r_tensor* made = bytes < 0 ? NULL : r_new_tensor(m, s->dtype, s->rank, dims, bytes, NULL, NULL);
       if (!made) {
         while (n-- > 0) R_DROP(m->scratch[n]);
         FAIL(R_FAULT_MEMORY);
@@ -480,8 +512,8 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       out[n] = made->data;
       m->scratch[n] = r_object_value(made);
     }
-    if (!r_arena(m, k->arena)) {
-      m->asked = k->arena;
+    if (!r_arena(m, arena)) {
+      m->asked = arena;
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       FAIL(R_FAULT_MEMORY);
     }
@@ -489,7 +521,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     m->kernels++;
     at += k->inputs;
     for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);
-    fuel -= 64 + (k->arena >> 6);
+    fuel -= 64 + (arena >> 6);
     pc = at + k->outputs;
     goto *labels[*pc];
   }

@@ -29,8 +29,9 @@ enum { R_DONE, R_PAUSE, R_HOST, R_FAULT };
 
 typedef struct { int32_t entry, params, captured, generals, registers; } r_function;
 typedef struct { int32_t dtype, rank; int64_t bytes; int64_t first; } r_spec;
-// A kernel: its region of the library (-1: the host computes it), its operands, the first spec of its results.
-typedef struct { int32_t region, inputs, outputs, spec; const char* fixed; const void* const* params; int64_t arena; } r_packed;
+// A kernel: its region of the library (-1: the host computes it), its operands, the first spec of its results, and how many
+// numbers it reads that are computed from the extents of its inputs. A spec's `bytes` leave out extents that are not known.
+typedef struct { int32_t region, inputs, outputs, spec; const char* fixed; const void* const* params; int64_t arena, sizes; } r_packed;
 typedef struct {
   const int32_t* code;
   const r_function* functions;
@@ -38,7 +39,7 @@ typedef struct {
   const r_spec* specs;
   const int64_t* dims;
   const int32_t* arity;
-  int32_t count, most, operands, pad;
+  int32_t count, most, operands, words;
 } r_program;
 typedef struct { int32_t function, into, pc, pad; int64_t base; r_object* closure; } r_frame;
 
@@ -66,6 +67,8 @@ typedef struct {
   r_object** seen; int64_t seen_count, seen_room;
   int64_t calls, kernels, instructions;
   const void** in_places; void** out_places;
+  // extents of inputs, and what is computed from them
+  int64_t *extents, *computed;
 } r_machine;
 
 static int r_grow(void** memory, int64_t* room, int64_t needed, int64_t size) {
