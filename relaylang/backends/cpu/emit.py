@@ -21,7 +21,6 @@ from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
-from relaylang.runtime.manifest import STATUS
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -155,9 +154,9 @@ class Emitter:
         self.threads = threads
         self.about = about
         self.timed = timed or {}
-        #: The numbers of external codes, and where a run says which of them failed, in the arena.
+        #: The numbers of external codes, and where a run of the program at hand says which of them failed, in the arena.
         self.externals: dict[int, int] = {}
-        self.status = 0
+        self.status = -1
         self.blocks: dict[str, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
@@ -313,6 +312,12 @@ class Emitter:
         failed = f"int32_t* s = (int32_t*)(arena + {self.status}); s[0] = {number + 1}; s[1] = r; return;"
         return [f"{pad}{{ {call} if (r != 0) {{ {failed} }} }}"]
 
+    def begin(self, program: Program) -> None:
+        """Take a program's external code into the table. The sequences that follow are the program's."""
+        for op in program.externals:
+            self.externals.setdefault(id(op), len(self.externals))
+        self.status = program.status
+
     def sequence(self, name: str, items: Sequence[Instruction]) -> str:
         """A function that carries out instructions, cut into pieces where there are very many."""
         arguments = (
@@ -341,9 +346,9 @@ class Emitter:
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
-        ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.externals else ""
+        ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
-        if self.externals:
+        if self.status >= 0:
             calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")
         return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
 
@@ -378,8 +383,7 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
-        self.externals = {id(op): number for number, op in enumerate(program.externals)}
-        self.status = program.arena_bytes - STATUS
+        self.begin(program)
         run = self.sequence("run_all", program.run)
         prepare = self.sequence("prepare_all", program.prepare)
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
@@ -417,14 +421,14 @@ class Emitter:
     def file(self, program: Program, title: str) -> str:
         """The whole C text."""
         ends = self._ends(program)
-        head = [
-            f"// {title}",
-            f"// instruction set: {self.isa.name}; arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes",
-            "#define R_LOCAL static",
-        ]
+        sizes = f"arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes"
+        return self.whole([f"// {title}", f"// instruction set: {self.isa.name}; {sizes}"], ends)
+
+    def whole(self, head: Sequence[str], ends: str) -> str:
+        """One text of all functions, and of what stands behind them."""
         extra = ["r_threads"] if self.threads else []
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
-        return self._text(head, [*pieces, ends], extra)
+        return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], extra)
 
     def units(self, program: Program) -> list[str]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows."""

@@ -8,6 +8,7 @@ Evaluation runs on a stack of its own, whatever the program's depth.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,12 +78,20 @@ Value = Expr | list[Any] | Closure
 Step = Generator[tuple[Expr, Env], "Value", "Value"]
 
 
-def flatten(mod: IRModule, entry: str) -> Function:
+@dataclass(frozen=True)
+class Calls:
+    """What becomes of calls: the code of other compilers, and whether a recursion is written out."""
+
+    externals: Externals = field(default_factory=Externals)
+    unroll: bool = True
+
+
+def flatten(mod: IRModule, entry: str, calls: Calls | None = None) -> Function:
     """The entry function as one expression over its parameters. Raises `RelayError` for what cannot be compiled."""
     function = mod[entry]
     if function.body is None:
         raise unsupported(f"@{entry} has no body", function)
-    return _Flattener(mod).run(function)
+    return _Flattener(mod, calls or Calls()).run(function)
 
 
 def _distinct(params: Sequence[Var]) -> list[Var]:
@@ -94,8 +103,9 @@ def _distinct(params: Sequence[Var]) -> list[Var]:
 
 
 class _Flattener:
-    def __init__(self, mod: IRModule) -> None:
+    def __init__(self, mod: IRModule, rules: Calls) -> None:
         self.mod = mod
+        self.rules = rules
         #: For each call that runs of a function, the undecided conditions around it.
         self.active: dict[int, list[int]] = {}
         self.undecided = 0
@@ -106,7 +116,6 @@ class _Flattener:
         self.holes: dict[str, Var] = {}
         self.fields: dict[tuple[int, int], Expr] = {}
         self.kept: list[Expr] = []
-        self.externals = Externals()
 
     def run(self, function: Function) -> Function:
         env = Env(None)
@@ -235,7 +244,7 @@ class _Flattener:
 
     def _external(self, expr: Call, function: Function, values: Sequence[Value]) -> Value:
         """A call of another compiler's function: its tensors, and its constants, go to one operator."""
-        op = self.externals.operator(expr, function)
+        op = self.rules.externals.operator(expr, function)
         args: list[Expr] = []
         stack = list(reversed(list(zip(values, expr.args))))
         while stack:
@@ -250,7 +259,9 @@ class _Flattener:
     def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
         """Raise `RelayError` for a recursion that cannot be written out as its calls."""
         self.unrolled = True
-        if self.undecided > running[-1]:
+        if not self.rules.unroll:
+            title, note = "a recursive function has calls without a number", "its calls are not written out here"
+        elif self.undecided > running[-1]:
             title, note = "a recursive function cannot be compiled", "no constants decide where the recursion ends"
         elif len(running) >= MAX_CALLS:
             title, note = f"a recursion of more than {MAX_CALLS} calls cannot be compiled", "the compiler writes out all calls"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.flatten import flatten
+from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lower.apart import assembled_apart, held_apart
@@ -35,16 +35,17 @@ MAX_DEPTH = 96
 DEPTHS = (1, 4, 16, 96)
 
 
-def graph_of(mod: IRModule, entry: str, isa: Isa) -> Expr:
+def graph_of(mod: IRModule, entry: str, isa: Isa, calls: Calls | None = None) -> Expr:
     """An entry function as one data-flow graph, of operators that have lowerings for an instruction set."""
     check(mod)
-    graph = without_blocks(lower_extensions(through_float32(flatten(mod, entry), isa)), mod)
+    graph = without_blocks(lower_extensions(through_float32(flatten(mod, entry, calls), isa)), mod)
     graph = stage("SimplifyInference", simplify_expr, graph)
     graph = stage("ChannelsLast", lambda e: legalise(channels_last(e, mod), rewrites=REST), stage("Legalize", legalise, graph))
     return joined(graph)
 
 
-def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), depth: int = MAX_DEPTH) -> Function:
+def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), depth: int = MAX_DEPTH,
+             calls: Calls | None = None) -> Function:  # fmt: skip
     """The same, with its operators grouped into kernels of up to `depth` nodes in a chain.
 
     `bound` names the parameters with known values.
@@ -56,20 +57,20 @@ def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), d
         assert isinstance(made, Function)
         return assembled_apart(made)
 
-    function = stage("FuseOps", fused, graph_of(mod, entry, isa))
+    function = stage("FuseOps", fused, graph_of(mod, entry, isa, calls))
     assert isinstance(function, Function)
     return function
 
 
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa,
-                 schedule: Schedule | None = None) -> Program:  # fmt: skip
+                 schedule: Schedule | None = None, calls: Calls | None = None) -> Program:  # fmt: skip
     """The program of an entry function, with the parameters named in `bound` known when it is loaded.
 
-    A `schedule` has choices that differ from the cost models'.
+    A `schedule` has choices that differ from the cost models'. `calls` says what becomes of calls.
     """
     schedule = schedule or Schedule()
     whole = schedule.space(PROGRAM)
-    fused = fused_of(mod, entry, isa, set(bound), whole.pick("fuse-depth", DEPTHS, MAX_DEPTH))
+    fused = fused_of(mod, entry, isa, set(bound), whole.pick("fuse-depth", DEPTHS, MAX_DEPTH), calls)
     whole.finish()
 
     kernels: dict[tuple[Any, ...], Kernel] = {}

@@ -43,6 +43,7 @@ from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_closed
+from relaylang.runtime.manifest import STATUS
 
 #: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
 #: kernels which differ in their constants alone are compiled once.
@@ -203,6 +204,11 @@ class Program:
         #: Their places in the text.
         self.places: dict[int, Span | None] = {}
         self.live_bytes = 0  # the least that any arena could have
+
+    @property
+    def status(self) -> int:
+        """Where in the arena a run says which external code failed; -1 where there is none."""
+        return self.arena_bytes - STATUS if self.externals else -1
 
 
 class _Scope(Scope):

@@ -28,9 +28,9 @@ _ALL = ("bool", *_INTS, *_FLOATS)
 _UNARY = ("negative", "abs", "sign", "nn.relu", "logical_not", "bitwise_not")
 #: Whole numbers that an operator refuses: the test in C of the operands a and b, and the fault.
 _REFUSED: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("divide", "floor_divide", "trunc_divide", "mod", "floor_mod", "trunc_mod"), ("b == 0", "R_FAULT_DIVISION")),
-    **dict.fromkeys(("left_shift", "right_shift"), ("b < 0", "R_FAULT_SHIFT")),
-    "power": ("a == 0 && b < 0", "R_FAULT_POWER"),
+    **dict.fromkeys(("divide", "floor_divide", "trunc_divide", "mod", "floor_mod", "trunc_mod"), ("b == 0", "division")),
+    **dict.fromkeys(("left_shift", "right_shift"), ("b < 0", "shift")),
+    "power": ("a == 0 && b < 0", "power"),
 }
 #: Whole numbers with a negative power, for which kernels have no code.
 _POWER = "b < 0 ? (a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0) : {}"
@@ -111,13 +111,17 @@ def labels() -> str:
     return ", ".join([*[f"&&L_{i.name}" for i in BASE], *[f"&&S_{row.number}" for row in rows()]])
 
 
+def refusal(row: Row) -> tuple[str, str]:
+    """The operands that an instruction refuses, as a test in C of a and b, and the fault by its name; "" for none."""
+    return _REFUSED.get(row.operator, ("", "")) if not row.operands[-1].startswith("float") else ("", "")
+
+
 def cases() -> str:
     """The C of the scalar instructions."""
     lines = []
     for row in rows():
-        whole = not row.operands[-1].startswith("float")
-        test, fault = _REFUSED.get(row.operator, ("", ""))
-        refused = f" if ({test}) FAIL({fault});" if whole and test else ""
+        test, fault = refusal(row)
+        refused = f" if ({test}) FAIL(R_FAULT_{fault.upper()});" if test else ""
         read = "".join(
             f" const {CTYPES[dtype]} {'abc'[n]} = *(const {CTYPES[dtype]}*)&R[pc[{n + 2}]].v;" for n, dtype in enumerate(row.operands)
         )

@@ -110,8 +110,4 @@ class ProgramEmitter(Emitter):
 
     def everything(self, title: str) -> str:
         """All of it as one text to read, and to keep where the compiler fails."""
-        assert self.regions is not None
-        ends = self._ends(None)  # type: ignore[arg-type]
-        pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
-        extra = ["r_threads"] if self.threads else []
-        return self._text([f"// {title}", "#define R_LOCAL static"], [*pieces, ends], extra)
+        return self.whole([f"// {title}"], self._ends(None))  # type: ignore[arg-type]

@@ -1,0 +1,204 @@
+"""Ahead of time: a program as one C file and a header, without an interpreter and without a runtime.
+
+    program = compile_aot(mod, "c", static_memory=True, main=True)
+    program.save("net.c")       # and net.h
+
+A program without loops is one data-flow graph, as on the CPU backend. Any other program becomes the VM's code, whose
+functions are printed as C (`instances`, `functions`). Branches and calls in tail position become C's own. All memory has
+a known place in one workspace (`layout`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.aot.file import AotEmitter, Face, Field, c_names, field_name
+from relaylang.backends.aot.functions import Functions
+from relaylang.backends.aot.instances import Instances, refused
+from relaylang.backends.aot.kernels import ALIGN, Kernels
+from relaylang.backends.aot.shapes import Known, Leaf, Shape, leaves, parts, shape_of
+from relaylang.backends.cpu import threads_of
+from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.flatten import Calls
+from relaylang.backends.cpu.isa import GENERIC, Isa
+from relaylang.backends.cpu.pipeline import lower_module
+from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.schedule_space import schedule_of
+from relaylang.backends.registry import parse_target, with_options
+from relaylang.backends.target import Target
+from relaylang.backends.vm.build import bound
+from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.pool import Pool
+from relaylang.backends.vm.translate import translated
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Expr, Function, IRModule, parameter_names
+from relaylang.runtime.aot import AotProgram
+from relaylang.runtime.vm.program import Packed
+from relaylang.typing import check
+
+__all__ = ["compile_aot"]
+
+#: Options that say which instructions the C may use.
+_MACHINE = ("march", "mcpu", "mattr", "cflags")
+
+
+def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mapping[str, np.ndarray] | None = None,
+                options: Mapping[str, Any] | None = None, entry: str = "main", *, name: str = "net", static_memory: bool = False,
+                main: bool = False, external_weights: bool = False) -> AotProgram:  # fmt: skip
+    """A function of a module, and all that it calls, as C.
+
+    `name` begins the names in C. With `static_memory` the C calls no malloc. `main` adds a command line. With
+    `external_weights` the constants are a file of their own. Raises `RelayError` (R0636 where a program needs a runtime).
+    """
+    targets = parse_target(target) if isinstance(target, str) else [target]
+    first = with_options(targets[0], options) if options else targets[0]
+    if first.name != "c":
+        raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}"))
+    if not isinstance(mod, IRModule):
+        mod = IRModule.from_expr(mod)
+    check(mod)
+    machine = any(first.get(key) for key in _MACHINE)
+    isa = Compiler(first.options).isa if machine else GENERIC
+    calls = Calls(unroll=False)
+    values = {key: np.asarray(value) for key, value in (params or {}).items()}
+    threads = threads_of(first.options) or 1
+    try:
+        program = lower_module(mod, entry, values, isa, schedule_of(first.options), calls)
+    except RelayError as problem:
+        if problem.diagnostics[0].code != "R0632":
+            raise
+        mod = bound(mod, values, entry)
+        pool = Pool(mod)
+        number = translated(pool, [mod.get_global_var(entry)])[entry]
+        kernels = Kernels(lambda n: _lowered(pool.packed[n], isa, calls), isa, threads, {})
+    else:
+        pool, number = Pool(mod), 0
+        pool.codes.append(_graph(mod[entry], program, values))
+        kernels = Kernels(lambda n: program, isa, threads, values)
+    function = mod[entry]
+    shapes = [_given(p.name_hint, p.checked_type, function) for p in function.params if p.name_hint not in values]
+    instances = Instances(pool, kernels.program)
+    whole = instances.instance(number, shapes, (), function)
+    instances.analyse(whole)
+    assert whole.group is not None
+    if any(isinstance(token, Known) for token in whole.group.result):
+        raise refused(f"@{entry} gives a function", function)
+    kernels.prepare()
+    c_name = c_names([name])[0]
+    functions = Functions(kernels, c_name.upper())
+    texts = functions.write(instances.groups, whole)
+    weights = bytes(kernels.weights.content)
+    digest = hashlib.sha256(weights).digest()[:ALIGN]
+    inputs, outputs = _inputs(function, shapes, values), _outputs(whole.group.result)
+    face = Face(c_name, entry, inputs, outputs, static_memory, external_weights, functions.made[whole].frame, len(weights),
+                digest, threads)  # fmt: skip
+    source = AotEmitter(isa, kernels, texts, face).source(functions.made[whole], f"@{entry}, made by relaylang", main)
+    return AotProgram(
+        c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if external_weights else b"",
+        [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
+        _structure(whole.group.result), face.workspace,
+        lambda text: Compiler(first.options).compile([text], text, first.get("keep-c")),
+    )  # fmt: skip
+
+
+def _lowered(packed: Packed, isa: Isa, calls: Calls) -> Program:
+    assert packed.module is not None
+    return lower_module(packed.module, "main", [], isa, None, calls)
+
+
+def _graph(function: Function, program: Program, values: Mapping[str, Any]) -> FunctionCode:
+    """The code of a function that is one data-flow graph: it takes its tuples apart, and runs one kernel."""
+    names = [n for n, p in zip(parameter_names(function.params), function.params) if p.name_hint not in values]
+    code = FunctionCode("@graph", node=function)
+    numbers = {name: code.value(False) for name in names}
+    code.params = len(names)
+    inputs = []
+    for name, _, path in program.inputs:
+        value = numbers[name]
+        for place in path:
+            part = code.value(False)
+            code.emit("GetField", ("d", part), ("t", value), ("m", place), node=function)
+            value = part
+        inputs.append(("r", value))
+    outputs = [code.value(False) for _ in program.outputs]
+    code.emit("InvokePacked", ("p", 0), ("#", len(inputs)), ("#", len(outputs)), *inputs, *[("d", n) for n in outputs], node=function)
+    code.emit("Ret", ("t", _whole(code, program.structure, outputs)))
+    return code
+
+
+def _whole(code: FunctionCode, structure: Any, outputs: list[int]) -> int:
+    """The value of a structure of results; see `relaylang.runtime.manifest`."""
+    made: dict[int, int] = {}
+    stack = [structure]
+    while stack:
+        item = stack[-1]
+        if not isinstance(item, list):
+            made[id(item)] = outputs[item]
+            stack.pop()
+            continue
+        waiting = [part for part in item if isinstance(part, list) and id(part) not in made]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        fields = [made[id(part)] if isinstance(part, list) else outputs[part] for part in item]
+        made[id(item)] = code.value(False)
+        code.emit("AllocTuple", ("d", made[id(item)]), ("#", len(fields)), *[("t", n) for n in fields])
+    return made[id(structure)]
+
+
+def _given(name: str, ty: Any, function: Function) -> Shape:
+    shape = shape_of(ty)
+    if shape is None or not all(leaf.dtype in SIZES for leaf in leaves(shape)):
+        raise refused(f"the parameter %{name} is no tensor of a known shape", function, "state its extents in the program")
+    return shape
+
+
+def _inputs(function: Function, shapes: list[Shape], values: Mapping[str, Any]) -> list[Field]:
+    names = [n for n, p in zip(parameter_names(function.params), function.params) if p.name_hint not in values]
+    found = [(name, path, leaf) for name, shape in zip(names, shapes) for path, leaf in _paths(shape)]
+    fields = c_names(field_name(name, path) for name, path, _ in found)
+    return [Field(field, name, path, leaf) for field, (name, path, leaf) in zip(fields, found)]
+
+
+def _outputs(shape: Shape) -> list[Field]:
+    found = leaves(shape)
+    names = ["output"] if len(found) == 1 else [f"output{n}" for n in range(len(found))]
+    return [Field(name, "", (), leaf) for name, leaf in zip(names, found)]
+
+
+def _paths(shape: Shape) -> list[tuple[tuple[int, ...], Leaf]]:
+    """The tensors of a shape, each with its place in the tuples."""
+    out: list[tuple[tuple[int, ...], Leaf]] = []
+    stack: list[tuple[tuple[int, ...], Shape]] = [((), shape)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item[0], Leaf):
+            out.append((path, item[0]))
+        else:
+            stack += reversed([((*path, n), part) for n, part in enumerate(parts(item))])
+    return out
+
+
+def _structure(shape: Shape) -> Any:
+    """The number of an output, or a list of structures."""
+    count = 0
+    top: list[Any] = []
+    stack = [(top, 1)]
+    for token in shape:
+        while stack[-1][1] == 0:
+            stack.pop()
+        into, left = stack.pop()
+        stack.append((into, left - 1))
+        if isinstance(token, Leaf):
+            into.append(count)
+            count += 1
+        else:
+            into.append([])
+            stack.append((into[-1], token.parts))
+    return top[0]

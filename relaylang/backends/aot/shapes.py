@@ -1,0 +1,80 @@
+"""What is known of a value when C is written: its tensors, how tuples hold them, and which function it is.
+
+A shape is a flat tuple of tokens, a whole before its parts. So shapes of any depth are compared and hashed without recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from relaylang.ir import TensorType, TupleType, Type
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor of known shape. One without dimensions is a number in a C variable."""
+
+    dtype: str
+    dims: tuple[int, ...]
+
+    parts = 0
+
+    @property
+    def is_scalar(self) -> bool:
+        return not self.dims
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A tuple of so many parts, which follow."""
+
+    parts: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """A function by its number in the program; so many captured values follow."""
+
+    function: int
+    parts: int
+
+
+Token = Leaf | Fields | Known
+Shape = tuple[Token, ...]
+
+
+def leaves(shape: Iterable[Token]) -> list[Leaf]:
+    """The tensors of a shape, from left to right."""
+    return [token for token in shape if isinstance(token, Leaf)]
+
+
+def parts(shape: Sequence[Token]) -> Iterator[Shape]:
+    """The shapes directly inside a tuple or function."""
+    at = 1
+    for _ in range(shape[0].parts):
+        start, waiting = at, 1
+        while waiting:
+            waiting += shape[at].parts - 1
+            at += 1
+        yield tuple(shape[start:at])
+
+
+def tuple_of(shapes: Sequence[Shape]) -> Shape:
+    return (Fields(len(shapes)), *(token for shape in shapes for token in shape))
+
+
+def shape_of(ty: Type | None) -> Shape | None:
+    """The shape of a type of tensors and tuples; None for other types, and where an extent is not known."""
+    out: list[Token] = []
+    stack = [ty]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, TupleType):
+            out.append(Fields(len(item.fields)))
+            stack.extend(reversed(item.fields))
+        elif isinstance(item, TensorType) and all(isinstance(d, int) for d in item.shape):
+            out.append(Leaf(item.dtype, tuple(int(d) for d in item.shape)))  # type: ignore[arg-type]
+        else:
+            return None
+    return tuple(out)
