@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.backends import compile_module
+from relaylang.backends.aot import compile_aot
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
@@ -26,6 +27,7 @@ from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule, MetaRef, Type, Var, parameter_names, post_order
 from relaylang.repl.session import Session
+from relaylang.runtime.aot import AotProgram, checked_place
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.vm.executable import VMExecutable
 
@@ -35,6 +37,7 @@ examples:
   relay compile net.relay --params net.npz --cc clang -o net.tar
   relay compile net.relay --emit loops | less
   relay compile numbers.relay --runtime vm -o numbers.vm
+  relay compile loop.relay --runtime aot --static-memory -o loop.c
   relay compile net.relay --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o net.so
   relay compile net.relay --target "c -mtriple=riscv64-linux-gnu" --cross-compiler riscv64-linux-gnu-gcc -o net.tar
   relay compile net.relay --target "ethos-u -accelerator=ethos-u55-256, c" --random-params 0 -o net.tar
@@ -44,19 +47,28 @@ A target is a backend's name and its options, -key=value; of several, with comma
 """
 
 
+#: Options of --runtime aot.
+_AOT = ("static_memory", "main", "external_weights")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG + "\ntargets:\n" + "\n".join(f"  {name:<8} {b.doc}" for name, b in BACKENDS.items())
     parser.epilog += "\n\nsteps of target c, for --emit:\n" + "\n".join(f"  {name:<8} {doc}" for name, doc in STEPS.items())
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-t", "--target", default="c", help="what to compile for (default: c)")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the result: a shared library, or a .tar with everything"
+        "-o", "--output", metavar="FILE", help="the result: a library, a .tar with everything; C source: .c, .tar or a folder/"
     )
     parser.add_argument(
         "--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given"
     )
-    parser.add_argument("--runtime", choices=["graph", "vm"], default="graph",
-                        help="graph (default): one data-flow graph; vm: any program, with recursion and data types")  # fmt: skip
+    parser.add_argument("--runtime", choices=["graph", "vm", "aot"], default="graph",
+                        help="graph (default): one data-flow graph; vm: any program, with recursion and data types; "
+                             "aot: C source and a header, for programs with branches and loops")  # fmt: skip
+    aot = parser.add_argument_group("options of --runtime aot")
+    aot.add_argument("--static-memory", action="store_true", help="call no malloc: the C has its own memory, or a caller's")
+    aot.add_argument("--main", action="store_true", help="add a main that reads inputs from files and writes outputs")
+    aot.add_argument("--external-weights", action="store_true", help="write the constants to FILE.bin, which the caller loads")
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
@@ -81,11 +93,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
-    check_writable(args.output)
+    if args.runtime != "aot":
+        check_writable(args.output)
+    elif args.output is not None and not checked_place(args.output).is_dir():
+        check_writable(args.output.rstrip("/"))
     load_files(args)
-    if args.runtime == "vm" and args.emit is not None:
+    if args.runtime != "graph" and args.emit is not None:
         what = "relay compile: --emit goes with --runtime graph; relay disasm shows a program of the VM"
         raise UsageError(what, "relay compile --help")
+    for name in _AOT:
+        if getattr(args, name) and args.runtime != "aot":
+            raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime aot", "relay compile --help")
     targets = _targets(args)
     report(ignored_options(targets))
     with Stages() as stages:
@@ -105,6 +123,9 @@ def run(args: argparse.Namespace) -> int:
             artifact: Any
             if args.runtime == "vm":
                 artifact = compile_vm(mod, targets[0], params, entries=[entry])
+            elif args.runtime == "aot":
+                given = {name: getattr(args, name) for name in _AOT}
+                artifact = compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **given)
             else:
                 artifact = compile_module(mod, targets, params=params, entry=entry)
         with stages.stage("write"):
@@ -164,7 +185,7 @@ def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
     path = args.output
     if hasattr(artifact, "report") and (args.report or not isinstance(artifact, CpuArtifact)):
         print(artifact.report().rstrip("\n"))
-    size = Path(path).stat().st_size
+    size = sum(map(len, artifact.files.values())) if isinstance(artifact, AotProgram) else Path(path).stat().st_size
     inputs = ", ".join(f"%{n}" for n in _input_names(artifact)) or "none"
     print(f"{path}: {size / 1000:.1f} kB, inputs: {inputs}" + (f", {len(bound)} parameters bound" if bound else ""))
 

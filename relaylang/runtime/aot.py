@@ -20,9 +20,25 @@ from relaylang.runtime.text import reason
 #: An input: its parameter, its place in a tuple, its shape and element type.
 Input = tuple[str, tuple[int, ...], tuple[int, ...], str]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-#: What the errors of a run mean, by their numbers.
-_FAULTS = {4: "division by zero", 5: "a shift by a negative number of bits", 6: "a negative power of 0"}
-_EXTERNAL = 7
+#: The errors of a run, in the order of their numbers from 1 on.
+ERRORS: dict[str, str] = {
+    "MEMORY": "there is no memory for the workspace",
+    "ALIGNMENT": "the workspace is at no multiple of 64",
+    "WEIGHTS": "the weights are not those of this program, or lie at no multiple of 64",
+    "DIVISION": "division by zero",
+    "SHIFT": "a shift by a negative number of bits",
+    "POWER": "a negative power of 0",
+    "EXTERNAL": "external code failed",
+}
+
+
+def checked_place(path: str | os.PathLike[str]) -> Path:
+    """A path that C can be written to: FILE.c, FILE.tar, a folder, or FOLDER/. Raises `RelayError` (R0001) for others."""
+    place = Path(path)
+    if place.suffix in (".c", ".tar") or place.is_dir() or os.fspath(path).endswith(("/", os.sep)):
+        return place
+    notes = ['a library is the result of --runtime graph; in Python, of Runtime("cpp")']
+    raise RelayError(error("R0001", f"cannot write {place}: C goes to FILE.c, FILE.tar or FOLDER/", notes=notes))
 
 
 class AotProgram:
@@ -63,14 +79,11 @@ class AotProgram:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the files: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
-        place = Path(path)
+        place = checked_place(path)
         try:
             if place.suffix == ".tar":
                 atomic_write(place, write_tar(self.files))
                 return
-            if place.suffix != ".c" and not place.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
-                notes = ["a library: leave --runtime aot out"]
-                raise RelayError(error("R0001", f"cannot write {place}: C goes to FILE.c, FILE.tar or FOLDER/", notes=notes))
             folder = place.parent if place.suffix == ".c" else place
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in reversed(self.files.items()):
@@ -106,10 +119,9 @@ class AotProgram:
         results = [np.empty(dims, np.dtype(dtype)) for dims, dtype in self._outputs]
         run = self._function()
         status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, self._memory.ctypes.data)
-        if status == _EXTERNAL:
-            raise RelayError(error("R0606", "external code failed"))
         if status:
-            raise RelayError(error("R0404", _FAULTS.get(status, f"the program failed with error {status}")))
+            name, said = list(ERRORS.items())[status - 1]
+            raise RelayError(error("R0606" if name == "EXTERNAL" else "R0404", said))
         return _shaped(self._structure, results)
 
     __call__ = run

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module, parse_target
+from relaylang.backends.aot import compile_aot
 from relaylang.backends.target import Target
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.binding import bind, bind_params_by_name
+from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
@@ -43,14 +45,20 @@ def build(
 ) -> ExecutorFactoryModule:
     """Compile a module. Returns the program: `lib["default"](tvm.cpu())`, `graph_json, lib, params = ...`, `.run(name=array)`.
 
-    `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. The parameters that only TVM's runtimes know
-    are accepted and have no effect. Raises `RelayError`.
+    `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. `Executor("aot")` with `Runtime("crt")` gives C
+    source (`relaylang.runtime.aot`), with its weights in a file of their own for `{"link-params": False}`. Other executors
+    and runtimes give a library. What only TVM's runtimes know is accepted and has no effect. Raises `RelayError`.
     """
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     check(mod)
     targets = targets_of(target)
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
-    artifact = compile_module(mod, targets, params=values)
+    artifact: Artifact
+    if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
+        external = "link-params" in executor and not executor["link-params"]
+        artifact = compile_aot(mod, targets[0], values, name=f"tvmgen_{mod_name}", external_weights=external)
+    else:
+        artifact = compile_module(mod, targets, params=values)
     return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)
 
 

@@ -14,7 +14,7 @@ NOTES: dict[str, str] = {
     "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
     "tvm.meta_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.micro": "`relay compile -o net.tar` writes C source for a microcontroller",
+    "tvm.micro": "`relay compile --runtime aot -o net.tar` writes C source for a microcontroller",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",

@@ -11,19 +11,20 @@ a known place in one workspace (`layout`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.aot.file import AotEmitter, Face, Field, c_names, field_name
 from relaylang.backends.aot.functions import Functions
-from relaylang.backends.aot.instances import Instances, refused
+from relaylang.backends.aot.instances import Instance, Instances, refused
 from relaylang.backends.aot.kernels import ALIGN, Kernels
 from relaylang.backends.aot.shapes import Known, Leaf, Shape, leaves, parts, shape_of
 from relaylang.backends.cpu import threads_of
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.pipeline import lower_module
@@ -64,27 +65,28 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     check(mod)
     machine = any(first.get(key) for key in _MACHINE)
     isa = Compiler(first.options).isa if machine else GENERIC
-    calls = Calls(unroll=False)
+    externals = Externals()
     values = {key: np.asarray(value) for key, value in (params or {}).items()}
     threads = threads_of(first.options) or 1
-    try:
-        program = lower_module(mod, entry, values, isa, schedule_of(first.options), calls)
-    except RelayError as problem:
-        if problem.diagnostics[0].code != "R0632":
-            raise
-        mod = bound(mod, values, entry)
-        pool = Pool(mod)
-        number = translated(pool, [mod.get_global_var(entry)])[entry]
-        kernels = Kernels(lambda n: _lowered(pool.packed[n], isa, calls), isa, threads, {})
-    else:
-        pool, number = Pool(mod), 0
-        pool.codes.append(_graph(mod[entry], program, values))
-        kernels = Kernels(lambda n: program, isa, threads, values)
     function = mod[entry]
     shapes = [_given(p.name_hint, p.checked_type, function) for p in function.params if p.name_hint not in values]
-    instances = Instances(pool, kernels.program)
-    whole = instances.instance(number, shapes, (), function)
-    instances.analyse(whole)
+
+    def graph(unroll: bool) -> Whole:
+        calls = Calls(externals, unroll)
+        program = lower_module(mod, entry, values, isa, schedule_of(first.options), calls)
+        pool = Pool(mod)
+        pool.codes.append(_graph(function, program, values))
+        return _analysed(pool, 0, shapes, Kernels(lambda n: program, isa, threads, values))
+
+    def loops() -> Whole:
+        whole = bound(mod, values, entry)
+        pool = Pool(whole)
+        number = translated(pool, [whole.get_global_var(entry)])[entry]
+        calls = Calls(externals)
+        return _analysed(pool, number, shapes, Kernels(lambda n: _lowered(pool.packed[n], isa, calls), isa, threads, {}))
+
+    # A graph has the best kernels. Loops stay loops where they can.
+    kernels, instances, whole = _first(("R0632", lambda: graph(False)), ("R0636", loops), ("R0632", lambda: graph(True)))
     assert whole.group is not None
     if any(isinstance(token, Known) for token in whole.group.result):
         raise refused(f"@{entry} gives a function", function)
@@ -104,6 +106,30 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
         _structure(whole.group.result), face.workspace,
         lambda text: Compiler(first.options).compile([text], text, first.get("keep-c")),
     )  # fmt: skip
+
+
+#: A program's kernels, its instances, and that of its entry.
+Whole = tuple[Kernels, Instances, Instance]
+
+
+def _analysed(pool: Pool, number: int, shapes: list[Shape], kernels: Kernels) -> Whole:
+    instances = Instances(pool, kernels.program)
+    whole = instances.instance(number, shapes, (), None)
+    instances.analyse(whole)
+    return kernels, instances, whole
+
+
+def _first(*ways: tuple[str, Callable[[], Whole]]) -> Whole:
+    """What the first way makes that is not refused with its code. Raises the `RelayError` (R0636) of the second."""
+    refusals = []
+    for code, make in ways:
+        try:
+            return make()
+        except RelayError as problem:
+            if problem.diagnostics[0].code != code:
+                raise
+            refusals.append(problem)
+    raise refusals[1] from None
 
 
 def _lowered(packed: Packed, isa: Isa, calls: Calls) -> Program:

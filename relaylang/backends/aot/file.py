@@ -17,23 +17,16 @@ from relaylang.backends.aot.shapes import Leaf
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
+from relaylang.runtime.aot import ERRORS
 
-#: The errors of a run, by their numbers.
-ERRORS: dict[str, str] = {
-    "MEMORY": "there is no memory for the workspace",
-    "ALIGNMENT": "the workspace is at no multiple of {prefix}_WORKSPACE_ALIGN",
-    "WEIGHTS": "the weights are not those of this program, or lie at no multiple of {prefix}_WORKSPACE_ALIGN",
-    "DIVISION": "a division of whole numbers by zero",
-    "SHIFT": "a shift by a negative number of bits",
-    "POWER": "a negative power of 0",
-    "EXTERNAL": "external code failed",
-}
 #: Words that cannot name a field in C or C++.
-_WORDS = frozenset("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr
-const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false final float for friend goto
-if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
-typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq""".split())
+_WORDS = frozenset("""
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr const_cast
+continue decltype default delete do double dynamic_cast else enum explicit export extern false final float for friend goto if
+inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template this
+thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
+""".split())
 #: What an instruction set needs of the C compiler.
 _MACROS = {"avx512": "__AVX512F__", "avx2": "__AVX2__", "neon": "__ARM_NEON"}
 #: Warnings about C that people write.
@@ -110,7 +103,7 @@ class Face:
         """The header, which C and C++ include."""
         p = self.prefix
         none = "the file's own memory, for one run at a time" if self.static else "memory of malloc"
-        errors = [f"  {p}_ERROR_{name} = {n},  // {text.format(prefix=p)}" for n, (name, text) in enumerate(ERRORS.items(), 1)]
+        errors = [f"  {p}_ERROR_{name} = {n},  // {text}" for n, (name, text) in enumerate(ERRORS.items(), 1)]
         sizes = [f"#define {p}_WORKSPACE_SIZE {self.workspace}", f"#define {p}_WORKSPACE_ALIGN {ALIGN}"]
         if self.external:
             sizes.append(f"#define {p}_WEIGHTS_SIZE {self.weights + ALIGN}")
@@ -235,8 +228,9 @@ class AotEmitter(Emitter):
         ignored = [f'#pragma GCC diagnostic ignored "{warning}"' for warning in _QUIET]
         ignored += ["#ifndef __clang__", *[f'#pragma GCC diagnostic ignored "{warning}"' for warning in _GCC], "#endif"]
         lacking = f'#error "this C is for the instruction set {self.isa.name}: -march or -mcpu names a processor"'
+        threads = ["#define _GNU_SOURCE"] if self.threads else []
         return [f"// {title}", f"// compile it with gcc or clang: cc {FLAGS} -c {name}.c",
-                *([f"#ifndef {macro}", lacking, "#endif"] if macro else []), *ignored, f'#include "{name}.h"',
+                *([f"#ifndef {macro}", lacking, "#endif"] if macro else []), *ignored, *threads, f'#include "{name}.h"',
                 *([] if self.face.static else ["#include <stdlib.h>"])]  # fmt: skip
 
     def source(self, entry: CFunction, title: str, main: bool) -> str:

@@ -40,7 +40,7 @@ class Functions:
         called = {entry}
         for group in groups:
             for member in group.members:
-                called.update(s.what for s in member.steps if isinstance(s.what, Instance) and s.what not in group.members)
+                called.update(s.what for s in member.steps if isinstance(s.what, Instance) and s.what.group is not group)
         for group in groups:
             for member in group.members:
                 if member in called:
@@ -72,7 +72,7 @@ class _Writer:
         self.loops = group.loops
         self.members = [entry, *(m for m in group.members if m is not entry)] if self.loops else [entry]
         self.result = leaves(group.result)
-        self.layout = Layout(group, self.members, functions.room)
+        self.layout = Layout(self.members, functions.room)
         self.names: dict[Cell, str] = {}
         self.lines: list[str] = []
         self.blocks: list[_Block] = []
@@ -87,13 +87,7 @@ class _Writer:
 
     def _home(self, home: Home) -> str:
         root = home.root
-        if root.slot is not None:
-            return self._pointer(root.slot)
-        for number, found in self.layout.results.items():
-            if found is root:
-                return f"r{number}"
-        param = next(p for p, found in self.layout.next.items() if found is root)
-        return f"next_{self.names[param]}"
+        return self._pointer(root.slot) if root.slot is not None else self.elsewhere[root]
 
     def _name(self, cell: Cell) -> str:
         """A number, or the address of a tensor, as C."""
@@ -113,13 +107,16 @@ class _Writer:
         for member in self.members:
             for n, cell in enumerate(member.params):
                 self.names[cell] = f"p{n}" if member is self.entry else f"p{len(self.names)}_{n}"
+        self.elsewhere = {home: f"r{n}" for n, home in self.layout.results.items()}
+        self.elsewhere |= {home: f"next_{self.names[param]}" for param, home in self.layout.next.items()}
         params = ["const char* weights", "char* work"]
         params += [f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params]
         params += [f"{CTYPES[leaf.dtype]}* r{n}" if leaf.is_scalar else f"void* r{n}" for n, leaf in enumerate(self.result)]
-        for member in self.members:
+        self.numbers = {member: number for number, member in enumerate(self.members)}
+        for member, place in self.numbers.items():
             if self.loops:
-                self.lines.append(f"begin{self.members.index(member)}:;" if len(self.members) > 1 else "for (;;) {")
-            self._member(member, self.members.index(member))
+                self.lines.append(f"begin{place}:;" if len(self.members) > 1 else "for (;;) {")
+            self._member(member, place)
             if self.loops and len(self.members) == 1:
                 self.lines.append("}")
         for member in self.members:
@@ -213,7 +210,7 @@ class _Writer:
             case "return":
                 return [*self._results(step.reads), "return 0;"]
         assert step.kind == "tail" and isinstance(step.what, Instance)
-        if step.what in self.members:
+        if step.what in self.numbers:
             return self._again(step.what, step.reads)
         return [f"return {self._called(step, [f'r{n}' for n in range(len(self.result))])};"]
 
@@ -276,7 +273,10 @@ class _Writer:
 
     def _again(self, callee: Instance, cells: Sequence[Cell]) -> list[str]:
         """The next turn of a loop: values of parameters come from what is there before any of them changes."""
-        copies, numbers, assigned, turns = [], [], [], []
+        copies: list[str] = []
+        numbers: list[str] = []
+        assigned: list[str] = []
+        turns: list[str] = []
         for param, cell in zip(callee.params, cells):
             if cell is param:
                 continue
@@ -290,8 +290,7 @@ class _Writer:
             first, second = map(self._pointer, self.layout.turns[param])
             turns.append(f"{name} = next_{name}; next_{name} = {name} == {first} ? {second} : {first};")
         body = [*copies, *numbers, *assigned, *turns]
-        number = self.members.index(callee)
-        return ["{", *body, "}", f"goto begin{number};" if len(self.members) > 1 else "continue;"]
+        return ["{", *body, "}", f"goto begin{self.numbers[callee]};" if len(self.members) > 1 else "continue;"]
 
 
 def _indented(lines: Sequence[str]) -> Iterator[str]:

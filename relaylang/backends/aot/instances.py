@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaylang.backends.aot.shapes import Fields, Known, Leaf, Shape, Token, leaves, parts, tuple_of
+from relaylang.backends.aot.shapes import Fields, Known, Leaf, Shape, Token, leaves, parts
 from relaylang.backends.cpu.schedule import Program
 from relaylang.backends.vm.code import Item
 from relaylang.backends.vm.pool import Pool
@@ -108,7 +108,8 @@ class Group:
     @property
     def loops(self) -> bool:
         """Whether one of them is called again by itself or by another."""
-        return any(s.kind == "tail" and s.what in self.members for m in self.members for s in m.steps)
+        tails = (s.what for m in self.members for s in m.steps if s.kind == "tail")
+        return any(isinstance(callee, Instance) and callee.group is self for callee in tails)
 
 
 @dataclass(eq=False)
@@ -343,4 +344,4 @@ class _Walk:
         self._define(item.operands[0][1], made, item.node)
 
 
-__all__ = ["Cell", "Group", "Instance", "Instances", "Step", "Value", "refused", "tuple_of"]
+__all__ = ["Cell", "Group", "Instance", "Instances", "Step", "Value", "refused"]

@@ -133,6 +133,7 @@ def _prepared(programs: Mapping[int, Program], constants: Callable[[Program], li
         values = constants(program)
         params = (ctypes.c_void_p * max(1, len(values)))(*[v.ctypes.data for v in values])
         fixed, arena = aligned(program.fixed_bytes), aligned(program.arena_bytes)
+        fixed[...] = 0  # equal programs give equal files
         function_in(library, f"relay_prepare_{number}", _PREPARE)(params, fixed.ctypes.data, arena.ctypes.data)
         made[number] = fixed
     unload(library, None)

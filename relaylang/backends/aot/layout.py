@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from relaylang.backends.aot.instances import Cell, Group, Instance, Step
+from relaylang.backends.aot.instances import Cell, Instance, Step
 from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.memory import place
 from relaylang.backends.cpu.schedule import Slot
@@ -68,9 +68,8 @@ class Layout:
     `members` are the instances that the function holds. `room(step)` is what a kernel or a call needs of the frame.
     """
 
-    def __init__(self, group: Group, members: Sequence[Instance], room: Callable[[Step], int]) -> None:
-        self.group = group
-        self.members = members
+    def __init__(self, members: Sequence[Instance], room: Callable[[Step], int]) -> None:
+        self.inside = set(members)
         self.homes: dict[Cell, Home] = {}
         #: The homes of results, by position.
         self.results: dict[int, Home] = {}
@@ -120,7 +119,7 @@ class Layout:
                 if not cell.leaf.is_scalar:
                     yield self.results.setdefault(number, Home()), cell
         elif step.kind == "tail" and isinstance(step.what, Instance):
-            inside = step.what in self.members
+            inside = step.what in self.inside
             for param, cell in zip(step.what.params, step.reads):
                 if inside and not cell.leaf.is_scalar and cell is not param:
                     yield self.next.setdefault(param, Home()), cell

@@ -60,10 +60,6 @@ def parts(shape: Sequence[Token]) -> Iterator[Shape]:
         yield tuple(shape[start:at])
 
 
-def tuple_of(shapes: Sequence[Shape]) -> Shape:
-    return (Fields(len(shapes)), *(token for shape in shapes for token in shape))
-
-
 def shape_of(ty: Type | None) -> Shape | None:
     """The shape of a type of tensors and tuples; None for other types, and where an extent is not known."""
     out: list[Token] = []

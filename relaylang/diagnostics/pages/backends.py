@@ -181,6 +181,16 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0636",
+        "cannot become plain C",
+        """`--runtime aot` writes C without a runtime. All memory has a known size, and all functions are known. Branches and
+        loops are fine: a loop is a function whose recursive calls are the last that happens. Other recursion, values of type
+        definitions, references and functions chosen in a run need the VM.""",
+        "$ relay compile examples/loop.relay --entry power --runtime aot -o power.c",
+        "$ relay compile examples/loop.relay --runtime aot -o loop.c",
+        "shell",
+    ),
+    Page(
         "R0640",
         "wrong input of a compiled program",
         """A call of a compiled program has a wrong input. It is missing, unknown, given twice, or of another shape or

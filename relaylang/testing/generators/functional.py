@@ -16,10 +16,16 @@ def @each[A, B](%f: fn (A) -> B, %l: Chain[A]) -> Chain[B] {{
 }}
 """
 TWICE = f"def @twice(%f: fn ({T}) -> {T}, %x: {T}) -> {T} {{ %f(%f(%x)) }}\n"
-GENERAL = f"""
+SCALED = f"""
 def @scaled(%x: {T}) -> {T} {{ multiply(%x, 0.5f) }}
-def @power(%n: int32, %x: {T}) -> {T} {{
+"""
+#: Recursion, and the same as a loop.
+POWER = f"""def @power(%n: int32, %x: {T}) -> {T} {{
   if (less_equal(%n, 0)) {{ tanh(%x) }} else {{ multiply(tanh(%x), @power(subtract(%n, 1), %x)) }}
+}}
+"""
+LOOP = f"""def @power(%n: int32, %x: {T}) -> {T} {{
+  if (less_equal(%n, 0)) {{ tanh(%x) }} else {{ @power(subtract(%n, 1), multiply(tanh(%x), %x)) }}
 }}
 """
 UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid")
@@ -30,10 +36,12 @@ class Functional:
     """`@main` of two tensors; flags select its constructs."""
 
     def __init__(
-        self, seed: int, *, references: bool = False, data: bool = False, smooth: bool = False, given: bool = False
+        self, seed: int, *, references: bool = False, data: bool = False, smooth: bool = False, given: bool = False,
+        loops: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         self.references, self.data, self.smooth, self.given = references, data, smooth, given
+        self.general = SCALED + (LOOP if loops else POWER)
         self.less = "less_equal" if smooth else "less"  # the one of the two that has a gradient in TVM
         self.unary = ("tanh", "sigmoid", "negative") if smooth else UNARY
         self.binary = ("add", "subtract", "multiply") if smooth else BINARY
@@ -41,7 +49,7 @@ class Functional:
 
     def text(self, size: int = 8) -> str:
         body = self.block({"t": ["%x", "%y"]}, size, 0)
-        used = (DATA + WALKS if self.data else "") + ("" if self.smooth else TWICE) + GENERAL
+        used = (DATA + WALKS if self.data else "") + ("" if self.smooth else TWICE) + self.general
         return f'{used}def @main(%x: {T}, %y: {T}) -> {T} {{\n{body}}}\n'
 
     def name(self) -> str:

@@ -14,6 +14,7 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
+from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import LIBRARY_MAGIC, Artifact, load, read_file
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.external import part_name, written
@@ -108,10 +109,13 @@ class Program(Module):
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the program as a library (any name), `.tar`, object (`.o`), C text (`.c`) or assembly (`.s`).
 
-        Libraries, `.tar` and `.o` hold weights and graph, too; `load_module` reads them. Raises `RelayError`.
+        Libraries, `.tar` and `.o` hold weights and graph, too; `load_module` reads them. A program of C source becomes
+        `.c` and `.h`, or a `.tar` of them. Raises `RelayError`.
         """
         suffix = f".{fmt}" if fmt else Path(file_name).suffix
-        if suffix in _SOURCES:
+        if isinstance(self.artifact, AotProgram):
+            self.artifact.save(file_name)
+        elif suffix in _SOURCES:
             _write(file_name, self.get_source().encode())
         elif suffix in (".s", ".asm"):
             _write(file_name, self.get_source("asm").encode())

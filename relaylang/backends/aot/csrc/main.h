@@ -1,5 +1,5 @@
-// The command line: NAME [INPUT...] [-o OUTPUT...]. An input is a .npy file, a file of bare elements, or - for stdin. Outputs go to
-// .npy files, files of bare elements, or stdout as text.
+// The command line: NAME [INPUT...] [-o OUTPUT...]. An input is a .npy file, any other file of bare elements, or - for bare elements
+// from stdin. Outputs go to such files, or to stdout as text.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -26,37 +26,35 @@ static int r_has(const char* header, const char* field, const char* value) {
   return strncmp(at, value, strlen(value)) == 0;
 }
 
-static int r_read_from(FILE* file, const char* name, const r_tensor* t) {
+static int r_is_npy(const char* name) {
+  const size_t length = strlen(name);
+  return length > 4 && strcmp(name + length - 4, ".npy") == 0;
+}
+
+// The header of a .npy file must be that of a tensor's file.
+static int r_check_header(FILE* file, const char* name, const r_tensor* t) {
   unsigned char head[12];
   char header[1025];
-  const size_t bytes = t->count * t->size;
-  size_t got = fread(head, 1, bytes < 6 ? bytes : 6, file);
-  if (got == 6 && memcmp(head, "\x93NUMPY", 6) == 0) {
-    if (fread(head + 6, 1, 4, file) != 4) return r_wrong("the .npy file ends in its header", name);
-    size_t length = (size_t)head[8] | (size_t)head[9] << 8;
-    if (head[6] != 1) {
-      if (fread(head + 10, 1, 2, file) != 2) return r_wrong("the .npy file ends in its header", name);
-      length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
-    }
-    if (length > 1024 || fread(header, 1, length, file) != length) return r_wrong("the .npy file has no header of numpy's", name);
-    header[length] = 0;
-    if (!r_has(header, "'descr'", t->element)) return r_wrong("the .npy file has other elements than the input", name);
-    if (!r_has(header, "'shape'", t->dimensions)) return r_wrong("the .npy file has another shape than the input", name);
-    if (!r_has(header, "'fortran_order'", "False")) return r_wrong("the .npy file is in Fortran order", name);
-    got = 0;
-  } else {
-    memcpy(t->data, head, got);
-  }
-  if (fread((char*)t->data + got, 1, bytes - got, file) != bytes - got) return r_wrong("the file is too short for the input", name);
-  if (file != stdin && fgetc(file) != EOF) return r_wrong("the file is too long for the input", name);
-  return 0;
+  const size_t first = fread(head, 1, 10, file);
+  const int wide = first == 10 && head[6] != 1;
+  if (first != 10 || memcmp(head, "\x93NUMPY", 6) || (wide && fread(head + 10, 1, 2, file) != 2))
+    return r_wrong("the file has no header of numpy's", name);
+  const size_t length = (size_t)head[8] | (size_t)head[9] << 8 | (wide ? (size_t)head[10] << 16 | (size_t)head[11] << 24 : 0);
+  if (length > 1024 || fread(header, 1, length, file) != length) return r_wrong("the file has no header of numpy's", name);
+  header[length] = 0;
+  if (!r_has(header, "'descr'", t->element)) return r_wrong("the file has other elements than the input", name);
+  if (!r_has(header, "'shape'", t->dimensions)) return r_wrong("the file has another shape than the input", name);
+  return r_has(header, "'fortran_order'", "False") ? 0 : r_wrong("the file is in Fortran order", name);
 }
 
 static int r_read(const char* name, const r_tensor* t) {
-  if (strcmp(name, "-") == 0) return r_read_from(stdin, "stdin", t);
-  FILE* const file = fopen(name, "rb");
+  const int is_stdin = strcmp(name, "-") == 0;
+  FILE* const file = is_stdin ? stdin : fopen(name, "rb");
   if (!file) return r_wrong("the file cannot be read", name);
-  const int failed = r_read_from(file, name, t);
+  int failed = r_is_npy(name) ? r_check_header(file, name, t) : 0;
+  if (!failed && fread(t->data, t->size, t->count, file) != t->count) failed = r_wrong("the file is too short for the input", name);
+  if (is_stdin) return failed;
+  if (!failed && fgetc(file) != EOF) failed = r_wrong("the file is too long for the input", name);
   fclose(file);
   return failed;
 }
@@ -64,8 +62,7 @@ static int r_read(const char* name, const r_tensor* t) {
 static int r_write(const char* name, const r_tensor* t) {
   FILE* const file = fopen(name, "wb");
   if (!file) return r_wrong("the file cannot be written", name);
-  const size_t length = strlen(name);
-  if (length > 4 && strcmp(name + length - 4, ".npy") == 0) {
+  if (r_is_npy(name)) {
     char header[1024];
     int size = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", t->element, t->dimensions);
     while ((size + 11) % 64) header[size++] = ' ';

@@ -1,4 +1,4 @@
-"""`Executor("graph")`: how `relay.build` calls kernels. Every one runs the same compiled code here."""
+"""`Executor("graph")`: how `relay.build` calls kernels. `Executor("aot")` with `Runtime("crt")` gives C source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Runtime("cpp")`: the library that compiled code is linked with. Every one means relaylang's own."""
+"""`Runtime("cpp")`: what compiled code is linked with. Libraries need no other; C for `crt` needs the C library alone."""
 
 from __future__ import annotations
 

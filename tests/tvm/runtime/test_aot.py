@@ -1,0 +1,61 @@
+"""`relay.build` with the executor "aot" and the runtime "crt": C source, as TVM's scripts for microcontrollers want it."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.runtime.aot import AotProgram
+from relaylang.tvm.relay.backend import Executor, Runtime
+from relaylang.tvm.runtime import cpu
+from relaylang.tvm.runtime.executor import AotModule
+
+NET = "def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(3), float32]) { (nn.relu(add(%x, %w)), sum(%x)) }"
+X = np.float32([[1, -2, 3], [-4, 5, -6]])
+W = np.float32([1, 1, 1])
+
+
+def built(**options: object) -> relay.tvm.runtime.program.ExecutorFactoryModule:
+    executor = Executor("aot", {"interface-api": "c", "unpacked-api": True, **options})
+    return relay.build(relay.parse(NET), "c", executor=executor, runtime=Runtime("crt"), params={"w": W})
+
+
+def test_it_runs_as_a_graph_executor_does() -> None:
+    lib = built()
+    assert isinstance(lib.artifact, AotProgram)
+    module = AotModule(lib["default"](cpu(0)))
+    module.set_input("x", X)
+    module.run()
+    np.testing.assert_array_equal(module.get_output(0).numpy(), np.maximum(X + 1, 0))
+    assert module.get_output(1).numpy() == X.sum()
+
+
+def test_it_is_exported_as_c(tmp_path: Path) -> None:
+    lib = built()
+    lib.export_library(str(tmp_path / "net.tar"))
+    with tarfile.open(tmp_path / "net.tar") as tar:
+        assert tar.getnames() == ["tvmgen_default.c", "tvmgen_default.h"]
+        tar.extractall(tmp_path)
+    (tmp_path / "use.c").write_text("""#include "tvmgen_default.h"
+    int main(void) {
+      float x[6] = {1, -2, 3, -4, 5, -6}, y[6], s;
+      struct tvmgen_default_inputs in = {x};
+      struct tvmgen_default_outputs out = {y, &s};
+      return tvmgen_default_run(&in, &out, 0) || y[0] != 2 || y[1] != 0 || s != -3;
+    }""")
+    subprocess.run(["cc", "-Wall", "-Werror", "use.c", "tvmgen_default.c", "-lm", "-o", "use"], cwd=tmp_path, check=True)
+    subprocess.run(["./use"], cwd=tmp_path, check=True)
+    assert lib.get_lib().get_source() == (tmp_path / "tvmgen_default.c").read_text()
+    with pytest.raises(RelayError, match="C goes to"):
+        lib.export_library(str(tmp_path / "net.so"))
+
+
+def test_weights_may_be_a_file(tmp_path: Path) -> None:
+    built(**{"link-params": False}).export_library(str(tmp_path / "net.c"))
+    assert (tmp_path / "tvmgen_default.bin").stat().st_size > W.nbytes
