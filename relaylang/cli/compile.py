@@ -37,7 +37,7 @@ examples:
   relay compile net.relay --params net.npz --cc clang -o net.tar
   relay compile net.relay --emit loops | less
   relay compile numbers.relay --runtime vm -o numbers.vm
-  relay compile loop.relay --runtime aot --static-memory -o loop.c
+  relay compile net.relay --runtime aot --static-memory -o net.c
   relay compile net.relay --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o net.so
   relay compile net.relay --target "c -mtriple=riscv64-linux-gnu" --cross-compiler riscv64-linux-gnu-gcc -o net.tar
   relay compile net.relay --target "ethos-u -accelerator=ethos-u55-256, c" --random-params 0 -o net.tar

@@ -37,7 +37,7 @@ FLAGS = "-O2 -fwrapv -fno-strict-aliasing -ffp-contract=off"
 
 @dataclass(frozen=True)
 class Field:
-    """A tensor of the caller's: its name in C, its name in Relay, its place in a tuple, and its type."""
+    """A tensor of the caller's: its names in C and in Relay, its place in a tuple, and its type."""
 
     name: str
     relay: str
@@ -72,7 +72,7 @@ def c_names(wanted: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Face:
-    """What a caller sees: the program's name in C, its inputs and outputs, and how it gets its memory and weights."""
+    """What a caller sees: the program's name in C, its inputs and outputs, its memory and its weights."""
 
     name: str
     entry: str

@@ -179,7 +179,7 @@ class _Writer:
         while depth and blocks[depth - 1].join is not None and blocks[depth - 1].join != label:
             depth -= 1
         if depth and blocks[depth - 1].join is None and blocks[depth - 1].other == label:
-            # The first part has ended otherwise; or only parts inside it come to its end, and meet there with this one.
+            # The first part has ended otherwise. Or parts inside it meet this one behind it.
             joins = {block.join for block in blocks[depth:]}
             lines.extend("}" * (len(blocks) - depth))
             del blocks[depth:]
@@ -272,7 +272,7 @@ class _Writer:
         return [*self._declared(step.writes), failed]
 
     def _again(self, callee: Instance, cells: Sequence[Cell]) -> list[str]:
-        """The next turn of a loop: values of parameters come from what is there before any of them changes."""
+        """The next turn of a loop: all values are read before a parameter changes."""
         copies: list[str] = []
         numbers: list[str] = []
         assigned: list[str] = []

@@ -1,8 +1,7 @@
-"""The functions that C gets: one for each function of the program and the kinds of values that it is called with.
+"""The functions of the C: one for each function of the program and the shapes of its arguments.
 
-A walk over a function's code finds what each value is: its tensors, how tuples hold them, which function it is. Tuples and
-functions leave no trace in the C, for all their uses are known. A function that is called with values of other shapes is
-another instance. Instances that call each other in tail position are a group, which becomes one loop.
+A walk over a function's code finds the shape of each value (`shapes`). Tuples and functions leave no trace in the C, for
+all their uses are known. A function that is called with values of other shapes is another instance. Instances that call each other in tail position are a group, which becomes one loop.
 """
 
 from __future__ import annotations

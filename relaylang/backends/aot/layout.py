@@ -1,7 +1,7 @@
-"""Where the tensors of a C function lie: all at known places of its frame, which is a part of the program's workspace.
+"""The places of a C function's tensors in its frame, which is a part of the program's workspace.
 
-A tensor that is only copied on is made where the copy would lie: in the result's memory, in that of a value that branches
-give, or in that of a loop's next turn. A loop's tensors have two places each: one is read while the other is written.
+A tensor that is only copied on is made where the copy would lie. This may be a result's memory, a branch's value, or the
+next turn of a loop. A loop's tensors have two places each: one is read while the other is written.
 """
 
 from __future__ import annotations

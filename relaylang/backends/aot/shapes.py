@@ -1,4 +1,4 @@
-"""What is known of a value when C is written: its tensors, how tuples hold them, and which function it is.
+"""Shapes of values: their tensors, how tuples hold them, and the function for functions.
 
 A shape is a flat tuple of tokens, a whole before its parts. So shapes of any depth are compared and hashed without recursion.
 """

@@ -154,7 +154,7 @@ class Emitter:
         self.threads = threads
         self.about = about
         self.timed = timed or {}
-        #: The numbers of external codes, and where a run of the program at hand says which of them failed, in the arena.
+        #: The numbers of external codes, and the place in the arena where a run says which of them failed.
         self.externals: dict[int, int] = {}
         self.status = -1
         self.blocks: dict[str, str] = {}
@@ -425,7 +425,7 @@ class Emitter:
         return self.whole([f"// {title}", f"// instruction set: {self.isa.name}; {sizes}"], ends)
 
     def whole(self, head: Sequence[str], ends: str) -> str:
-        """One text of all functions, and of what stands behind them."""
+        """One text of all functions, with others behind them."""
         extra = ["r_threads"] if self.threads else []
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], extra)

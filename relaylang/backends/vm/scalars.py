@@ -112,7 +112,7 @@ def labels() -> str:
 
 
 def refusal(row: Row) -> tuple[str, str]:
-    """The operands that an instruction refuses, as a test in C of a and b, and the fault by its name; "" for none."""
+    """A test in C of the operands a and b that an instruction refuses, and its fault. Both are "" where it takes all."""
     return _REFUSED.get(row.operator, ("", "")) if not row.operands[-1].startswith("float") else ("", "")
 
 
