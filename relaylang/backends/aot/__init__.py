@@ -34,12 +34,13 @@ from relaylang.backends.registry import parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.backends.vm.build import bound
 from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.kernels import lower_region
 from relaylang.backends.vm.pool import Pool
+from relaylang.backends.vm.regions import STATIC
 from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule, parameter_names
 from relaylang.runtime.aot import AotProgram
-from relaylang.runtime.vm.program import Packed
 from relaylang.typing import check
 
 __all__ = ["compile_aot"]
@@ -74,16 +75,15 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     def graph(unroll: bool) -> Whole:
         calls = Calls(externals, unroll)
         program = lower_module(mod, entry, values, isa, schedule_of(first.options), calls)
-        pool = Pool(mod)
+        pool = Pool(mod, lambda module, ways: None)
         pool.codes.append(_graph(function, program, values))
         return _analysed(pool, 0, shapes, Kernels(lambda n: program, isa, threads, values))
 
     def loops() -> Whole:
         whole = bound(mod, values, entry)
-        pool = Pool(whole)
+        pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, isa))
         number = translated(pool, [whole.get_global_var(entry)])[entry]
-        calls = Calls(externals)
-        return _analysed(pool, number, shapes, Kernels(lambda n: _lowered(pool.packed[n], isa, calls), isa, threads, {}))
+        return _analysed(pool, number, shapes, Kernels(lambda n: _program(pool, n, isa), isa, threads, {}))
 
     # A graph has the best kernels. Loops stay loops where they can.
     kernels, instances, whole = _first(("R0632", lambda: graph(False)), ("R0636", loops), ("R0632", lambda: graph(True)))
@@ -132,9 +132,11 @@ def _first(*ways: tuple[str, Callable[[], Whole]]) -> Whole:
     raise refusals[1] from None
 
 
-def _lowered(packed: Packed, isa: Isa, calls: Calls) -> Program:
-    assert packed.module is not None
-    return lower_module(packed.module, "main", [], isa, None, calls)
+def _program(pool: Pool, number: int, isa: Isa) -> Program:
+    """The kernels of a region. Raises the `RelayError` that says why it has none."""
+    code, module = pool.regions[number], pool.packed[number].module
+    assert module is not None
+    return code.program if code is not None else lower_module(module, "main", [], isa)
 
 
 def _graph(function: Function, program: Program, values: Mapping[str, Any]) -> FunctionCode:

@@ -1,7 +1,8 @@
 """The functions of the C: one for each function of the program and the shapes of its arguments.
 
 A walk over a function's code finds the shape of each value (`shapes`). Tuples and functions leave no trace in the C, for
-all their uses are known. A function that is called with values of other shapes is another instance. Instances that call each other in tail position are a group, which becomes one loop.
+all their uses are known. A function that is called with values of other shapes is another instance. Instances that call
+each other in tail position are a group, which becomes one loop.
 """
 
 from __future__ import annotations
