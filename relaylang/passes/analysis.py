@@ -22,6 +22,7 @@ from relaylang.ir import (
     IRModule,
     Let,
     Match,
+    Pattern,
     RefCreate,
     RefRead,
     RefWrite,
@@ -43,7 +44,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf
 from relaylang.passes.rewriting import is_primitive
 from relaylang.rules.macs import RULES as MACS
-from relaylang.typing.exhaustive import missing_value
+from relaylang.typing.exhaustive import missing_patterns
 
 Node = IRModule | Expr
 
@@ -234,11 +235,9 @@ def check_constant(expr: Expr) -> bool:
     return all(isinstance(n, (Constant, Tuple)) for n in post_order(expr))
 
 
-def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[str]:
-    """A list with the text of a value that a match does not cover. The list is empty where the match covers everything.
-    """
-    missed = missing_value(match.clauses, mod.type_definitions if mod is not None else {})
-    return [] if missed is None else [missed]
+def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
+    """Patterns that take every value that a match does not cover. The list is empty where the match covers everything."""
+    return list(missing_patterns(match.clauses, mod.type_definitions if mod is not None else {}))
 
 
 # ---- operators and functions

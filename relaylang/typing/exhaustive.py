@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from relaylang.ir.expr import (
     Clause,
@@ -10,6 +10,7 @@ from relaylang.ir.expr import (
     Pattern,
     PatternConstructor,
     PatternTuple,
+    PatternWildcard,
     TypeData,
 )
 from relaylang.ir.types import GlobalTypeVar
@@ -20,7 +21,8 @@ LIMIT = 200_000
 # A row has the patterns that are left of a clause: a linked list (first pattern, rest), None for anything. A witness is
 # a linked list of choices, from the last one back: (constructor, tuple size or None, rest).
 _Row = tuple["Pattern | None", "_Row"] | None
-_Witness = tuple["Constructor | int | None", "_Witness"] | None
+_Choice = Constructor | int | None
+_Witness = tuple[_Choice, "_Witness"] | None
 
 
 class Undecided(Exception):
@@ -29,13 +31,24 @@ class Undecided(Exception):
 
 def missing_value(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> str | None:
     """The text of a value that no clause takes, or None where they take all. Raises `Undecided`."""
+    return next((_text(choices) for choices in _missing(clauses, definitions)), None)
+
+
+def missing_patterns(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> Iterator[Pattern]:
+    """Patterns that together take every value that no clause takes, the simplest first. Raises `Undecided`."""
+    return map(_pattern, _missing(clauses, definitions))
+
+
+def _missing(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> Iterator[list[_Choice]]:
+    """The choices of values that no clause takes, from the outermost in."""
     rows: list[_Row] = [(clause.lhs, None) for clause in clauses]
     stack: list[tuple[list[_Row], int, _Witness]] = [(rows, 1, None)]
     steps = 0
     while stack:
         rows, width, witness = stack.pop()
         if not rows:
-            return _witness_text(witness, width)
+            yield _chosen(witness, width)
+            continue
         if width == 0:
             continue
         steps += len(rows)
@@ -55,7 +68,6 @@ def missing_value(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar,
                 stack.append((_specialise(rows, sibling, size), width - 1 + size, (sibling, witness)))
         else:
             stack.append(([row[1] for row in rows if row is not None], width - 1, (None, witness)))
-    return None
 
 
 def _shape(pattern: Pattern | None) -> Constructor | int | None:
@@ -85,16 +97,37 @@ def _specialise(rows: list[_Row], shape: Constructor | int, size: int) -> list[_
     return out
 
 
-def _witness_text(witness: _Witness, width: int) -> str:
-    """The chosen value in pattern syntax, with `_` for each part that nothing looked at."""
-    chosen: list[Constructor | int | None] = []
+def _chosen(witness: _Witness, width: int) -> list[_Choice]:
+    """The choices of a witness in order, with None for each part that nothing looked at."""
+    chosen: list[_Choice] = []
     while witness is not None:
         chosen.append(witness[0])
         witness = witness[1]
+    return [*reversed(chosen), *[None] * width]
+
+
+def _size(item: _Choice) -> int:
+    return len(item.inputs) if isinstance(item, Constructor) else item or 0
+
+
+def _pattern(choices: list[_Choice]) -> Pattern:
+    """The chosen value as a pattern."""
+    done: list[Pattern] = []
+    for item in reversed(choices):
+        parts = [done.pop() for _ in range(_size(item))]
+        if isinstance(item, Constructor):
+            done.append(PatternConstructor(item, parts))
+        else:
+            done.append(PatternWildcard() if item is None else PatternTuple(parts))
+    return done[0]
+
+
+def _text(choices: list[_Choice]) -> str:
+    """The chosen value in pattern syntax, with `_` for each part that nothing looked at."""
     out: list[str] = []
     open_parts: list[tuple[int, str]] = []  # how many parts are still to come, and what closes them
-    for item in [*reversed(chosen), *[None] * width]:
-        size = len(item.inputs) if isinstance(item, Constructor) else item or 0
+    for item in choices:
+        size = _size(item)
         if isinstance(item, Constructor):
             out.append(item.name_hint + ("(" if size else ""))
         elif item is None:

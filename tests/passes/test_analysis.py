@@ -23,7 +23,20 @@ from relaylang.analysis import (
     well_formed,
 )
 from relaylang.diagnostics import RelayError
-from relaylang.ir import Function, IRModule, Let, Match, TensorType, Tuple, TypeVar, Var, const, post_order
+from relaylang.ir import (
+    Function,
+    IRModule,
+    Let,
+    Match,
+    PatternConstructor,
+    PatternWildcard,
+    TensorType,
+    Tuple,
+    TypeVar,
+    Var,
+    const,
+    post_order,
+)
 from relaylang.ops.build import op_call
 from relaylang.passes.analysis import reachable, recursive_functions, well_formed_problems
 from relaylang.transform import InferType
@@ -92,7 +105,12 @@ def test_matches_that_miss_a_value() -> None:
     text = "type List { Cons(int32, List), Nil }\ndef @main(%l: List[]) { match? (%l) { Cons(%x, Nil) => { %x } } }"
     mod = relay.parse(text)
     (node,) = [n for n in post_order(mod["main"]) if isinstance(n, Match)]
-    assert unmatched_cases(node, mod) != []
+    empty, longer = unmatched_cases(node, mod)
+    assert isinstance(empty, PatternConstructor) and empty.constructor.name_hint == "Nil" and not empty.patterns
+    assert isinstance(longer, PatternConstructor) and longer.constructor.name_hint == "Cons"
+    assert isinstance(longer.patterns[0], PatternWildcard) and isinstance(longer.patterns[1], PatternConstructor)
+    assert longer.patterns[1].constructor.name_hint == "Cons" and len(longer.patterns[1].patterns) == 2
+    assert [type(p) for p in unmatched_cases(Match(node.data, []), mod)] == [PatternWildcard]
 
 
 def test_parts_and_forms() -> None:

@@ -18,6 +18,9 @@ from relaylang.passes.devices.virtual_device import (
 #: The number of a device's kind -> what targets for it have as their key.
 _KEYS = {number: "gpu" if name in ("cuda", "opencl", "vulkan", "metal", "rocm") else name for name, number in DEVICE_TYPES.items()}
 
+#: Kinds of targets whose kernels take so many arguments at most, as in TVM.
+_MOST_ARGUMENTS = {"opencl": 128, "metal": 31}
+
 
 class TargetKind:
     """The first word of a target, as its `name`."""
@@ -93,6 +96,11 @@ class Target(str):
     def max_num_threads(self) -> int:
         """The threads of a block, for GPUs; 1 for others."""
         return int(self.attrs.get("max_num_threads", 256 if "gpu" in self.keys else 1))
+
+    @property
+    def max_function_args(self) -> int:
+        """The most arguments of a kernel; 0 for no limit."""
+        return int(self.attrs.get("max_function_args", _MOST_ARGUMENTS.get(self.kind.name, 0)))
 
     def get_target_device_type(self) -> int:
         """The number of the kind of devices for which it compiles. Raises `RelayError`."""
