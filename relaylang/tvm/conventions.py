@@ -26,6 +26,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter.values import ConstructorValue
 from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
 from relaylang.ir.expr import text_of
+from relaylang.ir.typed import forget_stale_types
 from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
 from relaylang.ir.visit import rewrite
@@ -136,7 +137,7 @@ def with_result_types(func: Function) -> Function:
         made = Function(new.params, new.body, old.checked_type.ret_type, new.type_params, new.attrs, new.span)
         return with_type(made, old.checked_type)
 
-    made = rewrite(func, say)
+    made = forget_stale_types(rewrite(func, say))
     assert isinstance(made, Function)
     return made
 

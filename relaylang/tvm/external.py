@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.partition.passes.partition_graph import OPTIMIZERS
 from relaylang.runtime.external import CODEGENS, Code, Generator, Region
 from relaylang.tvm.runtime.module import Module
 from relaylang.tvm.runtime.ndarray import NDArray
 
 PREFIX = "relay.ext."
+_OPTIMIZE = "optimize"
 #: Other functions below the prefix, and what replaces them.
 _HOOKS = {
     "constant_updater": "a code generator returns Code(source=..., constants=[...]): these constants come behind the inputs",
     "relay_to_tir": "there is no TIR: the code generator relay.ext.NAME returns C text, object code or a Python function",
-    "optimize": "run passes on the partitioned module before relay.build, or in the code generator",
     "tir_to_runtime": "there is no TIR: the code generator relay.ext.NAME returns C text, object code or a Python function",
 }
 
@@ -45,9 +46,13 @@ class SourceModule(Module):
 def added(name: str, function: Callable[..., Any]) -> None:
     """Make a function registered under `relay.ext.NAME` the code generator of NAME.
 
-    Raises `RelayError` (R0609) for hooks below such a name, and says what replaces them.
+    One under `relay.ext.NAME.optimize` gets each partition as PartitionGraph makes it: a module with @main. Raises
+    `RelayError` (R0609) for other hooks below such a name, and says what replaces them.
     """
     compiler, dot, hook = name.removeprefix(PREFIX).partition(".")
+    if hook == _OPTIMIZE:
+        OPTIMIZERS[compiler] = function
+        return
     if dot:
         instead = _HOOKS.get(hook.lower().replace("relaytotir", "relay_to_tir"), "relay.ext.NAME alone is called")
         raise RelayError(error("R0609", f"the function {name} is never called", notes=[instead]))
@@ -59,8 +64,9 @@ def added(name: str, function: Callable[..., Any]) -> None:
 
 
 def removed(name: str) -> None:
-    """Forget the code generator of `relay.ext.NAME`."""
-    CODEGENS.pop(name.removeprefix(PREFIX), None)
+    """Forget the code generator of `relay.ext.NAME`, or the optimizer of `relay.ext.NAME.optimize`."""
+    compiler, _, hook = name.removeprefix(PREFIX).partition(".")
+    (OPTIMIZERS if hook == _OPTIMIZE else CODEGENS).pop(compiler, None)
 
 
 def _code(made: Any) -> Any:

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+from relaylang.runtime.external import codegen
+from relaylang.tvm.ccompiler import generate
 from relaylang.tvm.conventions import adopt
 from relaylang.tvm.faces import stand_in
 
 stand_in()
 adopt()
+codegen("ccompiler", generate)

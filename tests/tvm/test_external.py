@@ -11,8 +11,9 @@ import pytest
 import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.artifact import load
-from relaylang.runtime.external import CODEGENS
+from relaylang.runtime.external import CODEGENS, codegen
 from relaylang.tvm import nd
+from relaylang.tvm.ccompiler import generate
 from relaylang.tvm.contrib import graph_executor
 from relaylang.tvm.registry import get_global_func, register_func, remove_global_func
 
@@ -80,7 +81,7 @@ def test_objects_are_written_with_the_regions(tmp_path: Any) -> None:
         lib.export_library(tmp_path / "net.o")
 
 
-@pytest.mark.parametrize("hook", ["constant_updater", "relay_to_tir", "RelayToTIR", "optimize", "other"])
+@pytest.mark.parametrize("hook", ["constant_updater", "relay_to_tir", "RelayToTIR", "other"])
 def test_hooks_say_what_replaces_them(hook: str) -> None:
     with pytest.raises(RelayError) as caught:
         register_func(f"relay.ext.ext.{hook}", lambda *a: None)
@@ -94,3 +95,42 @@ def test_a_generator_is_forgotten_with_its_function() -> None:
     remove_global_func("relay.ext.ext")
     with pytest.raises(RelayError, match="R0632"):
         relay.build(relay.parse(TEXT), "llvm")
+
+
+def test_an_optimizer_gets_each_partition() -> None:
+    x, one = relay.var("x", shape=(4,)), relay.const(np.ones(4, "float32"))
+    begin = relay.annotation.compiler_begin
+    region = relay.add(begin(x, "ext"), relay.add(begin(one, "ext"), begin(one, "ext")))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.exp(relay.annotation.compiler_end(region, "ext"))))
+
+    def partition() -> relay.Function:
+        made = relay.transform.PartitionGraph()(relay.transform.InferType()(mod))
+        (part,) = [f for gv, f in made.functions.items() if gv.name_hint != "main"]
+        np.testing.assert_array_equal(relay.evaluate(made, X), np.exp(X + 2))
+        assert part.attrs["Compiler"] == "ext"
+        return part
+
+    register_func("relay.ext.ext.optimize", relay.transform.FoldConstant())
+    assert sum(isinstance(n, relay.Call) for n in relay.analysis.post_order(partition())) == 1
+    register_func("relay.ext.ext.optimize", lambda mod: None, override=True)
+    with pytest.raises(RelayError, match="the optimizer of ext returned no module with @main"):
+        partition()
+    remove_global_func("relay.ext.ext.optimize")
+    assert sum(isinstance(n, relay.Call) for n in relay.analysis.post_order(partition())) == 2
+
+
+def test_the_code_generator_of_tvm() -> None:
+    text = """def @main(%x: Tensor[(2, 3), int32], %y: Tensor[(1, 3), int32]) {
+      %0 = fn (%a: Tensor[(2, 3), int32], %b: Tensor[(1, 3), int32], Compiler="ccompiler", Primitive=1, global_symbol="part") {
+        %1 = multiply(subtract(%a, %b), 3); (%1, add(%b, %b))
+      };
+      %0(%x, %y)
+    }"""
+    x, y = np.arange(6, dtype="int32").reshape(2, 3), np.array([[5, 7, 9]], "int32")
+    codegen("ccompiler", generate)
+    first, second = relay.build(relay.parse(text), "llvm").run(x, y)
+    np.testing.assert_array_equal(first, (x - y) * 3)
+    np.testing.assert_array_equal(second, y + y)
+    with pytest.raises(RelayError, match="ccompiler computes add, subtract, multiply, not divide"):
+        relay.build(relay.parse(text.replace("subtract", "divide")), "llvm")
+    del CODEGENS["ccompiler"]

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from relaylang.ir import IRModule
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Function, GlobalVar, IRModule
 from relaylang.partition.annotations import partition_graph
 from relaylang.passes.manager import Pass
+from relaylang.typing import check
+
+#: Compiler -> what it makes of each of its partitions: a function of a module whose @main is the partition's body.
+OPTIMIZERS: dict[str, Callable[[IRModule], IRModule]] = {}
+
+
+def optimized(func: Function) -> Function:
+    """A partition as its compiler's optimizer makes it. Raises `RelayError` (R0503) for one that returns no @main."""
+    compiler = str(func.attrs.get("Compiler", ""))
+    if compiler not in OPTIMIZERS:
+        return func
+    plain = Function(func.params, func.body, func.ret_type, func.type_params, {}, func.span)
+    mod = IRModule.from_expr(plain)
+    check(mod)
+    made = OPTIMIZERS[compiler](mod)
+    if not isinstance(made, IRModule) or "main" not in made:
+        raise RelayError(error("R0503", f"the optimizer of {compiler} returned no module with @main", func.span))
+    return made["main"].with_attrs(dict(func.attrs))
 
 
 @dataclass(frozen=True)
@@ -17,4 +37,9 @@ class PartitionGraph(Pass):
     bind_constants: bool = True
 
     def run(self, mod: IRModule) -> IRModule:
-        return partition_graph(mod, self.mod_name, self.bind_constants)
+        made = partition_graph(mod, self.mod_name, self.bind_constants)
+
+        def done(gv: GlobalVar, func: Function) -> Function:
+            return func if gv in mod.functions else optimized(func)
+
+        return made.with_functions({gv: done(gv, func) for gv, func in made.functions.items()}) if OPTIMIZERS else made

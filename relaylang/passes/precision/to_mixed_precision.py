@@ -7,6 +7,7 @@ nothing. Constants and variables are cast where they are used. Results of functi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from relaylang.diagnostics import RelayError, error
@@ -41,19 +42,19 @@ from relaylang.passes.rewriting import per_function
 from relaylang.rules.precision import CAST, OF_DTYPE, RULES, Precision
 from relaylang.typing import infer
 
-#: The largest numbers that a limit of a clip may be.
-_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38}
+#: The element types that products may have, and the largest numbers that a limit of a clip may be there.
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38, "float64": math.inf}
 
 
 def to_mixed_precision(
     mod: IRModule, mixed_precision_type: str = "float16", missing_op_mode: int = 1, keep_output: bool = False
 ) -> IRModule:
-    """A typed module with products in 16 bits. `missing_op_mode` chooses the treatment of operators that are on no
+    """A typed module with products in 16 bits, or in float64. `missing_op_mode` chooses the treatment of operators that are on no
     list. The mode 0 makes them an error, with 1 and 2 they follow their operands. `keep_output`: functions return the
     element types that they did.
     """
-    if mixed_precision_type not in ("float16", "bfloat16"):
-        raise RelayError(error("R0501", f"ToMixedPrecision takes float16 and bfloat16, not {mixed_precision_type}"))
+    if mixed_precision_type not in _LARGEST:
+        raise RelayError(error("R0501", f"ToMixedPrecision takes {', '.join(_LARGEST)}, not {mixed_precision_type}"))
     called = {gv.name_hint for calls in call_graph(mod).values() for gv in calls}
     fixed = {id(f) for gv, f in mod.functions.items() if keep_output or gv.name_hint in called}
     return per_function(mod, lambda f: _Mixed(mixed_precision_type, missing_op_mode, id(f) in fixed, mod).convert(f))
@@ -210,7 +211,7 @@ class _Mixed:
 
 @dataclass(frozen=True)
 class ToMixedPrecision(Pass):
-    """Compute products in 16 bits, and sums that would lose precision in 32.
+    """Compute products in 16 bits (or in float64), and sums that would lose precision in 32.
 
     The context's `relay.ToMixedPrecision.keep_orig_output_dtype` keeps the types of results.
     """

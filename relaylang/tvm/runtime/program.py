@@ -155,9 +155,9 @@ class Program(Module):
         With `fcompile`, `cc`, `options` or `addons`, the program's object goes to `fcompile(output, objects, **kwargs)`,
         by default `contrib.cc.create_shared`. Its result gets weights and graph at its end. Returns what `fcompile` does.
         """
-        if fcompile is None and not addons and not kwargs:
+        if not fcompile and not addons and not kwargs:
             return self.save(file_name)
-        link = tools.create_shared if fcompile is None else fcompile
+        link = fcompile or tools.create_shared
         packed = self._packed()
         wanted = getattr(link, "object_format", "o")
         files = self._files(packed, wanted in ("c", "cc"))

@@ -70,6 +70,15 @@ def test_operators_follow_parameters_and_constants() -> None:
     assert [t.dtype for t in new["main"].checked_type.ret_type.fields] == ["float16", "float32", "float32"]
 
 
+def test_products_in_float64() -> None:
+    mod = layered()
+    new = InferType()(ToMixedPrecision("float64")(mod))
+    types = {n.op.name: n.checked_type.dtype for n in post_order(new["main"]) if isinstance(n, Call)}  # type: ignore
+    assert types["nn.dense"] == types["nn.bias_add"] == "float64" and types["nn.softmax"] == "float32"
+    given = inputs(1, mod["main"])
+    np.testing.assert_allclose(evaluate(mod, *given), evaluate(new, *given), atol=1e-6)
+
+
 def test_wrong_types_are_told() -> None:
     with pytest.raises(RelayError):
         ToMixedPrecision("int8")(layered())

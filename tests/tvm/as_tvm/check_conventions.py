@@ -199,3 +199,12 @@ def test_quantisation() -> None:
     rounded = attach_simulated_quantize(data, QAnnotateKind.INPUT)
     assert rounded.op.name == "relay.op.annotation.simulated_quantize" and rounded.attrs.kind == 1
     assert attach_simulated_quantize(rounded, QAnnotateKind.INPUT) is rounded
+
+
+def test_types_below_functions_that_say_their_results() -> None:
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    inner = relay.Function([y], relay.add(y, y))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], relay.exp(relay.Call(inner, [x])))))
+    found: list[object] = []
+    relay.analysis.post_order_visit(mod["main"], found.append)
+    assert all(node.checked_type is not None for node in found if not isinstance(node, tvm.ir.Op))  # type: ignore[attr-defined]
