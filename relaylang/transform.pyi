@@ -58,6 +58,7 @@ from relaylang.tvm.transform import PlanDevices as PlanDevices
 from relaylang.tvm.transform import PrintAfterAll as PrintAfterAll
 from relaylang.tvm.transform import PrintBeforeAll as PrintBeforeAll
 from relaylang.tvm.transform import PrintChanged as PrintChanged
+from relaylang.tvm.transform import PrintIR as PrintIR
 from relaylang.tvm.transform import PrintIRAfter as PrintIRAfter
 from relaylang.tvm.transform import PrintIRBefore as PrintIRBefore
 from relaylang.tvm.transform import QnnCanonicalizeOps as QnnCanonicalizeOps

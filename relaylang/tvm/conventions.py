@@ -8,6 +8,7 @@ Each is given to a class from here; the classes know nothing of it.
 | `shape[0].value` | `TensorType.shape` has numbers with a `value` |
 | `const.data.numpy()` | `Constant.data` is an array that answers to TVM's names |
 | `f.attrs.Compiler` | `Function.attrs`, `IRModule.attrs` |
+| `x.virtual_device_ = tvm.cpu()` | `Var`, `Function` |
 | `n + 1`, `n // 2` | named extents |
 | `Op.get(name)`, `op.get_attr(key)` | operators |
 | `len(value)`, `value[0]` | constructed values |
@@ -24,7 +25,19 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter.values import ConstructorValue
-from relaylang.ir import ANY, Constant, Expr, Function, FuncType, GlobalVar, IRModule, TensorType, Type, is_incomplete
+from relaylang.ir import (
+    ANY,
+    Constant,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    IRModule,
+    TensorType,
+    Type,
+    Var,
+    is_incomplete,
+)
 from relaylang.ir.expr import text_of
 from relaylang.ir.typed import forget_stale_types
 from relaylang.ir.typed import typed as with_type
@@ -97,14 +110,15 @@ _OUTER = threading.local()
 
 
 def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRModule], IRModule]:
-    """A pass that a script calls finds the types of its result; what it calls itself does not."""
+    """A pass of ours that a script calls finds the types of its result. A script's own passes, and what a pass calls, do not."""
 
     def call(self: Pass, mod: IRModule) -> IRModule:
         if getattr(_OUTER, "busy", False):
             return original(self, mod)
         _OUTER.busy = True
         try:
-            return typed(original(self, mod))
+            made = original(self, mod)
+            return typed(made) if self.info.builtin or self.info.sequence else made
         except RelayError as wrong:
             diagnostics.show(wrong)
             raise
@@ -137,15 +151,23 @@ def with_result_types(func: Function) -> Function:
         made = Function(new.params, new.body, old.checked_type.ret_type, new.type_params, new.attrs, new.span)
         return with_type(made, old.checked_type)
 
-    made = forget_stale_types(rewrite(func, say))
+    made = rewrite(func, say)
     assert isinstance(made, Function)
-    return made
+    return made if made is func else forget_stale_types(made)  # type: ignore[return-value]
 
 
 def _shown(self: Expr | IRModule) -> str:
     """Relay text without its first line, the version."""
     text = text_of(self, False)
     return text.partition("\n")[2] if text.startswith("#[version") else text
+
+
+def _place_variable(self: Var, device: Any) -> None:
+    self.virtual_device = VirtualDevice(device)
+
+
+def _place_function(self: Function, device: Any) -> None:
+    self.attrs = {**self.attrs, "virtual_device": VirtualDevice(device)}
 
 
 def adopt() -> None:
@@ -182,5 +204,7 @@ def adopt() -> None:
         __getitem__=lambda self, index: self.fields[index],
         __bool__=lambda self: True,
     )
+    _give(Var, virtual_device_=property(lambda self: self.virtual_device, _place_variable))
+    _give(Function, virtual_device_=property(lambda self: self.attrs.get("virtual_device"), _place_function))
     _give(VirtualDevice, device_type_int=property(lambda self: self.device_type))
     _give(Pass, __call__=_call(Pass.__call__))

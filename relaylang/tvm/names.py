@@ -26,6 +26,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     # TVM has the parts of its IR in modules of their own; here they stand together.
     **dict.fromkeys([f"tvm.ir.{name}" for name in _PARTS_OF_IR], _IR),
     "tvm.ir.transform": ("relaylang.tvm.transform",),
+    "tvm.runtime.name_transforms": ("relaylang.tvm.relay.backend.name_transforms",),
     "tvm.ir.instrument": ("relaylang.tvm.instrument",),
     "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
     **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),

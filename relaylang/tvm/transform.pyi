@@ -60,6 +60,7 @@ from relaylang.passes.normal_forms.to_graph_normal_form import ToGraphNormalForm
 from relaylang.passes.normal_forms.un_cps import UnCPS as UnCPS
 from relaylang.passes.normal_forms.un_cps import un_cps as un_cps
 from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision as ToMixedPrecision
+from relaylang.passes.print_ir import PrintIR as PrintIR
 from relaylang.passes.quantise.fake_quantization_to_integer import FakeQuantizationToInteger as FakeQuantizationToInteger
 from relaylang.passes.quantise.legalizations import register_legalize as register_legalize
 from relaylang.passes.quantise.legalize import Legalize as Legalize

@@ -41,6 +41,7 @@ OPTIONS = {
     "PlanDevices": "config: Any = 'llvm'",
     "RemoveUnusedFunctions": "entry_functions: list[str] | None = None",
     "SplitArgs": "max_function_args: int",
+    "PrintIR": "header: str = '', show_meta_data: bool = False",
     "ToMixedPrecision": "mixed_precision_type: str = 'float16', missing_op_mode: int = 1",
 }
 #: The passes above level 0; those that name themselves otherwise; those that look at programs without types.

@@ -208,3 +208,26 @@ def test_types_below_functions_that_say_their_results() -> None:
     found: list[object] = []
     relay.analysis.post_order_visit(mod["main"], found.append)
     assert all(node.checked_type is not None for node in found if not isinstance(node, tvm.ir.Op))  # type: ignore[attr-defined]
+
+
+def test_types_stay_where_nothing_is_said_anew() -> None:
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule()
+    mod["f"] = relay.Function([x], relay.nn.relu(x), relay.TensorType((2,)))
+    y = relay.var("y", shape=(2,))
+    mod["main"] = relay.Function([y], relay.Call(mod.get_global_var("f"), [y]), relay.TensorType((2,)))
+    assert relay.transform.InferType()(mod)["main"].checked_type.ret_type == relay.TensorType((2,))
+
+
+def test_a_pass_of_the_script_returns_its_module() -> None:
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.log(x)))
+    assert tvm.transform.module_pass(lambda given, ctx: mod, opt_level=1)(tvm.IRModule.from_expr(x)) is mod
+
+
+def test_places_of_variables_and_functions() -> None:
+    x = relay.var("x", shape=(2,))
+    f = relay.Function([x], x)
+    assert not x.virtual_device_ and not f.virtual_device_
+    x.virtual_device_ = f.virtual_device_ = tvm.cpu()
+    assert x.virtual_device.device_type == f.attrs["virtual_device"].device_type == f.virtual_device_.device_type_int == 1

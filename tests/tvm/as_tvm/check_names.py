@@ -90,3 +90,34 @@ def test_functions_under_names() -> None:
         tvm.register_func("check.double", double)
     tvm.register_func("check.double", lambda x: x, override=True)
     assert tvm.get_global_func("check.double")(3) == 3
+
+
+def test_names_for_c() -> None:
+    from tvm.relay.backend import name_transforms as names
+    from tvm.relay.backend.utils import mangle_module_name
+    from tvm.runtime.name_transforms import sanitize_name
+
+    assert names.to_c_function_style(names.prefix_generated_name(["model", "Run_2"])) == "TVMGenModelRun"
+    assert names.to_c_variable_style(names.prefix_name("My_name")) == "tvm_my_name"
+    assert names.to_c_constant_style("TVM_a_b") == "TVM_A_B" and sanitize_name("a:1+") == "a_1_"
+    assert (mangle_module_name("net_1"), mangle_module_name("")) == ("tvmgen_net_1", "tvmgen")
+    for wrong, name in ((names.prefix_name, [""]), (names.to_c_function_style, "cake"), (sanitize_name, "")):
+        with pytest.raises(tvm.TVMError):
+            wrong(name)
+    with pytest.raises(ValueError, match="invalid characters"):
+        mangle_module_name("a b")
+
+
+def test_supplies_of_names() -> None:
+    from tvm.ir.supply import GlobalVarSupply, NameSupply
+
+    names = NameSupply("net")
+    assert [names.fresh_name("a.b") for _ in range(3)] == ["net_a_b", "net_a_b_1", "net_a_b_2"]
+    assert names.contains_name("a_b") and not names.contains_name("a_b", False)
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], x))
+    supply = GlobalVarSupply(mod)
+    assert supply.unique_global_for("main", False) is mod.get_global_var("main")
+    assert supply.fresh_global("main", False).name_hint == "main_1" and supply.fresh_global("f").name_hint == "tvmgen_default_f"
+    with pytest.raises(ValueError, match="@main is in this supply already"):
+        supply.reserve_global(relay.GlobalVar("main"))
