@@ -47,6 +47,7 @@ Nodes, types and passes follow TVM's conventions once relaylang stands in for TV
 | `tvm.te.var("n") * 2 + 1` | a computed extent |
 | `tvm.ir.Op.get("nn.relu").get_attr(key)` | an operator and its attributes |
 | `tvm.register_func`, `tvm.get_global_func` | Python functions under names for everybody |
+| `tvm.ir.save_json(mod)`, `tvm.ir.load_json(text)` | TVM 0.16's JSON, both ways; graphs of TVM since 0.6 open |
 | `relay.parse(text)`, `some_pass(mod)` | a module with types, whose functions say their results' types |
 | `tvm.TVMError`, `tvm.error.DiagnosticError` | `relaylang.RelayError`, with all diagnostics |
 

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from relaylang.diagnostics.source import Span
+from relaylang.ir.flat import Flat
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar, dtype_name
 from relaylang.services import service
 
@@ -51,7 +52,7 @@ def _no_expression(value: AnyValue, what: str) -> TypeError:
     return TypeError(f"{what} is an expression{made}; here it is {kind}")
 
 
-class Expr:
+class Expr(Flat):
     """An expression. `span` is its place in a text, `checked_type` its type once it has been checked.
 
     `+ - * / < <= > >=` and `-` before an expression make calls of operators; a plain number beside them becomes a
@@ -277,7 +278,7 @@ class Call(Expr):
         self.checked_type = None
 
 
-class RawAttrs:
+class RawAttrs(Flat):
     """Attributes of a call whose callee has no schema: the text's type key, and the values by name."""
 
     __slots__ = ("type_key", "values")
@@ -505,7 +506,7 @@ def tag_base(name: str) -> int:
     return (byte << 24) - (1 << 32 if byte >= 128 else 0)
 
 
-class TypeData:
+class TypeData(Flat):
     """`type header[type_vars] { constructors }`; an `extern type` has none."""
 
     __slots__ = ("constructors", "extern", "header", "span", "type_vars")
@@ -528,7 +529,7 @@ class TypeData:
         self.span = span
 
 
-class Pattern:
+class Pattern(Flat):
     """The left side of a match clause."""
 
     __slots__ = ("span",)
@@ -579,7 +580,7 @@ class PatternTuple(Pattern):
         self.span = span
 
 
-class Clause:
+class Clause(Flat):
     """One arm of a match: the pattern `lhs` and the expression `rhs`."""
 
     __slots__ = ("lhs", "rhs", "span")

@@ -7,6 +7,7 @@ from typing import Any as AnyValue
 from typing import overload
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, brief, html, text_of
+from relaylang.ir.flat import Flat
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
 from relaylang.services import service
@@ -24,7 +25,7 @@ def function_of(value: AnyValue) -> Function:
     return value
 
 
-class IRModule:
+class IRModule(Flat):
     """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
 
     Indexing takes a name or a variable: `mod["main"]`. For a missing definition, the module asks its `library`, if it has

@@ -13,6 +13,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from relaylang.diagnostics.source import Span
+from relaylang.ir.flat import Flat
 
 
 class _Any:
@@ -108,11 +109,27 @@ def dtype_name(dtype: object) -> str:
     return _OTHER_DTYPES.get(dtype, dtype)
 
 
+#: The kinds of types with TVM's numbers.
+KINDS = {"Type": 0, "ShapeVar": 1, "BaseType": 2, "Constraint": 4, "AdtHandle": 5, "TypeData": 6}
+
+
 class Kind(Protocol):
     """A kind of types as an object with a name: `TypeKind.ShapeVar`."""
 
     @property
     def name(self) -> str: ...
+
+
+def kind_name(kind: str | int | Kind) -> str:
+    """The name of a kind, which may be given by TVM's number. Raises `ValueError` for another number."""
+    if isinstance(kind, str):
+        return kind
+    if not isinstance(kind, int) or hasattr(kind, "name"):
+        return kind.name
+    for name, number in KINDS.items():
+        if number == kind:
+            return name
+    raise ValueError(f"{kind} is the number of no kind of types")
 
 
 def _plain(dim: Dim) -> Dim:
@@ -122,7 +139,7 @@ def _plain(dim: Dim) -> Dim:
     return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
 
-class Type:
+class Type(Flat):
     """The type of an expression."""
 
     __slots__ = ("span",)
@@ -231,9 +248,9 @@ class TypeVar(Type):
     __slots__ = ("kind", "name_hint")
     __match_args__ = ("name_hint", "kind")
 
-    def __init__(self, name_hint: str, kind: str | Kind = "Type", span: Span | None = None) -> None:
+    def __init__(self, name_hint: str, kind: str | int | Kind = "Type", span: Span | None = None) -> None:
         self.name_hint = name_hint
-        self.kind = kind if isinstance(kind, str) else kind.name
+        self.kind = kind_name(kind)
         self.span = span
 
 
@@ -284,9 +301,9 @@ class GlobalTypeVar(Type):
     __slots__ = ("kind", "name_hint")
     __match_args__ = ("name_hint", "kind")
 
-    def __init__(self, name_hint: str, kind: str | Kind = "AdtHandle", span: Span | None = None) -> None:
+    def __init__(self, name_hint: str, kind: str | int | Kind = "AdtHandle", span: Span | None = None) -> None:
         self.name_hint = name_hint
-        self.kind = kind if isinstance(kind, str) else kind.name
+        self.kind = kind_name(kind)
         self.span = span
 
     def __call__(self, *args: Type) -> TypeCall:
@@ -312,8 +329,8 @@ class IncompleteType(Type):
     __slots__ = ("kind",)
     __match_args__ = ("kind",)
 
-    def __init__(self, kind: str | Kind = "Type", span: Span | None = None) -> None:
-        self.kind = kind if isinstance(kind, str) else kind.name
+    def __init__(self, kind: str | int | Kind = "Type", span: Span | None = None) -> None:
+        self.kind = kind_name(kind)
         self.span = span
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Collection
 
 from relaylang.ops import (
@@ -66,6 +67,9 @@ OPS: dict[str, Op] = {op.name: op for family in FAMILIES.values() for op in fami
 def get(name: str) -> Op:
     """The operator of a name. Raises `KeyError`."""
     return OPS[name]
+
+
+copyreg.pickle(Op, lambda op: (get, (op.name,)))
 
 
 def having(*traits: Fact, without: Collection[Fact] = ()) -> tuple[str, ...]:

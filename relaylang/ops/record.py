@@ -40,6 +40,7 @@ from typing import TypeVar as _T
 import numpy as np
 
 from relaylang.ir.expr import Expr
+from relaylang.ir.flat import Flat
 from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.takes import Word, words
 from relaylang.ops.traits import Fact, Trait
@@ -194,7 +195,7 @@ class _Fields:
         return _complete(cls).__dataclass_fields__  # type: ignore[attr-defined]
 
 
-class Attributes:
+class Attributes(Flat):
     """The base of all attribute classes: each becomes a dataclass when it is first used.
 
     There are some two hundred of them, and a program uses a few. Making one takes longer than checking a small program.

@@ -14,7 +14,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.structural import structural_diff
 from relaylang.syntax.canonical import Rewritings, rewritings
 from relaylang.syntax.layout import Comment, Layout, Piece
-from relaylang.syntax.metadata_writer import VERSION
+from relaylang.syntax.node_writer import VERSION
 from relaylang.syntax.reader import parse
 from relaylang.syntax.spellings import dated
 from relaylang.syntax.tokeniser import comment_end, section_start, tokenise

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any as AnyValue
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.expr import Constant, GlobalVar
 from relaylang.ir.types import (
     ANY,
+    KINDS,
     Dim,
     GlobalTypeVar,
     IncompleteType,
@@ -49,20 +51,32 @@ _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 
 #: Type keys of TVM 0.6 that have other names today.
-_OLD_KEYS = {"StrMap": "Map", "Variable": "tir.Var"}
+_OLD_KEYS = {
+    "StrMap": "Map", "Variable": "tir.Var", "SizeVar": "tir.SizeVar", "Cast": "tir.Cast", "Any": "tir.Any",
+    "relay.Op": "Op", "relay.Module": "IRModule", "relay.FuncType": "FuncType", "relay.TypeCall": "TypeCall",
+    **{key.removeprefix("tir."): key for key in COMPUTED},
+}  # fmt: skip
 
 
 class Document:
-    """A section as it was read: its nodes, and its tensors in base64."""
+    """A section as it was read: its nodes, and its tensors in base64. `version` is that of the TVM that wrote it."""
 
     __slots__ = ("_arrays", "_extents", "_values", "blobs", "nodes")
+    #: What a map may have as keys.
+    keys: ClassVar[tuple[type, ...]] = (str, int, float, bool, type(None))
 
-    def __init__(self, nodes: list[AnyValue], blobs: list[AnyValue]) -> None:
+    def __init__(self, nodes: list[AnyValue], blobs: list[AnyValue], version: str = "") -> None:
         self.nodes = nodes
         self.blobs = blobs
         self._values: dict[int, AnyValue] = {}
         self._extents: dict[int, tuple[int, int]] = {}  # how deep a node's value nests, and how many values it holds
         self._arrays: dict[int, np.ndarray] = {}
+
+    def result(self, root: AnyValue) -> AnyValue:
+        """What the value of the root means. Raises `Damaged`."""
+        if not isinstance(root, dict) or not all(isinstance(k, str) and isinstance(v, list) for k, v in root.items()):
+            raise Damaged("its root is not a map from type keys to lists")
+        return root
 
     def number(self, text: AnyValue) -> int:
         """A node's number."""
@@ -173,7 +187,7 @@ class Document:
                 keys = node.get("keys")
                 if keys is None:
                     keys, data = data[::2], data[1::2]
-                if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, _KEYS) for k in keys):
+                if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, self.keys) for k in keys):
                     raise Damaged(f"the map in node {number} has other keys than values")
                 return dict(zip(keys, data))
             case "runtime.String":
@@ -202,9 +216,9 @@ class Document:
                     raise Damaged(f"node {number} computes an extent from other values")
                 return computed_dim(key, [_extent(o) for o in operands], str(attrs.get("dtype", "int32")))
             case "relay.TypeVar" | "TypeVar":
-                return TypeVar(str(self._at(attrs, "name_hint")))
+                return TypeVar(str(self._at(attrs, "name_hint")), _kind(attrs))
             case "relay.GlobalTypeVar" | "GlobalTypeVar":
-                return GlobalTypeVar(str(self._at(attrs, "name_hint")))
+                return GlobalTypeVar(str(self._at(attrs, "name_hint")), _kind(attrs, "AdtHandle"))
             case "relay.TensorType":
                 shape = self._at(attrs, "shape")
                 fits = isinstance(shape, list) and all(d is ANY or isinstance(d, (int, np.integer, TypeVar)) for d in shape)
@@ -213,7 +227,7 @@ class Document:
                 fields = self._at(attrs, "fields")
                 return TupleType(fields if isinstance(fields, list) else ())
             case "IncompleteType" | "relay.IncompleteType":
-                return IncompleteType()
+                return IncompleteType(_kind(attrs))
         texts = {str(k): str(v) for k, v in attrs.items()}
         other = {k: v for k, v in node.items() if k not in ("type_key", "attrs")}
         names = objects_of(key)
@@ -223,16 +237,21 @@ class Document:
         return MetaNode(key, texts, None, parts, other)
 
 
+_KINDS = {str(number): kind for kind, number in KINDS.items()}
+
+
 def _is_number(text: AnyValue) -> bool:
     """Whether an attribute may be a node's number. Strings that became objects stand in place in older sections."""
     return isinstance(text, int) or (isinstance(text, str) and text.isdecimal())
 
 
+def _kind(attrs: Mapping[str, AnyValue], default: str = "Type") -> str:
+    """The kind of a type variable."""
+    return _KINDS.get(str(attrs.get("kind")), default)
+
+
 def _extent(dim: AnyValue) -> Dim:
     return extent(int(dim), dim.dtype.name) if isinstance(dim, np.integer) else dim
-
-
-_KEYS = (str, int, float, bool, type(None))
 
 
 def _short(value: AnyValue) -> str:
@@ -286,32 +305,23 @@ def _number(attrs: dict[str, AnyValue], floating: bool) -> AnyValue:
         raise Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
 
 
-def _sections(text: str) -> dict[str, list[AnyValue]]:
-    document = json.loads(text)
-    if not isinstance(document, dict):
-        raise Damaged("it is not a map")
-    nodes, blobs = document.get("nodes"), document.get("b64ndarrays") or []
-    if not isinstance(nodes, list) or not isinstance(blobs, list):
-        raise Damaged("it has no list `nodes`")
-    known = Document(nodes, blobs)
-    root = known.value(known.number(document.get("root", 0)))
-    if not isinstance(root, dict) or not all(isinstance(k, str) and isinstance(v, list) for k, v in root.items()):
-        raise Damaged("its root is not a map from type keys to lists")
-    return root
+def decoded(text: str, kind: type[Document], what: str, source: SourceFile | None = None, offset: int = 0) -> AnyValue:
+    """The value of the root of a document in JSON, which begins at `offset` of `source`.
 
-
-def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) -> dict[str, list[AnyValue]]:
-    """The values of a metadata section by type key.
-
-    `text` is the JSON behind `#[metadata]`, which begins at `offset` of `source`. Constants become `Constant` nodes with
-    read-only data. Numbers, strings, lists and maps become Python's, types become types, and unknown nodes `MetaNode`. An
-    entry that was left out is None. Raises `RelayError` (R0010) for a damaged section. Sizes that its headers claim are
-    checked before anything is allocated.
+    Raises `RelayError` (R0010) for a damaged document; `what` names it. Sizes that its headers claim are checked before
+    anything is allocated.
     """
-    begin = len(text) - len(text.lstrip())
-    at = offset + begin
+    at = offset + len(text) - len(text.lstrip())
     try:
-        return _sections(text)
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise Damaged("it is not a map")
+        nodes, blobs, root = document.get("nodes"), document.get("b64ndarrays") or [], document.get("root", 0)
+        if not isinstance(nodes, list) or not isinstance(blobs, list):
+            raise Damaged("it has no list `nodes`")
+        attrs = document.get("attrs")
+        known = kind(nodes, blobs, str(attrs.get("tvm_version", "")) if isinstance(attrs, dict) else "")
+        return known.result(known.value(known.number(root)))
     except json.JSONDecodeError as e:
         at, problem = offset + e.pos, f"it is not JSON: {e.msg[:1].lower()}{e.msg[1:]}"
     except RecursionError:
@@ -324,7 +334,18 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
     if source is not None:
         at = min(at, len(source.text))
         span = Span(SourceFile(source.name, source.text), at, at)
-    raise RelayError(error("R0010", f"the metadata section cannot be read: {problem}", span))
+    raise RelayError(error("R0010", f"{what} cannot be read: {problem}", span))
+
+
+def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) -> dict[str, list[AnyValue]]:
+    """The values of a metadata section by type key.
+
+    `text` is the JSON behind `#[metadata]`, which begins at `offset` of `source`. Constants become `Constant` nodes with
+    read-only data. Numbers, strings, lists and maps become Python's, types become types, and unknown nodes `MetaNode`. An
+    entry that was left out is None. Raises `RelayError` (R0010) for a damaged section.
+    """
+    found: dict[str, list[AnyValue]] = decoded(text, Document, "the metadata section", source, offset)
+    return found
 
 
 def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:

@@ -12,6 +12,8 @@ Each is given to a class from here; the classes know nothing of it.
 | `n + 1`, `n // 2` | named extents |
 | `Op.get(name)`, `op.get_attr(key)` | operators |
 | `len(value)`, `value[0]` | constructed values |
+| `span.source_name` | places |
+| `var.vid.name_hint` | variables |
 | a pass returns a typed module with result types | passes that a script calls |
 """
 
@@ -24,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import Span
 from relaylang.interpreter.values import ConstructorValue
 from relaylang.ir import (
     ANY,
@@ -51,6 +54,7 @@ from relaylang.passes.manager import Pass
 from relaylang.tvm.arrays import Array
 from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
+from relaylang.tvm.ir.places import source_name
 from relaylang.tvm.tir import SIGNS, boxed, compute
 from relaylang.typing import infer
 
@@ -182,6 +186,8 @@ def adopt() -> None:
     _slot(TensorType, "shape", _shape)
     _slot(Function, "attrs", _dict_attrs)
     _give(Extent, value=property(int))
+    _give(Span, source_name=property(source_name), same_as=lambda self, other: self is other)
+    _give(Expr, virtual_device_=None)
     _give(SymbolicDim, name=property(lambda self: self.name_hint), **_arithmetic())
     _give(type(ANY), **_arithmetic())
     _give(
@@ -204,7 +210,7 @@ def adopt() -> None:
         __getitem__=lambda self, index: self.fields[index],
         __bool__=lambda self: True,
     )
-    _give(Var, virtual_device_=property(lambda self: self.virtual_device, _place_variable))
+    _give(Var, vid=property(lambda self: self), virtual_device_=property(lambda self: self.virtual_device, _place_variable))
     _give(Function, virtual_device_=property(lambda self: self.attrs.get("virtual_device"), _place_function))
     _give(VirtualDevice, device_type_int=property(lambda self: self.device_type))
     _give(Pass, __call__=_call(Pass.__call__))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from functools import cache
 
-_IR = ("relaylang.tvm.ir",)
+_IR = ("relaylang.tvm.ir", "relaylang.tvm.ir.json")
 _PARTS_OF_IR = ("adt", "attrs", "base", "expr", "function", "module", "op", "tensor_type", "type")
 _PARTS_OF_TRANSFORM = ("fake_quantization_to_integer", "infer_layout_utils", "mixed_precision", "transform")
 _NODES = ("relaylang.tvm.relay.nodes",)
@@ -22,6 +22,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm._ffi": ("relaylang.tvm.registry",),
     "tvm._ffi.base": ("relaylang.tvm.error", "relaylang.tvm.registry"),
     "tvm._ffi.registry": ("relaylang.tvm.registry",),
+    "tvm.ir": _IR,
     "tvm.container": ("relaylang.tvm.ir.container",),
     # TVM has the parts of its IR in modules of their own; here they stand together.
     **dict.fromkeys([f"tvm.ir.{name}" for name in _PARTS_OF_IR], _IR),

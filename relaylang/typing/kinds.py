@@ -7,7 +7,7 @@ from enum import IntEnum
 from relaylang.diagnostics import RelayError
 from relaylang.ir.expr import TypeData
 from relaylang.ir.module import IRModule
-from relaylang.ir.types import GlobalTypeVar, Type, TypeVar
+from relaylang.ir.types import KINDS, GlobalTypeVar, Type, TypeVar
 from relaylang.typing.annotations import Annotations
 from relaylang.typing.definitions import Definitions
 from relaylang.typing.program import Program
@@ -18,12 +18,12 @@ from relaylang.typing.solver import Solver
 class TypeKind(IntEnum):
     """The meaning of a type expression: a type, an extent, the name of a type definition, or the definition."""
 
-    Type = 0
-    ShapeVar = 1
-    BaseType = 2
-    Constraint = 4
-    AdtHandle = 5
-    TypeData = 6
+    Type = KINDS["Type"]
+    ShapeVar = KINDS["ShapeVar"]
+    BaseType = KINDS["BaseType"]
+    Constraint = KINDS["Constraint"]
+    AdtHandle = KINDS["AdtHandle"]
+    TypeData = KINDS["TypeData"]
 
     def __eq__(self, other: object) -> bool:
         """A kind is its number and its name: a variable's `kind` is a name."""

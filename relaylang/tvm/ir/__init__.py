@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relaylang.diagnostics.source import Span
 from relaylang.ir import (
     Constant,
     Constructor,
@@ -27,6 +26,8 @@ from relaylang.passes.quantise.registered_integer_rules import TensorAffineType,
 from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
 from relaylang.tvm.ir.compare import assert_structural_equal, structural_equal
 from relaylang.tvm.ir.container import Array, Map
+from relaylang.tvm.ir.nodes import EnvFunc, PrimType, TypeConstraint, TypeRelation, make_node
+from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
 from relaylang.tvm.registry import register_object
 from relaylang.tvm.tir import PrimExpr
 from relaylang.typing.kinds import TypeKind
@@ -36,8 +37,9 @@ BaseFunc = Function
 RelayRefType = RefType
 
 __all__ = [
-    "Array", "Attrs", "BaseExpr", "BaseFunc", "Constant", "Constructor", "DictAttrs", "FuncType", "Function", "GlobalTypeVar",
-    "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "RelayExpr", "RelayRefType", "Span",
-    "TensorAffineType", "TensorType", "TupleAffineType", "TupleType", "Type", "TypeCall", "TypeData", "TypeKind", "TypeVar",
-    "assert_structural_equal", "register_object", "register_op_attr", "structural_equal", "structural_hash",
+    "Array", "Attrs", "BaseExpr", "BaseFunc", "Constant", "Constructor", "DictAttrs", "EnvFunc", "FuncType", "Function",
+    "GlobalTypeVar", "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "PrimType", "RelayExpr",
+    "RelayRefType", "SequentialSpan", "SourceName", "Span", "TensorAffineType", "TensorType", "TupleAffineType", "TupleType",
+    "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeRelation", "TypeVar", "assert_structural_equal",
+    "make_node", "register_object", "register_op_attr", "structural_equal", "structural_hash",
 ]  # fmt: skip

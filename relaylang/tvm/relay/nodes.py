@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relaylang.diagnostics.source import Span
 from relaylang.ir import (
     Any,
     Call,
@@ -42,6 +41,8 @@ from relaylang.ir import (
     var,
 )
 from relaylang.ir.binding import bind
+from relaylang.tvm.ir.nodes import TypeConstraint, TypeRelation
+from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
 from relaylang.tvm.op.build import TupleWrapper
 from relaylang.typing.kinds import TypeKind
 
@@ -57,7 +58,7 @@ def ShapeVar(name: str) -> TypeVar:
 __all__ = [
     "Any", "BaseFunc", "Call", "Clause", "Constant", "Constructor", "Expr", "ExprWithOp", "FuncType", "Function", "GlobalTypeVar",
     "GlobalVar", "If", "IncompleteType", "Let", "Match", "Pattern", "PatternConstructor", "PatternTuple", "PatternVar",
-    "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "ScopeBuilder", "ShapeVar", "Span",
-    "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall", "TypeData", "TypeKind", "TypeVar",
-    "Var", "bind", "const", "scalar_type", "var",
+    "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "ScopeBuilder", "SequentialSpan",
+    "ShapeVar", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall",
+    "TypeConstraint", "TypeData", "TypeKind", "TypeRelation", "TypeVar", "Var", "bind", "const", "scalar_type", "var",
 ]  # fmt: skip

@@ -34,16 +34,20 @@ _METHODS: dict[type, str] = {
 }
 
 
+class MissingMethod(NotImplementedError):
+    """A functor has no method for a class of types."""
+
+
 class TypeFunctor:
     """Calls the method for a type's class."""
 
     def visit(self, typ: Type | TypeData) -> Any:
-        """The result of the method for the type's class. Raises `TypeError` for a class without one."""
+        """The result of the method for the type's class. Raises `MissingMethod` for a class without one."""
         for kind, method in _METHODS.items():
             if isinstance(typ, kind):
                 found = getattr(self, method, None)
                 if found is None:
-                    raise TypeError(f"{type(self).__name__} has no {method}")
+                    raise MissingMethod(f"{type(self).__name__} has no {method}")
                 return found(typ)
         raise TypeError(f"{typ!r:.60} is no type")
 

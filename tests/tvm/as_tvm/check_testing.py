@@ -152,7 +152,7 @@ def test_visitors_of_types() -> None:
 
     Tensors().visit(made)
     assert len(seen) == 3
-    with pytest.raises(TypeError, match="no visit_tensor_type"):
+    with pytest.raises(NotImplementedError, match="no visit_tensor_type"):
         relay.TypeFunctor().visit(wide)
 
 
