@@ -25,6 +25,7 @@ from relaylang.tvm.transform import FakeQuantizationToInteger as FakeQuantizatio
 from relaylang.tvm.transform import FastMath as FastMath
 from relaylang.tvm.transform import FirstOrderGradient as FirstOrderGradient
 from relaylang.tvm.transform import FlattenAtrousConv as FlattenAtrousConv
+from relaylang.tvm.transform import FlexibleShapeDispatch as FlexibleShapeDispatch
 from relaylang.tvm.transform import FoldConstant as FoldConstant
 from relaylang.tvm.transform import FoldConstantExpr as FoldConstantExpr
 from relaylang.tvm.transform import FoldExplicitPadding as FoldExplicitPadding

@@ -19,6 +19,7 @@ from relaylang.passes.devices.virtual_device import CompilationConfig as Compila
 from relaylang.passes.devices.virtual_device import VirtualDevice as VirtualDevice
 from relaylang.passes.devices.virtual_device import make_compilation_config as make_compilation_config
 from relaylang.passes.functions.eta_expand import EtaExpand as EtaExpand
+from relaylang.passes.functions.flexible_shape_dispatch import FlexibleShapeDispatch as FlexibleShapeDispatch
 from relaylang.passes.functions.inline import Inline as Inline
 from relaylang.passes.functions.lambda_lift import LambdaLift as LambdaLift
 from relaylang.passes.functions.partial_evaluate import PartialEvaluate as PartialEvaluate

@@ -30,6 +30,8 @@ OPTIONS = {
     "EliminateCommonSubexpr": "fskip: Callable[[Expr], bool] | None = None",
     "EtaExpand": "expand_constructor: bool = False, expand_global_var: bool = False",
     "FakeQuantizationToInteger": "hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: list[str] | None = None",
+    "FlexibleShapeDispatch": "buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0, "
+    "input_indices: Sequence[int] | None = None, affects_output: bool = True",
     "FoldConstant": "fold_qnn: bool = False",
     "FuseOps": "fuse_opt_level: int = -1",
     "InlineCompilerFunctionsBoundTo": "global_vars: Sequence[GlobalVar | str]",
