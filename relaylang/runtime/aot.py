@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,13 @@ class AotProgram:
     """A program as C. `source` and `header` are the texts, `weights` is the content of the file of weights, if there is one.
 
     `workspace` is the bytes of memory that a run needs. `run` compiles the C for this machine at its first call.
+    `externals` are files of other compilers' code, C text and objects. `symbols` has the functions and compilers of these.
     """
 
     def __init__(self, name: str, source: str, header: str, weights: bytes, inputs: Sequence[Input],
                  outputs: Sequence[tuple[tuple[int, ...], str]], structure: Any, workspace: int,
-                 compiled: Callable[[str], bytes]) -> None:  # fmt: skip
+                 compiled: Callable[[str], bytes], externals: Mapping[str, bytes],
+                 symbols: Sequence[tuple[str, str]]) -> None:  # fmt: skip
         self.name = name
         self.source = source
         self.header = header
@@ -60,6 +62,8 @@ class AotProgram:
         self._outputs = list(outputs)
         self._structure = structure
         self._compiled = compiled
+        self._externals = dict(externals)
+        self._symbols = symbols
         self._run: Any = None
 
     @property
@@ -70,7 +74,7 @@ class AotProgram:
     @property
     def files(self) -> dict[str, bytes]:
         """The files by their names."""
-        found = {f"{self.name}.c": self.source.encode(), f"{self.name}.h": self.header.encode()}
+        found = {f"{self.name}.c": self.source.encode(), f"{self.name}.h": self.header.encode(), **self._externals}
         return {**found, f"{self.name}.bin": self.weights} if self.weights else found
 
     def report(self) -> str:
@@ -87,7 +91,7 @@ class AotProgram:
             folder = place.parent if place.suffix == ".c" else place
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in reversed(self.files.items()):
-                atomic_write(place if name.endswith(".c") and place.suffix == ".c" else folder / name, content)
+                atomic_write(place if name == f"{self.name}.c" and place.suffix == ".c" else folder / name, content)
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write {place}: {reason(e)}")) from None
 
@@ -121,7 +125,10 @@ class AotProgram:
         status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, self._memory.ctypes.data)
         if status:
             name, said = list(ERRORS.items())[status - 1]
-            raise RelayError(error("R0606" if name == "EXTERNAL" else "R0404", said))
+            if name == "EXTERNAL":
+                names = ", ".join(f"{symbol} ({compiler})" for symbol, compiler in self._symbols)
+                raise RelayError(error("R0606", said, notes=[f"the code of other compilers: {names}"]))
+            raise RelayError(error("R0404", said))
         return _shaped(self._structure, results)
 
     __call__ = run

@@ -54,7 +54,7 @@ class Library:
             close = function_in(opened, "relay_close", _CLOSE)
             self.peak = function_in(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
             self.times = _times(opened) if self.peak is not None else None
-            self._table = address_in(opened, "relay_calls") if hasattr(opened, "relay_calls") else 0
+            self._table = table_in(opened)
             self.profiling = threading.Lock()
             self.about = ctypes.string_at(address_in(opened, "relay_about"))
         except (AttributeError, ValueError):
@@ -66,12 +66,22 @@ class Library:
 
     def connect(self, calls: Calls) -> None:
         """Let the library call Python functions. Raises `RelayError` (R0641) where it has no table for them."""
-        if not self._table:
-            raise RelayError(error("R0641", "the compiled program cannot be loaded: its library calls no external code"))
-        for number, entry in enumerate(calls.entries):
-            ctypes.c_void_p.from_address(self._table + number * ctypes.sizeof(ctypes.c_void_p)).value = \
-                ctypes.cast(entry, ctypes.c_void_p).value  # fmt: skip
+        connect(self._table, calls)
         self.calls = calls
+
+
+def table_in(opened: ctypes.CDLL) -> int:
+    """The address of a library's table of external code, 0 where it has none."""
+    return address_in(opened, "relay_calls") if hasattr(opened, "relay_calls") else 0
+
+
+def connect(table: int, calls: Calls) -> None:
+    """Write Python functions into a library's table. Raises `RelayError` (R0641) where there is none."""
+    if not table:
+        raise RelayError(error("R0641", "the compiled program cannot be loaded: its library calls no external code"))
+    for number, entry in enumerate(calls.entries):
+        ctypes.c_void_p.from_address(table + number * ctypes.sizeof(ctypes.c_void_p)).value = \
+            ctypes.cast(entry, ctypes.c_void_p).value  # fmt: skip
 
 
 def unload(opened: ctypes.CDLL, close: Callable[[], object] | None) -> None:

@@ -7,7 +7,7 @@ equal, because a call of the library needs arrays of the exact sizes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -119,12 +119,17 @@ class Manifest:
             "features": sorted(self.features),
             "aligned": list(self.aligned),
             "steps": [list(step) for step in self.steps],
-            "externals": [[*e[:3], [_record(s) for s in e.inputs], [_record(s) for s in e.outputs], *e[5:]] for e in self.externals],
+            "externals": external_records(self.externals),
         }
 
     def text(self) -> str:
         """The manifest as JSON in ASCII, the same for the same contents."""
         return json.dumps(self.record(), separators=(",", ":"))
+
+
+def external_records(externals: Sequence[External]) -> list[Any]:
+    """The code of other compilers as JSON has it."""
+    return [[*e[:3], [_record(s) for s in e.inputs], [_record(s) for s in e.outputs], *e[5:]] for e in externals]
 
 
 def _record(spec: Spec) -> list[Any]:
@@ -314,7 +319,8 @@ def _steps(place: str, value: Any) -> tuple[Step, ...]:
     return tuple(out)
 
 
-def _externals(place: str, value: Any) -> tuple[External, ...]:
+def read_externals(place: str, value: Any) -> tuple[External, ...]:
+    """The code of other compilers from a record of it. Raises `ValueError`."""
     out = []
     for n, item in enumerate(_items(place, value)):
         at = f"{place}[{n}]"
@@ -341,10 +347,10 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "features": _features,
     "aligned": _numbers,
     "steps": _steps,
-    "externals": _externals,
+    "externals": read_externals,
 }
 
 __all__ = [
-    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "differences", "read", "read_text",
-    "tensor_spec",
+    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "differences", "external_records",
+    "read", "read_externals", "read_text", "tensor_spec",
 ]  # fmt: skip

@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.aot.file import AotEmitter, Face, Field, c_names, field_name
 from relaylang.backends.aot.functions import Functions
-from relaylang.backends.aot.instances import Instance, Instances, refused
+from relaylang.backends.aot.instances import HINT, Instance, Instances, refused
 from relaylang.backends.aot.kernels import ALIGN, Kernels
 from relaylang.backends.aot.shapes import Known, Leaf, Shape, leaves, parts, shape_of
 from relaylang.backends.cpu import threads_of
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.dtypes import SIZES
-from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import GENERIC, Isa
+from relaylang.backends.cpu.linking import objects, outsiders
+from relaylang.backends.cpu.linking import parts as parts_of
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.schedule import Program
 from relaylang.backends.cpu.schedule_space import schedule_of
@@ -41,6 +43,7 @@ from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule, parameter_names
 from relaylang.runtime.aot import AotProgram
+from relaylang.runtime.external import written
 from relaylang.typing import check
 
 __all__ = ["compile_aot"]
@@ -66,22 +69,21 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     check(mod)
     machine = any(first.get(key) for key in _MACHINE)
     isa = Compiler(first.options).isa if machine else GENERIC
-    externals = Externals()
     values = {key: np.asarray(value) for key, value in (params or {}).items()}
     threads = threads_of(first.options) or 1
     function = mod[entry]
     shapes = [_given(p.name_hint, p.checked_type, function) for p in function.params if p.name_hint not in values]
 
     def graph(unroll: bool) -> Whole:
-        calls = Calls(externals, unroll)
-        program = lower_module(mod, entry, values, isa, schedule_of(first.options), calls)
+        program = lower_module(mod, entry, values, isa, schedule_of(first.options), Calls(unroll=unroll))
         pool = Pool(mod, lambda module, ways: None)
         pool.codes.append(_graph(function, program, values))
         return _analysed(pool, 0, shapes, Kernels(lambda n: program, isa, threads, values))
 
     def loops() -> Whole:
         whole = bound(mod, values, entry)
-        pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, isa))
+        calls = Calls()
+        pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, isa, calls))
         number = translated(pool, [whole.get_global_var(entry)])[entry]
         return _analysed(pool, number, shapes, Kernels(lambda n: _program(pool, n, isa), isa, threads, {}))
 
@@ -91,6 +93,12 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     if any(isinstance(token, Known) for token in whole.group.result):
         raise refused(f"@{entry} gives a function", function)
     kernels.prepare()
+    outside = outsiders(kernels.programs.values())
+    for op, span in outside:
+        if op.code.kind not in ("c", "object"):
+            form = "a Python function" if op.code.kind == "python" else "bytes for a loader in Python"
+            title = f"C source cannot call the code of {op.region.compiler} for {op.region.symbol}: it is {form}"
+            raise RelayError(error("R0636", title, span, notes=["its code generator may give C text or object code", HINT]))
     c_name = c_names([name])[0]
     functions = Functions(kernels, c_name.upper())
     texts = functions.write(instances.groups, whole)
@@ -99,12 +107,18 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     inputs, outputs = _inputs(function, shapes, values), _outputs(whole.group.result)
     face = Face(c_name, entry, inputs, outputs, static_memory, external_weights, functions.made[whole].frame, len(weights),
                 digest, threads)  # fmt: skip
+
+    def compiled(text: str) -> bytes:
+        compiler = Compiler(first.options)
+        return compiler.compile([text], text, first.get("keep-c"), objects(outside, compiler))
+
     source = AotEmitter(isa, kernels, texts, face).source(functions.made[whole], f"@{entry}, made by relaylang", main)
     return AotProgram(
         c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if external_weights else b"",
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        _structure(whole.group.result), face.workspace,
-        lambda text: Compiler(first.options).compile([text], text, first.get("keep-c")),
+        _structure(whole.group.result), face.workspace, compiled,
+        {f"{c_name}_external{Path(part).name}": content for part, content in written(parts_of(outside)).items()},
+        [(op.region.symbol, op.region.compiler) for op, _ in outside],
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ _MOST_TOKENS = 4096
 #: More functions than this come from calls whose values never repeat.
 _MOST_INSTANCES = 1 << 16
 
+HINT = "the VM runs it: relay compile --runtime vm"
 _DATA = "a value of a type definition needs memory without a bound"
 _REFERENCE = "a reference needs memory without a bound"
 #: Instructions without C, and why.
@@ -38,8 +39,7 @@ _REFUSED = {
 
 def refused(what: str, node: Expr | None, *notes: str) -> RelayError:
     """The error for a program that needs a runtime."""
-    hint = "the VM runs it: relay compile --runtime vm"
-    return RelayError(error("R0636", what, node.span if node is not None else None, notes=[*notes, hint]))
+    return RelayError(error("R0636", what, node.span if node is not None else None, notes=[*notes, HINT]))
 
 
 @dataclass(eq=False)

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.costs import place_of, step_of, timed
+from relaylang.backends.cpu.costs import step_of, timed
 from relaylang.backends.cpu.emit import Emitter
-from relaylang.backends.cpu.external import record_of
 from relaylang.backends.cpu.graph import graph_json
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
 from relaylang.backends.cpu.listing import listing, spaces
 from relaylang.backends.cpu.pipeline import fused_of, graph_of, lower_module
 from relaylang.backends.cpu.schedule import Program, Run, walk
@@ -34,7 +33,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
-from relaylang.runtime.external import callables, kept, part_name
+from relaylang.runtime.external import callables
 from relaylang.runtime.features import why_not
 from relaylang.runtime.manifest import Manifest
 from relaylang.runtime.packed import ForeignArtifact, Packed
@@ -69,7 +68,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         features=isa.features,
         aligned=_aligned(program),
         steps=tuple(step_of(item) for item in timed(program)) if profile else (),
-        externals=tuple(record_of(op, *place_of(program.places[id(op)])) for op in program.externals),
+        externals=records(outsiders([program])),
     )
 
 
@@ -143,39 +142,19 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
     emitter = _emitter(program, manifest, compiler.isa)
     text = emitter.file(program, _title(entry))
-    library = compiler.compile(emitter.units(program), text, target.get("keep-c"), _objects(compiler, program))
+    found = outsiders([program])
+    library = compiler.compile(emitter.units(program), text, target.get("keep-c"), objects(found, compiler))
     graph = graph_json(program)
-    parts = {part_name(n, op.code.kind): partial(kept, op.region, op.code) for n, op in enumerate(program.externals)}
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
     if why_not(manifest.machine, manifest.features) is not None:
-        return ForeignArtifact(Packed(library, manifest, values, text, graph, parts))
-    calls = callables(manifest.externals, parts, "the program", [op.code.call for op in program.externals])
+        return ForeignArtifact(Packed(library, manifest, values, text, graph, parts(found)))
+    calls = callables(manifest.externals, parts(found), "the program", [op.code.call for op, _ in found])
     try:
-        return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts, calls=calls)
+        return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts(found), calls=calls)
     except RelayError as e:
-        if not program.externals:
-            raise
-        names = ", ".join(f"{op.region.symbol} ({op.region.compiler})" for op in program.externals[:4])
-        notes = [f"the code generators' symbols: {names}", "a region's code defines its symbol, and no other region's"]
-        raise RelayError(error("R0605", e.diagnostics[0].title, notes=notes)) from None
-
-
-def _objects(compiler: Compiler, program: Program) -> dict[str, bytes]:
-    """The object code of other people in a program. Raises `RelayError` (R0605) where their C does not compile."""
-    out = {}
-    for number, op in enumerate(program.externals):
-        if op.code.kind == "c":
-            try:
-                out[f"external{number}.o"] = compiler.object(op.code.source)
-            except RelayError as e:
-                first = e.diagnostics[0]
-                title = f"the C compiler refuses the code of {op.region.compiler} for {op.region.symbol}"
-                raise RelayError(error("R0605", title, program.places[id(op)], notes=first.notes)) from None
-        elif op.code.kind == "object":
-            out[f"external{number}.o"] = op.code.object
-    return out
+        raise unlinked(e, found) from None
 
 
 def count_kernels(program: Program) -> int:

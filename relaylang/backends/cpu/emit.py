@@ -360,6 +360,11 @@ class Emitter:
         begin, end = (f"{pad}relay_times[{2 * number + n}] = r_stamp();" for n in range(2))
         return [begin, *lines, end]
 
+    def _calls(self, shown: str) -> list[str]:
+        """The table of external code, if there is any."""
+        text = f"// Functions outside: the loader sets them.\n{shown} int32_t (*relay_calls[{len(self.externals)}])(void* const*);\n"
+        return [text] if self.externals else []
+
     def _profile(self) -> str:
         """What a library that keeps its times has besides: the times, and the measurement of the processor's peaks."""
         if self.threads:
@@ -405,8 +410,7 @@ class Emitter:
             f"{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
             "// End the threads. Afterwards the library may be unloaded.\n"
             f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
-            *([f"// Functions outside: the loader sets them.\nR_EXPORT int32_t (*relay_calls[{len(self.externals)}])(void* const*);\n"]
-              if self.externals else []),
+            *self._calls("R_EXPORT"),
             *([self._profile()] if self.timed else []),
         ])  # fmt: skip
         return self.ends

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.flatten import Calls
+from relaylang.backends.cpu.linking import objects, outsiders, parts, records
 from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
 from relaylang.backends.vm.kernels import RegionCode, lower_region
@@ -74,8 +76,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     """
     options = target.options
     check(mod)
-    compiler = Compiler(options)
-    pool = Pool(mod, lambda region, ways: lower_region(region, ways, compiler.isa) if native else None)
+    compiler, calls = Compiler(options), Calls()
+    pool = Pool(mod, lambda region, ways: lower_region(region, ways, compiler.isa, calls) if native else None)
     numbers = translated(pool, [mod.get_global_var(name) for name in entries])
     regions: list[RegionCode] = []
     weights = _Weights()
@@ -83,7 +85,7 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
         if made is not None:
             code, shapes = made.program, made.shapes
             packed.region = len(regions)
-            packed.arena, packed.fixed = code.arena_bytes, code.fixed_bytes
+            packed.arena, packed.fixed, packed.status = code.arena_bytes, code.fixed_bytes, code.status
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
             regions.append(made)
             if shapes is None:
@@ -117,12 +119,16 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     emitter = ProgramEmitter(compiler.isa, threads and bool(regions), regions)
     units = [emitter.loop(), *emitter.units(None)]  # type: ignore[arg-type]
     text = emitter.everything("made by relaylang")
-    library = compiler.compile(units, text, options.get("keep-c"))
+    outside = outsiders(region.program for region in regions)
+    library = compiler.compile(units, text, options.get("keep-c"), objects(outside, compiler))
     program = VMProgram(
         np.asarray(words, np.int32), functions, pool.constants, pool.constructors, pool.specs, pool.packed, weights.arrays, scalars,
         dict(numbers), {name: mod[name] for name in numbers}, mod, np.asarray(offsets, np.int64), spans, str(target),
+        records(outside),
     )  # fmt: skip
-    return VMExecutable(program, library, text, compiler.machine, sorted(compiler.isa.features), options.get("num-threads"))
+    features, functions_of_python = sorted(compiler.isa.features), [op.code.call for op, _ in outside]
+    return VMExecutable(program, library, text, compiler.machine, features, options.get("num-threads"), parts(outside),
+                        functions_of_python)  # fmt: skip
 
 
 class _Weights:

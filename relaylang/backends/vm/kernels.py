@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.schedule import Program
@@ -47,30 +48,33 @@ class RegionCode:
     slices: tuple[int, ...] | None = None
 
 
-def _static(module: IRModule, isa: Isa) -> RegionCode:
-    return RegionCode(lower_module(module, "main", [], isa))
+def _static(module: IRModule, isa: Isa, calls: Calls) -> RegionCode:
+    return RegionCode(lower_module(module, "main", [], isa, None, calls))
 
 
-def _slices(module: IRModule, isa: Isa) -> RegionCode | None:
+def _slices(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     one = of_slices(module)
     if one is None:
         return None
-    program = lower_module(one, "main", [], isa)
+    program = lower_module(one, "main", [], isa, None, calls)
     found = slices_of(module)
     return RegionCode(program, Shapes((found.count,), found.checks, found.extents, str(program.arena_bytes)), found.steps)
 
 
 #: The ways to compile a region, in the order in which they are tried.
-_LOWER: Mapping[str, Callable[[IRModule, Isa], RegionCode | None]] = {STATIC: _static, SLICES: _slices}
+_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices}
 
 
-def lower_region(module: IRModule, ways: Collection[str], isa: Isa) -> RegionCode | None:
-    """The kernels of a region, by the first of some ways that can; None where none can."""
+def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls) -> RegionCode | None:
+    """The kernels of a region, by the first of some ways that can; None where none can.
+
+    The regions of a program share `calls`, so that the code of other compilers is made once.
+    """
     for way, lower in _LOWER.items():
         if way not in ways:
             continue
         try:
-            found = lower(module, isa)
+            found = lower(module, isa, calls)
         except RelayError as refused:
             if refused.diagnostics[0].code not in _REFUSALS:
                 raise

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
-from relaylang.backends.vm.regions import Region, ways_of
+from relaylang.backends.vm.regions import STATIC, Region, ways_of
 from relaylang.backends.vm.scalars import row_of
-from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, Var
+from relaylang.ir import Call, Constant, Expr, Function, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ir.typed import typed
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
@@ -22,7 +22,16 @@ def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
     scalar = _scalar(operands, call, args)
     if scalar is not None:
         return scalar
-    ways = ways_of(call)
+    return _member(operands, variable, call, call.op, args, ways_of(call))
+
+
+def external_value(operands: Operands, variable: Var, call: Call, function: Function) -> Value:
+    """The value of a call of another compiler's function."""
+    return _member(operands, variable, call, function, [operands.value(a) for a in call.args], frozenset({STATIC}))
+
+
+def _member(operands: Operands, variable: Var, call: Call, callee: Op | Function, args: list[Value], ways: frozenset[str]) -> Value:
+    """The value of a call that joins a region."""
     if operands.region is not None and not operands.region.takes(ways):
         operands.flush()
         args = [operands.arrived(a) for a in args]
@@ -33,7 +42,7 @@ def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
     region = operands.region
     region.ways &= ways
     inside = [_inside(operands, region, value, a.checked_type) for value, a in zip(ready, call.args)]
-    node = typed(Call(call.op, inside, call.attrs, call.type_args, call.span), call.checked_type)
+    node = typed(Call(callee, inside, call.attrs, call.type_args, call.span), call.checked_type)
     region.add(variable, node)
     return Coming(region, variable, node)
 

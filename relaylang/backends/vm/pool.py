@@ -11,8 +11,10 @@ from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import RegionCode
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Constructor, Function, GlobalVar, IRModule, TensorType
+from relaylang.ir import Constructor, Expr, Function, GlobalVar, IRModule, TensorType, post_order, rewrite
+from relaylang.ir.typed import typed
 from relaylang.passes.normal_forms.to_a_normal_form import convert
+from relaylang.runtime.external import find
 from relaylang.runtime.vm.program import Packed, Spec
 
 #: Compiles a region, given as a module, in one of some ways; None where that cannot be.
@@ -34,6 +36,8 @@ class Pool:
         self.packed: list[Packed] = []
         #: The code of each kernel; None where the interpreter computes it.
         self.regions: list[RegionCode | None] = []
+        #: Functions of other compilers, by their names; some get one here.
+        self.partitions: dict[GlobalVar, Function] = {}
         self._known: dict[Any, int] = {}
 
     def _number(self, key: Any, table: list[Any], value: Any) -> int:
@@ -69,10 +73,44 @@ class Pool:
                 raise unsupported(f"@{name.name_hint} has no body", function)
             self.numbers[name] = len(self.codes)
             code = self.code(f"@{name.name_hint}", function)
-            anf = convert(function, let_results=False, enter_primitive=True)
+            anf = convert(self._lifted(function), let_results=False, enter_primitive=True)
             assert isinstance(anf, Function)
             self.waiting.append((anf, code))
         return self.numbers[name]
+
+    def outside(self, callee: Expr) -> Function | None:
+        """The function of another compiler that a call is of, if there is a code generator for it."""
+        if not isinstance(callee, GlobalVar):
+            return None
+        if callee in self.partitions:
+            return self.partitions[callee]
+        if callee.name_hint not in self.mod:
+            return None
+        callee = self.mod.get_global_var(callee.name_hint)
+        if callee in self.partitions:
+            return self.partitions[callee]
+        function = self.mod[callee]
+        if not _has_generator(function):
+            return None
+        if "global_symbol" not in function.attrs:
+            function = function.with_attr("global_symbol", callee.name_hint)
+        return self.partitions.setdefault(callee, function)
+
+    def _lifted(self, function: Function) -> Function:
+        """The function with names for the functions of other compilers inside it."""
+        if not any(isinstance(node, Function) and _has_generator(node) for node in post_order(function.body)):
+            return function
+
+        def named(old: Expr, new: Expr) -> Expr:
+            if not (isinstance(old, Function) and old is not function and _has_generator(old)):
+                return new
+            name = typed(GlobalVar(f"(partition {len(self.partitions)})"), old.checked_type)
+            self.partitions[name] = old
+            return name
+
+        found = rewrite(function, named)
+        assert isinstance(found, Function)
+        return found
 
     def code(self, name: str, node: Function | None) -> FunctionCode:
         made = FunctionCode(name, node=node)
@@ -96,3 +134,9 @@ class Pool:
             code.emit("AllocADT", ("d", whole), ("g", self.constructor(made)), ("#", len(operands)), *operands)
             code.emit("Ret", ("t", whole))
         return self._known[key]
+
+
+def _has_generator(function: Function) -> bool:
+    """Whether a function is for another compiler whose code generator is here."""
+    compiler = function.attrs.get("Compiler")
+    return bool(compiler) and find(str(compiler)) is not None

@@ -75,6 +75,7 @@ class ProgramEmitter(Emitter):
             return self.ends
         parts, table = [], []
         for n, region in enumerate(self.regions):
+            self.begin(region.program)
             run = f"run_{n}" if region.slices is None else f"slice_{n}"
             parts += [self.sequence(run, region.program.run), self.sequence(f"prepare_{n}", region.program.prepare)]
             if region.slices is not None:
@@ -87,6 +88,7 @@ class ProgramEmitter(Emitter):
             _SHOWN + _REGIONS,
             f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0, 0},'}\n}};\n"
             f"R_SHOWN const int32_t relay_region_count = {len(self.regions)};",
+            *self._calls("R_SHOWN"),
             f"// Before kernels are called.\nvoid relay_vm_threads(int threads) {{ {begin} }}",
             f"// End the threads. Afterwards the library may be unloaded.\nR_SHOWN void relay_close(void) {{ {end} }}\n",
         ]

@@ -13,7 +13,7 @@ from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.branches import Branches, Chain
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Value
-from relaylang.backends.vm.operators import operator_value
+from relaylang.backends.vm.operators import external_value, operator_value
 from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import field_of
 from relaylang.backends.vm.scopes import Owner, Uses
@@ -89,10 +89,14 @@ class Translation:
                 return
             if isinstance(value, Call) and not isinstance(value.op, (Op, Constructor)):
                 tail = chain.into is None and _is_result(variable, rest)
-                self._call(variable, value, tail)
-                if tail:
-                    operands.region = None
-                    return
+                outside = self._outside(value.op)
+                if outside is not None:
+                    operands.env[variable] = external_value(operands, variable, value, outside)
+                else:
+                    self._call(variable, value, tail)
+                    if tail:
+                        operands.region = None
+                        return
             else:
                 operands.env[variable] = self._bound(variable, value)
             expr = rest
@@ -104,6 +108,11 @@ class Translation:
             assert chain.join is not None
             code.emit("Goto", ("j", chain.join), node=expr)
         operands.region = None
+
+    def _outside(self, callee: Expr) -> Function | None:
+        """The function of another compiler that a callee is, by its name or by a let's."""
+        known = self.operands.env.get(callee) if isinstance(callee, Var) else None
+        return self.pool.outside(known.node if isinstance(known, Atom) else callee)
 
     def _read(self, atom: Expr, node: Expr) -> int:
         """The register of an atom that `node` reads."""

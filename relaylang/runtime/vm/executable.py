@@ -12,9 +12,10 @@ from relaylang.interpreter.values import Value
 from relaylang.ir import Function, parameter_names
 from relaylang.runtime.artifact import read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
+from relaylang.runtime.external import Parts, callables, part_name
 from relaylang.runtime.vm import file
 from relaylang.runtime.vm.listing import listing
-from relaylang.runtime.vm.machine import Loaded
+from relaylang.runtime.vm.machine import Functions, Loaded
 from relaylang.runtime.vm.program import VMProgram
 
 
@@ -22,25 +23,29 @@ class VMExecutable:
     """A compiled program of the Relay VM: `call("main", (x,))` runs one of its functions.
 
     Several threads may run it at once. `source` is the C of its kernels. `machine` and `features` are those that the
-    library needs.
+    library needs. `externals` are the files of external code, and `calls` its Python functions where they are known.
     """
 
     def __init__(self, program: VMProgram, library: bytes, source: str = "", machine: str = "",
-                 features: Sequence[str] = (), threads: int | None = None) -> None:  # fmt: skip
+                 features: Sequence[str] = (), threads: int | None = None, externals: Parts | None = None,
+                 calls: Functions = ()) -> None:  # fmt: skip
         self.program = program
         self.source = source
         self.threads = threads
         self._library = library
         self._machine = machine
         self._features = tuple(features)
+        self._externals = dict(externals or {})
+        self._calls = calls
         self._loaded: Loaded | None = None
 
     @property
     def loaded(self) -> Loaded:
-        """The program with its library in memory. Raises `RelayError` (R0641) where this machine cannot run it."""
+        """The program with its library in memory. Raises `RelayError` (R0641) where it cannot run here."""
         if self._loaded is None:
             file.check_machine({"machine": self._machine, "features": self._features})
-            self._loaded = Loaded(self.program, self._library)
+            calls = callables(self.program.externals, self._externals, "the program", self._calls)
+            self._loaded = Loaded(self.program, self._library, calls)
         return self._loaded
 
     @property
@@ -65,7 +70,7 @@ class VMExecutable:
 
     def content(self) -> bytes:
         """The file that `save` writes."""
-        return file.packed(self.program, self._library, self._machine, self._features, self.source)
+        return file.packed(self.program, self._library, self._machine, self._features, self.source, self._externals)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program with its library to one file. Raises `RelayError` (R0001)."""
@@ -106,6 +111,8 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> VMExecutab
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> VMExecutable:
     """The same from memory; `name` is what messages call it."""
     program, parts, manifest = file.unpacked(content, name)
+    externals = {file: parts[file] for file in (part_name(n, e.kind) for n, e in enumerate(program.externals))}
     return VMExecutable(
-        program, parts["library"], parts["kernels.c"].decode(), manifest.get("machine", ""), manifest.get("features", ()), threads
+        program, parts["library"], parts["kernels.c"].decode(), manifest.get("machine", ""), manifest.get("features", ()), threads,
+        externals,
     )

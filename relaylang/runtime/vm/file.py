@@ -20,8 +20,10 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, substitute
 from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
+from relaylang.runtime.manifest import external_records, read_externals
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm.program import VERSION, Packed, VMFunction, VMProgram
 from relaylang.runtime.vm.verify import verify
@@ -32,11 +34,11 @@ FORMAT = "relaylang-vm"
 #: Texts of up to so many characters go into the file, so that errors show their lines.
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
-_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes")
+_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "status")
 
 
-def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str) -> bytes:
-    """The file of a program."""
+def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str, externals: Parts) -> bytes:
+    """The file of a program. `externals` are the files of its external code."""
     sources: dict[int, int] = {}
     texts: list[SourceFile] = []
     known: dict[Span, int] = {}
@@ -69,6 +71,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         "constructors": [[c.belong_to.name_hint, c.name_hint] for c in program.constructors],
         "specs": [[d, list(s)] for d, s in program.specs], "sources": [text.name for text in texts], "places": places,
         "parameters": {name: [p.name_hint for p in f.params] for name, f in program.signatures.items()},
+        "externals": external_records(program.externals),
     }  # fmt: skip
     files = {
         "manifest.json": json.dumps(manifest).encode(),
@@ -78,6 +81,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         "constants.npz": _arrays(program.constants),
         "weights.npz": _arrays(program.weights),
         "kernels.c": source.encode(),
+        **written(externals),
         **{f"source{n}": text.text.encode("utf-8", "surrogatepass") for n, text in enumerate(texts)},
     }
     for n, item in enumerate(program.packed):
@@ -185,7 +189,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     kernels = []
     for n, item in enumerate(manifest["packed"]):
         made = Packed(int(item["inputs"]), tuple((str(d), tuple(int(e) for e in s)) for d, s in item["outputs"]), int(item["count"]))
-        made.region, made.arena, made.fixed, made.sizes = (int(item[name]) for name in _PACKED[2:])
+        made.region, made.arena, made.fixed, made.sizes, made.status = (int(item[name]) for name in _PACKED[2:])
         made.weights = tuple(int(w) for w in item["weights"])
         made.constants = tuple(int(w) for w in item["constants"])
         made.ranks = tuple(int(r) for r in item["ranks"])
@@ -199,12 +203,16 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         declared[name] = _named(declared[name], manifest["parameters"][name])
         functions[number].types = tuple([p.type_annotation for p in declared[name].params])
     check(declared)
+    externals = read_externals("externals", manifest["externals"])
+    for n, external in enumerate(externals):
+        files[part_name(n, external.kind)]
     return VMProgram(
         code, functions, _loaded(files["constants.npz"]),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
         [(str(d), tuple(int(e) for e in s)) for d, s in manifest["specs"]], kernels, _loaded(files["weights.npz"]),
         [(str(name), int(count)) for name, count in manifest["scalars"]], entries,
         {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
+        externals,
     )  # fmt: skip
 
 

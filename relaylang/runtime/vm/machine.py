@@ -9,7 +9,7 @@ import ctypes
 import json
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -21,7 +21,8 @@ from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
 from relaylang.interpreter.values import Value
-from relaylang.runtime.library import address_in, function_in, open_library, unload
+from relaylang.runtime.external import Calls
+from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.vm.host import Host
@@ -29,6 +30,8 @@ from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
 from relaylang.runtime.vm.program import UNKNOWN, VERSION, Packed, VMProgram
 from relaylang.runtime.vm.values import TENSOR, Unknown, bits_scalar, decode, encode
 
+#: Python functions of external code, None for what the library holds.
+Functions = Sequence[Callable[..., Any] | None]
 _P = ctypes.c_void_p
 _I, _L = ctypes.c_int, ctypes.c_int64
 #: What the library shows, with the types of results and arguments.
@@ -64,7 +67,7 @@ class _Spec(ctypes.Structure):
 
 class _Packed(ctypes.Structure):
     _fields_ = [("region", ctypes.c_int32), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32), ("spec", ctypes.c_int32),
-                ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L)]  # fmt: skip
+                ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L), ("status", _L)]  # fmt: skip
 
 
 class _Program(ctypes.Structure):
@@ -75,7 +78,7 @@ class _Program(ctypes.Structure):
 class VMLibrary:
     """A loaded library: the machine's functions and the kernels. Raises `RelayError` (R0641) if it cannot be loaded."""
 
-    def __init__(self, content: bytes, program: VMProgram) -> None:
+    def __init__(self, content: bytes, program: VMProgram, calls: Functions) -> None:
         self.content = content
         opened = open_library(content)
         try:
@@ -90,10 +93,14 @@ class VMLibrary:
                 raise ValueError("it has not the kernels of its program")
             self.regions = (_P * (3 * count)).in_dll(opened, "relay_regions")
             close = function_in(opened, "relay_close", ctypes.CFUNCTYPE(None))
+            table = table_in(opened)
         except (AttributeError, ValueError) as e:
             unload(opened, None)
             raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
         weakref.finalize(self, unload, opened, close).atexit = False
+        self.calls = Calls(program.externals, calls)
+        if program.externals:
+            connect(table, self.calls)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
@@ -102,9 +109,9 @@ class VMLibrary:
 class Loaded:
     """A program with its library, ready to run: the tables that machines read, and the prepared weights of its kernels."""
 
-    def __init__(self, program: VMProgram, library: bytes) -> None:
+    def __init__(self, program: VMProgram, library: bytes, calls: Functions = ()) -> None:
         self.program = program
-        self.library = VMLibrary(library, program)
+        self.library = VMLibrary(library, program, calls)
         self._kept: list[Any] = []
         self.code = np.ascontiguousarray(program.code, np.int32)
         functions = (_Function * max(1, len(program.functions)))(
@@ -123,7 +130,8 @@ class Loaded:
         packed = []
         for item in program.packed:
             fixed, params = self._prepared(item)
-            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, item.arena, item.sizes))
+            numbers = item.arena, item.sizes, item.status
+            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, *numbers))
             for dtype, shape in item.outputs:
                 spec(dtype, shape)
         tables: list[Any] = [functions, (_Packed * max(1, len(packed)))(*packed), (_Spec * max(1, len(specs)))(*specs),
@@ -344,6 +352,9 @@ class Machine:
             if name == "memory":
                 return evaluation_error("R0408", self._memory(), None, None, [])
             return RelayError(error("R0401" if name == "arity" else "R0407", "the function cannot be called with these arguments"))
+        if name == "external":
+            asked = self.state()["asked"]
+            self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
         span = program.place(pc)
         frames = self._frames(function, pc, depth)
         operator = program.table[int(program.code[pc])].name.rpartition(".")[0]

@@ -8,10 +8,11 @@ import numpy as np
 
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Constructor, Function, IRModule, Type
+from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 2
+VERSION = 3
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -44,7 +45,8 @@ class Packed:
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
     The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `ranks`
-    are its inputs'. `constants` are the numbers of the weights that the host gives the function behind its inputs.
+    are its inputs'. `status` is where the arena says which external code failed, -1 where there is none. `constants`
+    are the numbers of the weights that the host gives the function behind its inputs.
     """
 
     inputs: int
@@ -57,6 +59,7 @@ class Packed:
     module: IRModule | None = None
     constants: tuple[int, ...] = ()
     sizes: int = 0
+    status: int = -1
     ranks: tuple[int, ...] = ()
 
     @property
@@ -70,7 +73,8 @@ class VMProgram:
     """All that a machine needs beside its library.
 
     `places` has the offset of each instruction and its place in the Relay text. `module` has the module's functions as
-    they were, or declarations of them, and its types.
+    they were, or declarations of them, and its types. `externals` is the code of other compilers, in the order of the
+    library's table of calls.
     """
 
     code: np.ndarray
@@ -87,6 +91,7 @@ class VMProgram:
     offsets: np.ndarray
     spans: list[Span | None]
     target: str = "c"
+    externals: tuple[External, ...] = ()
     table: list[Instruction] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relaylang.runtime.manifest import STATUS
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, MASK, TAKE
 from relaylang.runtime.vm.program import UNKNOWN, Spec, VMFunction, VMProgram
 
@@ -55,6 +56,8 @@ def _tables(program: VMProgram) -> None:
         counts, sizes = (packed.inputs, packed.count, packed.sizes, *packed.ranks), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
+        if packed.status >= 0 and (not program.externals or packed.status + STATUS > packed.arena):
+            raise ValueError("a kernel has no place for what external code says")
         for number in (*packed.weights, *packed.constants):
             _within("weight", number, program.weights)
     for array in program.constants:

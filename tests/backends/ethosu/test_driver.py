@@ -24,6 +24,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import load, write_sealed
+from relaylang.runtime.external import CODEGENS, Region, codegen
 from relaylang.syntax import parse
 from tests.shared import ROOT
 
@@ -257,3 +258,25 @@ def test_inputs_of_the_reference_model_must_fit() -> None:
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     ethosu.compile(pool()).run(np.zeros((1, 4, 8, 8), "int8"))
     assert capfd.readouterr() == ("", "")
+
+
+def test_code_of_other_people_on_the_host(tmp_path: Path) -> None:
+    def generate(region: Region) -> str:
+        return f"int {region.symbol}(const signed char* a, signed char* b) {{ for (int i = 0; i < 64; i++) b[i] = a[i] / 2; return 0; }}"
+
+    codegen("cg", generate)
+    try:
+        mod = parse("""#[version = "0.0.5"]
+def @f(%a: Tensor[(1, 4, 4, 4), int8], Compiler="cg", Primitive=1) -> Tensor[(1, 4, 4, 4), int8] { divide(%a, 2i8) }
+def @main(%x: Tensor[(1, 4, 8, 8), int8]) { @f(nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2])) }
+""").module
+        artifact = compile_module(mod, "ethos-u, c")
+    finally:
+        del CODEGENS["cg"]
+    x = np.random.default_rng(0).integers(-128, 128, (1, 4, 8, 8)).astype("int8")
+    artifact.save(tmp_path / "net.tar")
+    for program in (artifact, load(tmp_path / "net.tar")):
+        np.testing.assert_array_equal(program.run(x=x), evaluate(mod, x))
+    with tarfile.open(tmp_path / "net.tar") as tar:
+        host = tar.extractfile("host/host_0.tar")
+        assert host is not None and b"external/0.c" in host.read()

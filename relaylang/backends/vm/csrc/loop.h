@@ -519,6 +519,15 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     relay_regions[k->region].run(in, out, k->params, (char*)k->fixed, m->arena, threads);
     m->kernels++;
+    if (k->status >= 0) {
+      int32_t failed[2];
+      memcpy(failed, m->arena + k->status, sizeof failed);
+      if (failed[0]) {
+        m->asked = (int64_t)failed[0] << 32 | (uint32_t)failed[1];
+        for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
+        FAIL(R_FAULT_EXTERNAL);
+      }
+    }
     at += k->inputs;
     for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);
     fuel -= 64 + (arena >> 6);
