@@ -262,7 +262,8 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_code_of_other_people_on_the_host(tmp_path: Path) -> None:
     def generate(region: Region) -> str:
-        return f"int {region.symbol}(const signed char* a, signed char* b) {{ for (int i = 0; i < 64; i++) b[i] = a[i] / 2; return 0; }}"
+        loop = "for (int i = 0; i < 64; i++) b[i] = a[i] / 2;"
+        return f"int {region.symbol}(const signed char* a, signed char* b) {{ {loop} return 0; }}"
 
     codegen("cg", generate)
     try:
