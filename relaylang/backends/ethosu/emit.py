@@ -18,6 +18,9 @@ from relaylang.partition.fixed_point import IDENTITY, Rescale
 from relaylang.partition.targets.ethos_u import layers, pools
 from relaylang.partition.targets.ethos_u.table import READERS
 
+#: Four numbers about the edges of a window, as each function says.
+Window = tuple[int, int, int, int]
+
 _CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 
 
@@ -77,7 +80,7 @@ class _Writer:
         tensor = self.in_order(value)
         if value.dtype == "uint8":
             tensor = self.graph.rescale(
-                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), output_zp=128, output_unsigned=True
+                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=1, output_zp=129, output_unsigned=True
             )
         if tensor.name in self.graph.inputs or tensor.name in self.graph.outputs:
             tensor = self.graph.identity(tensor)
@@ -152,21 +155,24 @@ class _Writer:
         graph = self.graph
         perm = _CHANNELS_LAST[layer.layout]
         weight, weight_zp = _as_int8(layer.weight, layer.weight_zp)
+        depthwise = layer.depthwise and weight.shape[3] == 1
+        if layer.depthwise and not depthwise:
+            weight = _full(weight, weight_zp)
         if layer.layout == "NC":
             x, weight = self.matrix(source, weight)
         else:
             x = self.fit(self.in_order(source, perm), layer.pad)
-        top, left, bottom, right = (max(p, 0) for p in layer.pad)
+        x, pad = self.padded(x, layer.pad, layer.input_zp - source.offset)
         out = graph.conv2d(
             x,
             weight,
             layer.bias,
-            pad=(top, bottom, left, right),
+            pad=pad,
             stride=layer.stride,
             dilation=layer.dilation,
             input_zp=layer.input_zp - source.offset,
             weight_zp=weight_zp,
-            depthwise=layer.depthwise,
+            depthwise=depthwise,
         )
         out = self.finish(out, layer.out)
         if layer.layout == "NC":
@@ -188,10 +194,21 @@ class _Writer:
         x = self.in_order(source)
         return self.graph.reshape(x, (1, x.shape[0], 1, x.shape[1])), weight
 
-    def fit(self, x: Tensor, pad: tuple[int, int, int, int]) -> Tensor:
+    def fit(self, x: Tensor, pad: Window) -> Tensor:
         """NHWC without the last rows and columns that a negative padding says no window reaches."""
         n, h, w, c = x.shape
         return self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
+
+    def padded(self, x: Tensor, pad: Window, zero: int) -> tuple[Tensor, Window]:
+        """The input of a window with this padding (top, left, bottom, right), and the padding as TOSA has it, by axes.
+
+        Vela splits operators on several images. It then moves padding from the top to the bottom, and from the left to the
+        right. So several images are padded in front.
+        """
+        top, left, bottom, right = (max(p, 0) for p in pad)
+        if x.shape[0] > 1 and (top or left):
+            return self.graph.pad(x, [(0, 0), (top, bottom), (left, right), (0, 0)], zero), (0, 0, 0, 0)
+        return x, (top, bottom, left, right)
 
     def finish(self, x: Tensor, out: layers.Output, input_zp: int = 0) -> Tensor:
         """The way out of a sum: rescale and saturate, then clamp. Channels are last."""
@@ -220,40 +237,43 @@ class _Writer:
     def pool(self, layer: pools.Pool, source: Value) -> Value:
         perm = _CHANNELS_LAST[layer.layout]
         x = self.fit(self.in_order(source, perm), layer.pad)
-        top, left, bottom, right = (max(p, 0) for p in layer.pad)
-        out = self.graph.max_pool2d(x, layer.kernel, layer.stride, (top, bottom, left, right))
+        x, pad = self.padded(x, layer.pad, -128)
+        out = self.graph.max_pool2d(x, layer.kernel, layer.stride, pad)
         return Value(source.dtype, {perm: out})
 
     def average(self, layer: pools.AvgPool, source: Value) -> Value:
-        """Sums of doubled numbers whose rescale rounds down, and up where sums can be negative; see `ethosu_pool`."""
+        """Sums whose rescale rounds down, and up where sums can be negative; see `pools`.
+
+        Vela takes convolutions with equal weights for one, though their biases differ. So each direction has its own weight.
+        """
         graph, window = self.graph, layer.window
         perm = _CHANNELS_LAST[window.layout]
         x = self.fit(self.in_order(source, perm), window.pad)
-        top, left, bottom, right = (max(p, 0) for p in window.pad)
+        x, pad = self.padded(x, window.pad, -source.offset)
         channels = x.shape[3]
 
-        def divided(rounding: int, dtype: str) -> Tensor:
+        def divided(weight: int, rounding: int, dtype: str) -> Tensor:
             total = graph.conv2d(
                 x,
-                np.full((*window.kernel, channels, 1), 2, np.int8),
-                np.full(channels, rounding, np.int32),
-                pad=(top, bottom, left, right),
+                np.full((*window.kernel, channels, 1), weight, np.int8),
+                np.full(channels, weight // 2 * rounding, np.int32),
+                pad=pad,
                 stride=window.stride,
                 dilation=(1, 1),
                 input_zp=-source.offset,
                 weight_zp=0,
                 depthwise=True,
             )
-            return self.rescale(total, layer.division, dtype)
+            return self.rescale(total, layer.division(weight), dtype)
 
         n = layer.numbers
         if layer.signed:
             zero = graph.constant(np.zeros((1, 1, 1, 1), np.int32), "zero")
-            up = graph.binary("MINIMUM", divided(n - 1, "int32"), zero)
-            average = graph.binary("MAXIMUM", divided(1 - n, "int32"), up)
+            up = graph.binary("MINIMUM", divided(4, n - 1, "int32"), zero)
+            average = graph.binary("MAXIMUM", divided(2, 1 - n, "int32"), up)
             average = self.rescale(average, Rescale((IDENTITY[0],), (IDENTITY[1],), 0), source.dtype)
         else:
-            average = divided(1 - n, source.dtype)
+            average = divided(2, 1 - n, source.dtype)
         zero_point = layer.out_input_zp - source.offset
         return Value(layer.out.dtype, {perm: self.finish(average, layer.out, zero_point)})
 
@@ -311,3 +331,15 @@ def _as_int8(weight: np.ndarray, zero_point: int) -> tuple[np.ndarray, int]:
     if weight.dtype == np.uint8:
         return (weight.astype(np.int16) - 128).astype(np.int8), zero_point - 128
     return np.ascontiguousarray(weight), zero_point
+
+
+def _full(weight: np.ndarray, zero_point: int) -> np.ndarray:
+    """The weight (OHWI) of a convolution that computes a depthwise one (HWCM) with several outputs for each channel.
+
+    Vela splits such depthwise convolutions, and may give their outputs the order of a transposition that follows.
+    """
+    height, width, channels, several = weight.shape
+    full = np.full((channels, several, height, width, channels), zero_point, np.int8)
+    for channel in range(channels):
+        full[channel, :, :, :, channel] = weight[:, :, channel].transpose(2, 0, 1)
+    return full.reshape(channels * several, height, width, channels)

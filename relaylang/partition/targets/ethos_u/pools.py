@@ -1,8 +1,8 @@
 """Pooling layers for the Ethos-U, read from their calls.
 
 Relay averages whole numbers by dividing their sum with truncation towards zero; the accelerator's average rounds. So an
-average is written as a sum: a depthwise convolution with twos. Its rescale rounds where the truncation would fall. With
-n numbers in a window, sum s, and rounding half up,
+average is written as a sum: a depthwise convolution with twos, or fours. Its rescale rounds where the truncation would fall.
+With n numbers in a window, sum s, and rounding half up,
 
     floor(s / n) = round((2 s - n + 1) / 2 n)        ceil(s / n) = round((2 s + n - 1) / 2 n)
 
@@ -66,10 +66,9 @@ class AvgPool:
         """How many numbers a window has."""
         return self.window.kernel[0] * self.window.kernel[1]
 
-    @property
-    def division(self) -> Rescale:
-        """The rescale by 1 / 2n."""
-        multiplier, shift = multiplier_and_shift(0.5 / self.numbers)
+    def division(self, weight: int) -> Rescale:
+        """The rescale of sums of numbers times `weight`, by 1 / (weight n)."""
+        multiplier, shift = multiplier_and_shift(1 / (weight * self.numbers))
         return Rescale((multiplier,), (shift,), 0)
 
 

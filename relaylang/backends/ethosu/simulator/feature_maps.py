@@ -1,0 +1,88 @@
+"""Tensors in memory: height, width and channels, in up to four tiles, channels last (NHWC) or in bricks of 16 (NHCWB16)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.memory import Memory
+from relaylang.backends.ethosu.simulator.state import State
+
+_BRICK = 16
+_INTEGERS = {(size, signed): np.dtype(f"<{'i' if signed else 'u'}{size}") for size in (1, 2, 4) for signed in (False, True)}
+
+#: Height, width, channels.
+Extents = tuple[int, int, int]
+
+
+class FeatureMap(NamedTuple):
+    """Where a tensor lies. A tile below or right of the first begins at the second row or column of `split`."""
+
+    region: int
+    bases: tuple[int, int, int, int]
+    height0: int
+    height1: int
+    width0: int
+    strides: Extents
+    bricks: bool
+    dtype: np.dtype
+    zero_point: int
+
+    def addresses(self, extents: Extents) -> np.ndarray:
+        """The byte addresses of all elements."""
+        height, width, channels = extents
+        y, x, c = np.arange(height)[:, None], np.arange(width)[None, :], np.arange(channels)
+        right, low0, low1 = x >= self.width0, y >= self.height0, y >= self.height1
+        below = np.where(right, low1, low0)
+        base = np.asarray(self.bases, np.int64)[right + 2 * below]
+        row = y - below * np.where(right, self.height1, self.height0)
+        column = x - right * self.width0
+        size = self.dtype.itemsize
+        if self.bricks:
+            depth = c // _BRICK * self.strides[2] + c % _BRICK * size
+            across = _BRICK * size
+        else:
+            depth = c * size
+            across = self.strides[1]
+        return np.asarray(base + row * self.strides[0] + column * across)[:, :, None] + depth
+
+    def read(self, memory: Memory, extents: Extents) -> np.ndarray:
+        """The elements without the zero point taken off, as int64."""
+        at = self.addresses(extents)
+        size = self.dtype.itemsize
+        raw = memory.read(self.region, at[..., None] + np.arange(size))
+        return raw.view(self.dtype)[..., 0].astype(np.int64)
+
+    def write(self, memory: Memory, values: np.ndarray) -> None:
+        """Store int64 values, which fit."""
+        at = self.addresses(values.shape)  # type: ignore[arg-type]
+        size = self.dtype.itemsize
+        raw = np.ascontiguousarray(values.astype(self.dtype))[..., None].view(np.uint8)
+        memory.write(self.region, at[..., None] + np.arange(size), raw)
+
+
+def feature_map(state: State, name: str) -> FeatureMap:
+    """The feature map that the registers of IFM, IFM2 or OFM describe."""
+    precision = state[f"{name}_PRECISION"]
+    size = 1 << (precision >> (1 if name == "OFM" else 2) & 3)
+    if size not in (1, 2, 4):
+        raise state.fault(f"has {name} elements of {size} bytes")
+    dtype = _INTEGERS[size, bool(precision & 1)]
+    zero = state.signed(f"{name}_ZERO_POINT") if precision & 1 else state[f"{name}_ZERO_POINT"]
+    bases = tuple([state.address(f"{name}_BASE{i}") for i in range(4)])
+    bricks = bool(precision >> 6 & 3)
+    aligned = _BRICK if bricks else size
+    for base in bases:
+        if base % aligned:
+            raise state.fault(f"has {name} at {base:#x}, which is not a multiple of {aligned}")
+    strides = (state.address(f"{name}_STRIDE_Y"), state.address(f"{name}_STRIDE_X"), state.address(f"{name}_STRIDE_C"))
+    return FeatureMap(
+        state[f"{name}_REGION"], bases, state[f"{name}_HEIGHT0_M1"] + 1, state[f"{name}_HEIGHT1_M1"] + 1,
+        state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def ofm_extents(state: State) -> Extents:
+    """The extents of the output."""
+    return state["OFM_HEIGHT_M1"] + 1, state["OFM_WIDTH_M1"] + 1, state["OFM_DEPTH_M1"] + 1

@@ -1,0 +1,122 @@
+"""The memories that a command stream reads and writes: the driver's regions, and the table memory inside.
+
+Each byte knows whether anything was written to it. Operations that are under way know what they read and write, so that a
+missing wait is found.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.state import State
+
+#: The number of the memory inside the accelerator, which holds tables.
+INTERNAL = -1
+#: Bytes of the memory for tables.
+TABLES = 2048
+
+
+@dataclass
+class Traffic:
+    """What an operation under way reads and writes: (region, addresses of bytes)."""
+
+    what: str
+    reads: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    writes: list[tuple[int, np.ndarray]] = field(default_factory=list)
+
+
+def _meet(one: list[tuple[int, np.ndarray]], other: list[tuple[int, np.ndarray]]) -> tuple[int, int] | None:
+    """A byte that is in both: its region and address."""
+    for region, addresses in one:
+        for region2, addresses2 in other:
+            if region != region2 or not addresses.size or not addresses2.size:
+                continue
+            low, high = max(addresses.min(), addresses2.min()), min(addresses.max(), addresses2.max())
+            if low > high:
+                continue
+            marks = np.zeros(int(high - low) + 1, bool)
+            marks[addresses[(addresses >= low) & (addresses <= high)] - low] = True
+            second = addresses2[(addresses2 >= low) & (addresses2 <= high)]
+            hit = second[marks[second - low]]
+            if hit.size:
+                return region, int(hit.min())
+    return None
+
+
+class Memory:
+    """The regions by number. `most` are the operations of each kind that the accelerator has under way at once."""
+
+    def __init__(self, state: State, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray], transfers: int) -> None:
+        self.state = state
+        self._bytes = {**regions, INTERNAL: np.zeros(TABLES, np.uint8)}
+        self._written = {**written, INTERNAL: np.zeros(TABLES, bool)}
+        self._most = {"kernel": 2, "transfer": transfers}
+        self.under_way: dict[str, deque[Traffic]] = {"kernel": deque(), "transfer": deque()}
+        self.traffic = Traffic("kernel")
+
+    # ---- operations under way
+
+    def begin(self, what: str) -> None:
+        """An operation starts: a `kernel` or a `transfer`."""
+        self.traffic = Traffic(what)
+
+    def end(self) -> None:
+        """All of the operation's accesses are known: those of the other kind that are under way must not meet them."""
+        done = self.traffic
+        for other in self.under_way["transfer" if done.what == "kernel" else "kernel"]:
+            for mine, theirs in ((done.reads, other.writes), (done.writes, other.writes), (done.writes, other.reads)):
+                met = _meet(mine, theirs)
+                if met is not None:
+                    wait = "OP_DMA_WAIT" if other.what == "transfer" else "OP_KERNEL_WAIT"
+                    what = "a DMA transfer" if other.what == "transfer" else "an operation"
+                    raise self.state.fault(
+                        f"uses byte {met[1]:#x} of {_name(met[0])} while {what} on it is under way: {wait} is missing"
+                    )
+        queue = self.under_way[done.what]
+        queue.append(done)
+        while len(queue) > self._most[done.what]:
+            queue.popleft()
+
+    def wait(self, what: str, most: int) -> None:
+        """Until at most so many operations of a kind are under way."""
+        queue = self.under_way[what]
+        while len(queue) > most:
+            queue.popleft()
+
+    # ---- accesses
+
+    def _checked(self, region: int, addresses: np.ndarray, what: str) -> np.ndarray:
+        store = self._bytes.get(region)
+        if store is None:
+            raise self.state.fault(f"{what} region {region}, which the driver does not give")
+        if addresses.size:
+            low, high = int(addresses.min()), int(addresses.max())
+            if low < 0 or high >= len(store):
+                bad = high if high >= len(store) else low
+                raise self.state.fault(f"{what} byte {bad:#x} of {_name(region)}, which has {len(store):#x} bytes")
+        return store
+
+    def read(self, region: int, addresses: np.ndarray) -> np.ndarray:
+        """The bytes at some addresses, in the shape of `addresses`."""
+        store = self._checked(region, addresses, "reads")
+        written = self._written[region][addresses]
+        if not written.all():
+            first = int(addresses[~written].min())
+            raise self.state.fault(f"reads byte {first:#x} of {_name(region)}, to which nothing was written")
+        self.traffic.reads.append((region, addresses.ravel()))
+        return store[addresses]
+
+    def write(self, region: int, addresses: np.ndarray, values: np.ndarray) -> None:
+        """Store bytes at some addresses."""
+        store = self._checked(region, addresses, "writes")
+        store[addresses] = values
+        self._written[region][addresses] = True
+        self.traffic.writes.append((region, addresses.ravel()))
+
+
+def _name(region: int) -> str:
+    return "the table memory" if region == INTERNAL else f"region {region}"
