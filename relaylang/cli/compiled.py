@@ -17,7 +17,7 @@ from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.ir import TensorType, TupleType, Type, Var
 from relaylang.repl.session import Session, Value
-from relaylang.runtime.artifact import LIBRARY_MAGIC, loads
+from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, loads
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.text import read_bytes
 
@@ -45,6 +45,7 @@ def run_compiled(args: argparse.Namespace) -> int:
     with Stages() as stages:
         with stages.stage("load"):
             artifact = loads(read_bytes(args.file), args.threads, args.file)
+            computed_by(args, artifact)
         values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
         report(notes)
         with stages.stage("run"):
@@ -62,10 +63,18 @@ def run_compiled(args: argparse.Namespace) -> int:
     return 0
 
 
+def computed_by(args: argparse.Namespace, artifact: Any) -> None:
+    """Have an accelerator's regions computed as --executor says. Raises `UsageError` for programs without any."""
+    if args.executor in SIMULATORS:
+        if not hasattr(artifact, "executor"):
+            raise UsageError(f"relay run: --executor {args.executor} is for programs compiled for an Ethos-U", "relay run --help")
+        artifact.executor = args.executor
+
+
 def parameters(artifact: Any) -> list[Var]:
     """The inputs of a compiled program, with their types where it has them."""
     if not isinstance(artifact, CpuArtifact):
-        return [Var(name) for name in artifact.input_names]
+        return [Var(name, TensorType(spec.shape, spec.dtype)) for name, spec in artifact.inputs]
     found: dict[str, dict[tuple[int, ...], Type]] = {}
     for name, (shape, dtype), path in artifact.manifest["inputs"]:
         found.setdefault(name, {})[tuple(path)] = TensorType(shape, dtype)

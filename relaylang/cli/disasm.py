@@ -1,14 +1,19 @@
-"""Print a program compiled for the VM: its constants, kernels and instructions, each with its line of the Relay program.
+"""Print compiled programs: those for the VM with their kernels and instructions, those for an Ethos-U with their commands.
 
-The file may be for another machine. Nothing of it runs.
+Each instruction shows its line of the Relay program. The file may be for another machine. Nothing of it runs.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from relaylang.backends.ethosu.artifact import EthosUArtifact
+from relaylang.backends.ethosu.listing import archive_listing
+from relaylang.backends.ethosu.listing import listing as stream_listing
+from relaylang.backends.ethosu.stream import MAGIC, read_stream
 from relaylang.cli.common import check_writable, write_text
-from relaylang.runtime.artifact import read_file
+from relaylang.cli.usage import UsageError
+from relaylang.runtime.artifact import loads, read_file
 from relaylang.runtime.vm.file import unpacked
 from relaylang.runtime.vm.listing import listing
 
@@ -16,18 +21,33 @@ EPILOG = """\
 examples:
   relay compile numbers.relay --runtime vm -o numbers.vm
   relay disasm numbers.vm
+  relay compile examples/ethosu_bars.relay --target "ethos-u, c" -o bars.tar && relay disasm bars.tar
 
-$3 is a register, and $3! one whose value moves. c0 is a constant, k0 a kernel, .1 a field, L12 a place in the code.
+Of a .vm file: $3 is a register, and $3! one whose value moves. c0 is a constant, k0 a kernel, .1 a field, L12 a place in the
+code. Of an Ethos-U archive or its .npu.bin files: the byte in the file, the command, its value; operations have their layer
+and the cycles that Vela expects.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE.vm", help="what relay compile --runtime vm wrote")
+    parser.add_argument("file", metavar="FILE", help="a .vm file, an archive for an Ethos-U, or a command stream (.npu.bin)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text to a file")
 
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    write_text(args.output, listing(unpacked(read_file(args.file), args.file)[0]))
+    write_text(args.output, _text(args.file))
     return 0
+
+
+def _text(path: str) -> str:
+    content = read_file(path)
+    if content.startswith(MAGIC):
+        return stream_listing(read_stream(content, path))
+    if path.endswith(".vm"):
+        return listing(unpacked(content, path)[0])
+    artifact = loads(content, name=path)
+    if not isinstance(artifact, EthosUArtifact):
+        raise UsageError(f"relay disasm: {path} holds machine code; relay compile --emit c shows its source", "relay disasm --help")
+    return archive_listing(artifact)

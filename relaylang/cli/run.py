@@ -25,7 +25,7 @@ from relaylang.cli.arguments import (
     values_for,
 )
 from relaylang.cli.common import check_writable, report, write_bytes
-from relaylang.cli.compiled import is_compiled, run_compiled
+from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
@@ -38,7 +38,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names, post_order
 from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
-from relaylang.runtime.artifact import MAX_THREADS
+from relaylang.runtime.artifact import MAX_THREADS, SIMULATORS
 from relaylang.runtime.benchmark import timed
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.vm.executable import VMExecutable
@@ -50,6 +50,7 @@ examples:
   relay run net.relay --params net.npz --input data=image.npy --output result.npz
   relay run net.relay --random-params 0 --executor cpu --benchmark
   relay run net.relay --random-params 0 --executor cpu --profile
+  relay run examples/ethosu_bars.relay --fill ones --target "ethos-u, c" --executor ethosu-sim
   relay run net.relay --random-params 0 --target "c -num-threads=1"
   relay run loop.relay --entry power --input base=1.5 --input n=10
   relay run numbers.relay -e '@total(Two(5, 6))'
@@ -73,9 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-e", "--expr", metavar="EXPR", help="evaluate this expression in the program's scope instead")
     parser.add_argument(
         "--executor",
-        choices=["interpreter", "cpu", "vm"],
+        choices=["interpreter", "cpu", "vm", *SIMULATORS],
         default="interpreter",
-        help="interpreter (default): the reference; cpu: compile with the C compiler and run that; vm: compile any program",
+        help="interpreter (default): the reference; cpu: compile with the C compiler and run that; vm: compile any program; "
+        "of programs for an Ethos-U, tosa (default): the TOSA reference model, ethosu-sim: the simulator of its commands",
     )
     parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
     parser.add_argument(
@@ -101,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
     compiled = is_compiled(args.file) and not args.file.endswith(".vm")  # which runs as a program does
-    if compiled:
+    if compiled and args.executor not in SIMULATORS:
         args.executor = "cpu"
     check_measuring(args)
     debugging = Debugging(args)
@@ -185,6 +187,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
             artifact.threads = args.threads
     named = zip(parameter_names(function.params), function.params, arguments)
     inputs = {name: value for name, param, value in named if param.name_hint not in fixed}
+    computed_by(args, artifact)
     with stages.stage("run"):
         value = Value(artifact.run(**inputs), ty)
     if not args.benchmark and args.profile is None:

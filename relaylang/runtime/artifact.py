@@ -28,6 +28,8 @@ from relaylang.services import service
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.
 FORMATS = ("relaylang-cpu", "relaylang-ethos-u", "relaylang-vm")
+#: Who computes an NPU's regions where there is none: the TOSA reference model, or the simulator of its command stream.
+SIMULATORS = ("tosa", "ethosu-sim")
 #: How a library begins that is an artifact itself: ELF, Mach-O, PE.
 LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")
 

@@ -101,6 +101,8 @@ def test_examples_run(
             out = ran.out
             if "error[R0630]" in ran.err and "-mtriple" in line:
                 break  # no compiler for another processor is here
+            if "error[R0611]" in ran.err:
+                break  # the packages of an extra are not here
             said = f"{line}: {ran.status}\n{ran.out[-500:]}\n{ran.err[-2000:]}"
             assert ran.status in OTHER.get(arguments[0], {0}), said
             assert "Traceback" not in ran.err, said

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.ethosu.reference import run_tosa
+from relaylang.backends.ethosu.simulator.region import run_stream
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, TensorType
 from relaylang.partition.schedule import Schedule, Step
@@ -49,9 +50,11 @@ class RegionCode:
     outputs: tuple[Named, ...]
     details: dict[str, Any] = field(repr=False)
 
-    def run(self, values: list[Any]) -> list[np.ndarray]:
-        """The region on the TOSA reference model. uint8 tensors travel as the bytes that they are."""
+    def run(self, values: list[Any], executor: str = "tosa") -> list[np.ndarray]:
+        """The region's results, by one of `runtime.artifact.SIMULATORS`. uint8 tensors travel as the bytes that they are."""
         stored = [spec.check(name, v) for (name, spec), v in zip(self.inputs, values)]
+        if executor == "ethosu-sim":
+            return run_stream(self.command_stream, self.weights, self.details["driver"], stored, [spec for _, spec in self.outputs])
         raw = run_tosa(self.tosa, [v.view(np.int8) if v.dtype == np.uint8 else v for v in stored])
         return [
             (out.view(np.uint8) if spec.dtype == "uint8" else out).reshape(spec.shape)
@@ -74,7 +77,7 @@ class HostStep:
 
 @dataclass
 class EthosUArtifact:
-    """A compiled program. `run` gives what the interpreter gives, to the integer."""
+    """A compiled program. `run` gives what the interpreter gives, to the integer; `executor` says who computes regions."""
 
     schedule: Schedule
     inputs: tuple[Named, ...]
@@ -82,6 +85,7 @@ class EthosUArtifact:
     host: dict[str, HostStep]
     text: str = field(repr=False)
     details: dict[str, Any] = field(repr=False)
+    executor: str = "tosa"
 
     @property
     def input_names(self) -> list[str]:
@@ -93,7 +97,7 @@ class EthosUArtifact:
         return self.text
 
     def run(self, *args: Any, **named: Any) -> Any:
-        """The entry's value. Regions run on the TOSA reference model, the steps between them on the host.
+        """The entry's value. Regions run as `executor` says, the steps between them on the host.
 
         Arguments come in order or by name. Returns an array, or a tuple of them. Raises `RelayError`.
         """
@@ -103,7 +107,7 @@ class EthosUArtifact:
         for step in self.schedule.steps:
             arguments = [values[name] for name in step.inputs]
             if step.is_region:
-                results: list[Any] = list(self.regions[step.name].run(arguments))
+                results: list[Any] = list(self.regions[step.name].run(arguments, self.executor))
             else:
                 results = self.host[step.name].run(arguments)
             values.update(zip(step.outputs, results))

@@ -288,6 +288,7 @@ def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:
             "outputs": [_place(t) for t in compiled.outputs],
         },
         "estimate": estimate(compiled),
+        "places": [[place.at, place.layer, place.cycles] for place in compiled.places],
     }
     return RegionCode(tosa, compiled.command_stream, compiled.weights, inputs, outputs, details)
 

@@ -70,6 +70,7 @@ class _Writer:
         dtype = "int8" if ty.dtype == "uint8" else ty.dtype
         tensor = self.graph.input(param.name_hint, [int(d) for d in ty.shape], dtype)  # type: ignore[arg-type]
         if ty.dtype == "uint8":
+            # With the zero point 0, Vela would join this to the operator in front, and limit numbers to the range of int8.
             tensor = self.graph.rescale(
                 tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=128, input_unsigned=True
             )
@@ -79,6 +80,7 @@ class _Writer:
         value = self.values[id(node)]
         tensor = self.in_order(value)
         if value.dtype == "uint8":
+            # With the zero point 0, Vela would join this to the operator in front, and limit numbers to the range of int8.
             tensor = self.graph.rescale(
                 tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=1, output_zp=129, output_unsigned=True
             )
@@ -200,7 +202,7 @@ class _Writer:
         return self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
 
     def padded(self, x: Tensor, pad: Window, zero: int) -> tuple[Tensor, Window]:
-        """The input of a window with this padding (top, left, bottom, right), and the padding as TOSA has it, by axes.
+        """A window's input and padding, as TOSA has it, by axes. `pad` is (top, left, bottom, right).
 
         Vela splits operators on several images. It then moves padding from the top to the bottom, and from the left to the
         right. So several images are padded in front.

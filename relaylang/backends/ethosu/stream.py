@@ -8,7 +8,8 @@ from typing import NamedTuple
 from relaylang.backends.ethosu.registers import COMMANDS, PRODUCTS
 from relaylang.diagnostics import RelayError, error
 
-_MAGIC = b"COP1"
+#: The first bytes of a driver's file.
+MAGIC = b"COP1"
 #: Actions of the driver, in the low byte of a word: the configuration, the stream itself, and a filler.
 _CONFIG, _STREAM, _FILLER = 1, 2, 5
 
@@ -53,8 +54,8 @@ def read_stream(content: bytes, source: str) -> Stream:
     def refuse(at: int, why: str) -> RelayError:
         return RelayError(error("R0615", f"{source} is no command stream that can be read: at byte {at:#x}, {why}"))
 
-    if content[:4] != _MAGIC or len(content) % 4:
-        raise refuse(0, "the driver's header COP1 is missing" if content[:4] != _MAGIC else "a word is cut off at the end")
+    if content[:4] != MAGIC or len(content) % 4:
+        raise refuse(0, "the driver's header COP1 is missing" if content[:4] != MAGIC else "a word is cut off at the end")
     words = struct.unpack(f"<{len(content) // 4}I", content)
     config = None
     at, end = 1, len(words)

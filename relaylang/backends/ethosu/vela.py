@@ -23,6 +23,8 @@ _SYSTEMS = {
     "EthosU65": ("Ethos_U65_Client_Server", "Dedicated_Sram_384KB"),
     "EthosU85": ("Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"),
 }
+#: Bytes of the driver's header, in front of the stream.
+HEADER = 32
 #: Memories inside the accelerator, which no report counts.
 _INTERNAL = frozenset({"shram", "lutram"})
 
@@ -75,6 +77,15 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A command of the stream that starts an operation: its byte in the driver's file, and the layer that it is of."""
+
+    at: int
+    layer: str
+    cycles: int
+
+
+@dataclass(frozen=True)
 class Compiled:
     """A compiled region. `command_stream` begins with the driver's header COP1; sizes are bytes, times cycles."""
 
@@ -95,6 +106,7 @@ class Compiled:
     encoded_weights: int
     memories: tuple[Memory, ...]
     layers: tuple[Layer, ...]
+    places: tuple[Place, ...]
 
 
 def settings(options: Mapping[str, Any]) -> Settings:
@@ -201,6 +213,7 @@ def _compiled(model: Any) -> Compiled:
         encoded_weights=report.encodedWeights,
         memories=tuple(memories),
         layers=tuple(_layers(model.opt_database)),
+        places=tuple(_places(model.opt_database)),
     )
 
 
@@ -208,12 +221,22 @@ def _tensor(tensor: Any) -> Tensor:
     return Tensor(tuple(tensor.shape), tensor.element_size, tensor.region, tensor.address, tensor.size)
 
 
+def _rows(database: Any, table: str) -> list[dict[str, str]]:
+    """A table of the compiler's database."""
+    found = database.tables.get(table)
+    return [] if found is None else [dict(zip(found.header, row)) for row in found.data]
+
+
 def _layers(database: Any) -> list[Layer]:
-    table = database.tables.get("perf")
-    if table is None:
-        return []
-    at = {name: i for i, name in enumerate(table.header)}
     return [
-        Layer(row[at["name"]], row[at["operator"]], int(row[at["op_cycles"]]), int(row[at["mac_count"]]))
-        for row in table.data
+        Layer(row["name"], row["operator"], int(row["op_cycles"]), int(row["mac_count"])) for row in _rows(database, "perf")
+    ]
+
+
+def _places(database: Any) -> list[Place]:
+    layers = {row["id"]: row for row in _rows(database, "perf")}
+    return [
+        Place(HEADER + int(row["offset"]), layers[row["scheduled_id"]]["name"], int(layers[row["scheduled_id"]]["op_cycles"]))
+        for row in _rows(database, "queue")
+        if row["scheduled_id"] in layers
     ]

@@ -121,6 +121,25 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0615",
+        "no command stream",
+        """A file for an Ethos-U is truncated, is of another format, or has commands that its accelerator does not know. The
+        message says at which byte. Compile the network again.""",
+        "$ relay disasm net.npu.bin    # the half of a file",
+        "$ relay disasm net.tar",
+        "text",
+    ),
+    Page(
+        "R0616",
+        "a command stream does what hardware does not forgive",
+        """The simulator of the Ethos-U stops at a command. It reads memory to which nothing was written, leaves its memory, or
+        misses a wait; or its weight stream is damaged. The message names the command and its byte in the file; `relay disasm`
+        shows it. The simulator also stops at units that it does not have.""",
+        "artifact.executor = 'ethosu-sim'\nartifact.run(...)    # of a stream that was changed",
+        "artifact.executor = 'tosa'\nartifact.run(...)",
+        "text",
+    ),
+    Page(
         "R0620",
         "stays on the host",
         """A note of the Ethos-U backend: an operator that the NPU could have taken stays on the CPU, and why.""",

@@ -15,6 +15,8 @@ import pytest
 
 import relaylang as relay
 from relaylang.backends import compile_module
+from relaylang.backends.ethosu.simulator import simulate
+from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.export import export
@@ -314,12 +316,21 @@ def unexported(place: Path, patch: Patch) -> Any:
     return export(relay.transform.InferType()(relay.parse(text)), "onnx")
 
 
+def half_a_stream(place: Path, patch: Patch) -> Any:
+    return read_stream(b"COP1", "net.npu.bin")
+
+
+def stream_without_end(place: Path, patch: Patch) -> Any:
+    return simulate(Stream("ethos-u55", 128, 24, (Command(32, "OP_IRQ", 0, None),)), {}, {})
+
+
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
     "R0408": endless, "R0409": external, "R0411": unwritten, "R0504": wrong_pass, "R0506": changing_pass,
     "R0509": free_variable, "R0510": no_expression, "R0522": changed_type, "R0523": no_end, "R0524": no_match,
     "R0526": matches, "R0604": no_program,
     "R0611": no_tools, "R0612": deep_result, "R0613": refused_region, "R0614": nothing_for_it,
+    "R0615": half_a_stream, "R0616": stream_without_end,
     "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
     "R0641": no_artifact, "R0642": no_room,
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 
 _BRICK = 16
+#: The most elements of a tensor.
+MOST = 1 << 25
 _INTEGERS = {(size, signed): np.dtype(f"<{'i' if signed else 'u'}{size}") for size in (1, 2, 4) for signed in (False, True)}
 
 #: Height, width, channels.
@@ -20,7 +23,7 @@ class FeatureMap(NamedTuple):
     """Where a tensor lies. A tile below or right of the first begins at the second row or column of `split`."""
 
     region: int
-    bases: tuple[int, int, int, int]
+    bases: tuple[int, ...]
     height0: int
     height1: int
     width0: int
@@ -47,16 +50,21 @@ class FeatureMap(NamedTuple):
             across = self.strides[1]
         return np.asarray(base + row * self.strides[0] + column * across)[:, :, None] + depth
 
+    def _places(self, memory: Memory, extents: Extents) -> np.ndarray:
+        if math.prod(extents) > MOST:
+            raise memory.state.fault(f"has a tensor of {' x '.join(map(str, extents))} elements")
+        return self.addresses(extents)
+
     def read(self, memory: Memory, extents: Extents) -> np.ndarray:
         """The elements without the zero point taken off, as int64."""
-        at = self.addresses(extents)
+        at = self._places(memory, extents)
         size = self.dtype.itemsize
         raw = memory.read(self.region, at[..., None] + np.arange(size))
         return raw.view(self.dtype)[..., 0].astype(np.int64)
 
     def write(self, memory: Memory, values: np.ndarray) -> None:
         """Store int64 values, which fit."""
-        at = self.addresses(values.shape)  # type: ignore[arg-type]
+        at = self._places(memory, values.shape)  # type: ignore[arg-type]
         size = self.dtype.itemsize
         raw = np.ascontiguousarray(values.astype(self.dtype))[..., None].view(np.uint8)
         memory.write(self.region, at[..., None] + np.arange(size), raw)
@@ -80,7 +88,7 @@ def feature_map(state: State, name: str) -> FeatureMap:
     return FeatureMap(
         state[f"{name}_REGION"], bases, state[f"{name}_HEIGHT0_M1"] + 1, state[f"{name}_HEIGHT1_M1"] + 1,
         state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
 def ofm_extents(state: State) -> Extents:

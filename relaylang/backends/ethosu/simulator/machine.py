@@ -71,6 +71,6 @@ def _transfer(state: State, memory: Memory, stream: Stream) -> None:
             places.append((INTERNAL, at))
         else:
             places.append((region & 7, at))
-    count = np.arange(state.address("DMA0_LEN"))
-    (source, source_at), (target, target_at) = places
-    memory.write(target, target_at + count, memory.read(source, source_at + count))
+    size = state.address("DMA0_LEN")
+    source, target = (memory.span(region, at, size) for region, at in places)
+    memory.write(places[1][0], target, memory.read(places[0][0], source))

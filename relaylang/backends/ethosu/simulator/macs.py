@@ -5,9 +5,11 @@ Accumulators are exact: bytes and halves times weights of 9 bits give sums that 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
+from relaylang.backends.ethosu.simulator.feature_maps import MOST, feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.output import finish, scaled
 from relaylang.backends.ethosu.simulator.state import State
@@ -16,6 +18,8 @@ from relaylang.backends.ethosu.stream import Stream
 
 #: `SET_IFM_UPSCALE`.
 _NEAREST, _ZEROS = 1, 2
+#: The most elements of a kernel.
+_MOST_TAPS = 1 << 16
 _PADS = ("TOP", "LEFT", "BOTTOM", "RIGHT")
 
 
@@ -28,6 +32,8 @@ class Window:
         self.dilation = (1 + (word >> 4 & 1), 1 + (word >> 3 & 1))
         self.reach = (state["KERNEL_HEIGHT_M1"] + 1, state["KERNEL_WIDTH_M1"] + 1)
         self.kernel = tuple([(reach - 1) // dilation + 1 for reach, dilation in zip(self.reach, self.dilation)])
+        if self.kernel[0] * self.kernel[1] > _MOST_TAPS:
+            raise state.fault(f"has a kernel of {self.kernel[0]} x {self.kernel[1]}")
         self.pads = [state[f"IFM_PAD_{side}"] for side in _PADS]
         height, width, _ = ofm_extents(state)
         self.output = (height, width)
@@ -52,6 +58,8 @@ class Window:
             spread[::2, ::2] = values
             values = spread
         need = [(self.output[axis] - 1) * self.stride[axis] + self.reach[axis] for axis in (0, 1)]
+        if math.prod(need) * channels > 2 * MOST:
+            raise state.fault(f"has a padded input of {need[0]} x {need[1]} x {channels} elements")
         padded = np.zeros((*need, channels))
         inside = np.zeros(need, bool)
         top, left = self.pads[0], self.pads[1]

@@ -100,6 +100,11 @@ class Memory:
                 raise self.state.fault(f"{what} byte {bad:#x} of {_name(region)}, which has {len(store):#x} bytes")
         return store
 
+    def span(self, region: int, start: int, size: int) -> np.ndarray:
+        """The addresses of bytes in a row, of which the region has all."""
+        self._checked(region, np.asarray([start, start + size - 1] if size else []), "uses")
+        return start + np.arange(size)
+
     def read(self, region: int, addresses: np.ndarray) -> np.ndarray:
         """The bytes at some addresses, in the shape of `addresses`."""
         store = self._checked(region, addresses, "reads")

@@ -15,6 +15,7 @@ _NONE, _TABLE = 0, 16
 _FORCED = {0: None, 2: (0, 255), 3: (-128, 127), 5: (-32768, 32767)}
 #: Bits of the lower part of an accumulator, which is multiplied apart: the product has more than 64 bits.
 _LOW = 20
+_LARGEST = 1 << 62
 
 
 def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int, rounding: int) -> np.ndarray:
@@ -23,7 +24,8 @@ def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray |
     high, low = (values >> _LOW) * m, (values & ((1 << _LOW) - 1)) * m
     # The product is high * 2^20 + low. Bits below 2^20 cannot reach the result where the shift is larger.
     large = s > _LOW
-    whole = np.where(large, high + (low >> _LOW), (high << _LOW) + low)
+    product = np.clip(high, -_LARGEST >> _LOW, _LARGEST >> _LOW)  # what is larger exceeds all limits behind a small shift
+    whole = np.where(large, high + (low >> _LOW), (product << _LOW) + low)
     rest = np.where(large, low & ((1 << _LOW) - 1), 0)
     by = np.where(large, s - _LOW, s)
     half = np.where(by > 0, np.int64(1) << np.maximum(by - 1, 0), 0)
@@ -57,7 +59,7 @@ def _limited(state: State, ofm: FeatureMap, values: np.ndarray, forced: tuple[in
     """Values inside the limits. Numbers of 32 bits have none of their own."""
     if ofm.dtype.itemsize == 4 and forced is None:
         return np.clip(values, -(1 << 31), (1 << 31) - 1)
-    signed = ofm.dtype.kind == "i" or forced is not None and forced[0] < 0
+    signed = ofm.dtype.kind == "i" or (forced is not None and forced[0] < 0)
     low, high = (state.signed(f"ACTIVATION_{m}") if signed else state[f"ACTIVATION_{m}"] for m in ("MIN", "MAX"))
     info = forced or (np.iinfo(ofm.dtype).min, np.iinfo(ofm.dtype).max)
     return np.clip(values, max(low, info[0]), min(high, info[1]))

@@ -1,7 +1,7 @@
 """Weight streams and tables of scales.
 
-A stream is compressed (Arm's `mlw_codec` decodes it) and ordered as the accelerator takes it: blocks of output channels, blocks
-of input channels, parts of the kernel, micro-blocks. Places without a weight hold zero.
+A stream is compressed (see `codec`) and ordered as the accelerator takes it: blocks of output channels, blocks of input
+channels, parts of the kernel, micro-blocks. Places without a weight hold zero.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relaylang.backends.ethosu.simulator.codec import Damaged, decode
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.stream import Stream
-from relaylang.backends.ethosu.tools import load
 
 #: Rows and columns of the largest part of a kernel.
 _LARGEST_PART = 8
@@ -88,13 +88,12 @@ def _content(state: State, memory: Memory, region: str, base: str, length: str) 
     at = state.address(base)
     if at % 16:
         raise state.fault(f"has {base} at {at:#x}, which is not a multiple of 16")
-    return memory.read(state[region], at + np.arange(state.address(length)))
+    return memory.read(state[region], memory.span(state[region], at, state.address(length)))
 
 
 def read_weights(state: State, memory: Memory, stream: Stream, extents: tuple[int, int, int, int], depthwise: bool,
                  bits: int) -> np.ndarray:  # fmt: skip
     """The weights, of axes output, row, column, input, as float64. `extents` are theirs, the kernel without dilation."""
-    codec = load("ethosu.mlw_codec", "simulating the Ethos-U")
     outputs, height, width, inputs = extents
     stride = state["KERNEL_STRIDE"]
     small = stream.macs // stream.cores == 32
@@ -111,8 +110,8 @@ def read_weights(state: State, memory: Memory, stream: Stream, extents: tuple[in
         )  # fmt: skip
         raw = _content(state, memory, "WEIGHT_REGION", base, length)
         try:
-            values = np.asarray(codec.decode(bytearray(raw.tobytes())), np.int16)
-        except Exception as problem:
+            values = np.asarray(decode(raw.tobytes()), np.int16)
+        except Damaged as problem:
             raise state.fault(f"has a weight stream that cannot be decoded: {problem}") from None
         places = _places(order)
         if len(values) < len(places):

@@ -1,0 +1,76 @@
+"""A compiled region in the simulator: the driver's memory, with weights and inputs in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.machine import simulate
+from relaylang.backends.ethosu.stream import read_stream
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.artifact import TensorSpec
+
+#: The most bytes of a region that the simulator gives.
+_MOST = 1 << 31
+
+
+class _Regions:
+    """The driver's regions by number, and which of their bytes hold something."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[int, np.ndarray] = {}
+        self.written: dict[int, np.ndarray] = {}
+
+    def give(self, number: int, size: int) -> None:
+        if not 0 <= size <= _MOST:
+            raise _refused(f"region {number} has {size} bytes")
+        if size and size >= len(self.bytes.get(number, ())):
+            self.bytes[number] = np.zeros(size, np.uint8)
+            self.written[number] = np.zeros(size, bool)
+
+    def part(self, place: Mapping[str, int]) -> slice:
+        """The bytes of a tensor."""
+        region, start, size = place["region"], place["address"], place["bytes"]
+        if region not in self.bytes or not 0 <= start <= start + size <= len(self.bytes[region]):
+            raise _refused(f"a tensor has {size} bytes at {start:#x} of region {region}")
+        return slice(start, start + size)
+
+    def put(self, place: Mapping[str, int], values: np.ndarray) -> None:
+        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        part = self.part({**place, "bytes": content.size})
+        self.bytes[place["region"]][part] = content
+        self.written[place["region"]][part] = True
+
+
+def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any], inputs: Sequence[np.ndarray],
+               outputs: Sequence[TensorSpec]) -> list[np.ndarray]:  # fmt: skip
+    """The outputs of a region for some inputs. `driver` says where its memory, inputs and outputs are, as the manifest does.
+
+    Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would not compute what was meant.
+    """
+    stream = read_stream(command_stream, "the region's command stream")
+    regions = _Regions()
+    try:
+        for name in ("scratch", "scratch_fast"):
+            regions.give(driver[name]["region"], driver[name]["bytes"])
+        regions.give(driver["weights_region"], len(weights))
+        if weights:
+            regions.put({"region": driver["weights_region"], "address": 0}, np.frombuffer(weights, np.uint8))
+        for place, value in zip(driver["inputs"], inputs):
+            regions.put(place, value)
+        places = [(place["region"], regions.part(place)) for place in driver["outputs"]]
+    except (KeyError, TypeError) as problem:
+        raise _refused(f"its places of tensors are not there: {problem}") from None
+    simulate(stream, regions.bytes, regions.written)
+    found = []
+    for (region, part), spec in zip(places, outputs):
+        if not regions.written[region][part].all():
+            raise _refused("the stream leaves a part of an output without a value")
+        found.append(regions.bytes[region][part].view(spec.dtype).reshape(spec.shape).copy())
+    return found
+
+
+def _refused(why: str) -> RelayError:
+    return RelayError(error("R0616", f"the region cannot be simulated: {why}"))

@@ -1,0 +1,148 @@
+"""What hardware does not forgive is found, and damaged streams end in a diagnostic."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+
+from relaylang import RelayError
+from relaylang.backends import ethosu
+from relaylang.backends.ethosu.artifact import RegionCode
+from relaylang.backends.ethosu.listing import listing
+from relaylang.backends.ethosu.stream import read_stream
+from relaylang.ir import IRModule
+from relaylang.syntax import parse
+from tests.backends.ethosu.networks import random_input, random_network
+from tests.shared import ROOT, few
+
+
+@pytest.fixture(scope="module")
+def region() -> RegionCode:
+    mod = parse((ROOT / "examples/ethosu_bars.relay").read_text()).module
+    (code,) = ethosu.compile(mod, {"accelerator": "ethos-u55-128"}).regions.values()
+    return code
+
+
+def words(content: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(content) // 4}I", content))
+
+
+def changed(region: RegionCode, name: str, nth: int, value: int) -> RegionCode:
+    """The region with another value in the nth command of a name."""
+    stream = read_stream(region.command_stream, "x")
+    command = [c for c in stream.commands if c.name == name][nth]
+    content = words(region.command_stream)
+    if command.payload is None:
+        content[command.at // 4] = content[command.at // 4] & 0xFFFF | value << 16
+    else:
+        content[command.at // 4 + 1] = value
+    return replace(region, command_stream=struct.pack(f"<{len(content)}I", *content))
+
+
+def run(region: RegionCode) -> Any:
+    rng = np.random.default_rng(0)
+    return region.run([rng.integers(-128, 128, spec.shape).astype(spec.dtype) for _, spec in region.inputs], "ethosu-sim")
+
+
+@pytest.mark.parametrize(
+    ("name", "nth", "value", "says"),
+    [
+        ("SET_IFM_BASE0", 0, 0x10000000, "reads byte 0x10000.* of region 1, which has"),
+        ("SET_OFM_BASE0", 0, 0x10000000, "writes byte 0x10000.* of region 1, which has"),
+        ("SET_IFM_REGION", 0, 5, "reads region 5, which the driver does not give"),
+        ("SET_WEIGHT_BASE", 0, 8, "WEIGHT_BASE at 0x8, which is not a multiple of 16"),
+        ("SET_SCALE_LENGTH", 0, 16, "has a table of scales of 16 bytes for 4 channels"),
+        ("SET_WEIGHT_LENGTH", 0, 16, "weight stream"),
+        ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "a weight stream of 768 values, and needs"),
+        ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
+        ("SET_KERNEL_HEIGHT_M1", 0, 0xFFFF, "kernel|bytes|elements|values"),
+        ("SET_IFM_PAD_TOP", 0, 0xFFFF, "padding beyond its windows"),
+    ],
+)
+def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: int, says: str) -> None:
+    with pytest.raises(RelayError, match=f"R0616.*the command at byte 0x[0-9a-f]+, OP_[A-Z]+, .*({says})"):
+        run(changed(region, name, nth, value))
+
+
+def test_memory_that_nothing_wrote(region: RegionCode) -> None:
+    base = next(c for c in read_stream(region.command_stream, "x").commands if c.name == "SET_OFM_BASE0").payload
+    assert base is not None
+    with pytest.raises(RelayError, match=r"to which nothing was written|without a value"):
+        run(changed(region, "SET_OFM_BASE0", 0, base + 4096 if region.details["driver"]["scratch"]["bytes"] > base + 8192 else 0))
+
+
+def test_a_stream_without_an_end(region: RegionCode) -> None:
+    content = words(region.command_stream)
+    header = next(i for i, w in enumerate(content) if i > 3 and w & 0xFF == 2)
+    content[header] -= 1 << 16
+    cut = struct.pack(f"<{len(content) - 1}I", *content[:-1])
+    with pytest.raises(RelayError, match="there is no OP_STOP behind it"):
+        run(replace(region, command_stream=cut))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda b: b[:-4], "at byte 0x20, the header counts"),
+        (lambda b: b[:-2], "a word is cut off"),
+        (lambda b: b"COP2" + b[4:], "the driver's header COP1 is missing"),
+        (lambda b: b[:4], "the header ends before the stream"),
+        (lambda b: b[:8] + b"\xff\xff\xff\xff" + b[12:], "there is no product 15"),
+        (lambda b: b[:32] + struct.pack("<I", 0x3FF) + b[36:], "is no command of ethos-u55"),
+        (lambda b: b"", "COP1 is missing"),
+    ],
+)
+def test_streams_that_cannot_be_read(region: RegionCode, change: Any, says: str) -> None:
+    with pytest.raises(RelayError, match=f"R0615.*{says}"):
+        read_stream(change(region.command_stream), "net.npu.bin")
+
+
+def test_a_missing_wait_is_found() -> None:
+    """On U65 weights are copied while the accelerator works; without the waits it would read them too early."""
+    for seed in range(40):
+        network = random_network(seed)
+        try:
+            artifact = ethosu.compile(IRModule.from_expr(network), {"accelerator": "ethos-u65-256"})
+        except RelayError:
+            continue
+        for name, code in artifact.regions.items():
+            content = words(code.command_stream)
+            waits = [c for c in read_stream(code.command_stream, name).commands if c.name == "OP_DMA_WAIT"]
+            if waits:
+                for wait in waits:
+                    content[wait.at // 4] |= 15 << 16
+                artifact.regions[name] = replace(code, command_stream=struct.pack(f"<{len(content)}I", *content))
+                artifact.executor = "ethosu-sim"
+                with pytest.raises(RelayError, match="OP_DMA_WAIT is missing"):
+                    artifact.run(x=random_input(network, seed))
+                return
+    pytest.fail("no network has a transfer")
+
+
+@pytest.mark.parametrize("seed", few(range(20), 0))
+def test_random_damage_ends_in_a_diagnostic(region: RegionCode, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    content = words(region.command_stream)
+    for _ in range(60):
+        damaged = list(content)
+        for place in rng.integers(8, len(content), int(rng.integers(1, 4))):
+            damaged[place] ^= int(1 << rng.integers(0, 32))
+        try:
+            run(replace(region, command_stream=struct.pack(f"<{len(damaged)}I", *damaged)))
+        except RelayError as problem:
+            assert problem.diagnostics[0].code in ("R0615", "R0616")
+
+
+def test_a_listing(region: RegionCode) -> None:
+    stream = read_stream(region.command_stream, "x")
+    lines = listing(stream, region.details["places"]).splitlines()
+    assert lines[0].startswith("ethos-u55-128, ") and len(lines) == len(stream.commands) + 1
+    starts = [line for line in lines if " OP_" in line and "OP_STOP" not in line and "WAIT" not in line]
+    assert starts and all("cycles" in line for line in starts)
+    assert any("qnn_conv2d line 19" in line for line in starts) and lines[-1].split()[1] == "OP_STOP"

@@ -1,0 +1,56 @@
+"""Command streams of random networks give the interpreter's integers, on every accelerator that the simulator has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+
+from relaylang import RelayError
+from relaylang.backends import ethosu
+from relaylang.interpreter import evaluate
+from relaylang.ir import Expr, IRModule
+from relaylang.syntax import parse
+from tests.backends.ethosu.networks import random_input, random_network
+from tests.shared import ROOT, few
+
+ACCELERATORS = ("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256", "ethos-u65-512")
+#: Networks in which Vela alone would go wrong: pools at uint8 edges, averages, several images, several outputs for a channel.
+TELLING = (15, 16, 26, 30, 52, 56, 85, 88, 94, 123, 184, 219, 224)
+
+
+def differing(network: Expr, seed: int, accelerator: str) -> int | None:
+    """The number of integers that differ; None where nothing of the network goes to the accelerator."""
+    x = random_input(network, seed)
+    try:
+        artifact = ethosu.compile(IRModule.from_expr(network), {"accelerator": accelerator})
+    except RelayError as nothing:
+        assert nothing.diagnostics[0].code == "R0614", nothing
+        return None
+    artifact.executor = "ethosu-sim"
+    found, wanted = artifact.run(x=x), evaluate(network, x)
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape
+    return int((found != wanted).sum())
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("start", few(range(0, 600, 20), 0))
+def test_random_networks(accelerator: str, start: int) -> None:
+    found = {seed: differing(random_network(seed), seed, accelerator) for seed in range(start, start + 20)}
+    assert {seed: count for seed, count in found.items() if count} == {}
+    assert sum(count is not None for count in found.values()) >= 17
+
+
+@pytest.mark.parametrize("seed", TELLING)
+def test_networks_that_vela_alone_gets_wrong(seed: int) -> None:
+    assert differing(random_network(seed), seed, "ethos-u55-256") == 0
+
+
+@pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u65-512"))
+def test_an_example(accelerator: str) -> None:
+    mod = parse((ROOT / "examples/ethosu_bars.relay").read_text()).module
+    x = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+    artifact = ethosu.compile(mod, {"accelerator": accelerator})
+    artifact.executor = "ethosu-sim"
+    np.testing.assert_array_equal(artifact.run(x), evaluate(mod, x))
