@@ -133,7 +133,7 @@ PAGES = (
         "R0616",
         "a command stream does what hardware does not forgive",
         """The simulator of the Ethos-U stops at a command. It reads memory to which nothing was written, leaves its memory, or
-        misses a wait; or its weight stream is damaged. The message names the command and its byte in the file; `relay disasm`
+        misses a wait. Its weight stream may also be damaged. The message names the command and its byte in the file; `relay disasm`
         shows it. The simulator also stops at units that it does not have.""",
         "artifact.executor = 'ethosu-sim'\nartifact.run(...)    # of a stream that was changed",
         "artifact.executor = 'tosa'\nartifact.run(...)",
