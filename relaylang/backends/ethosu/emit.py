@@ -70,7 +70,6 @@ class _Writer:
         dtype = "int8" if ty.dtype == "uint8" else ty.dtype
         tensor = self.graph.input(param.name_hint, [int(d) for d in ty.shape], dtype)  # type: ignore[arg-type]
         if ty.dtype == "uint8":
-            # With the zero point 0, Vela would join this to the operator in front, and limit numbers to the range of int8.
             tensor = self.graph.rescale(
                 tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=128, input_unsigned=True
             )
@@ -80,7 +79,7 @@ class _Writer:
         value = self.values[id(node)]
         tensor = self.in_order(value)
         if value.dtype == "uint8":
-            # With the zero point 0, Vela would join this to the operator in front, and limit numbers to the range of int8.
+            # Vela joins a conversion from zero point 0 to the operator in front, whose numbers it then cuts at 127.
             tensor = self.graph.rescale(
                 tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=1, output_zp=129, output_unsigned=True
             )

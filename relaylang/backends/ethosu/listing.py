@@ -1,4 +1,4 @@
-"""Command streams as text: a line for each command, with the layer that it is of and the cycles that Vela expects."""
+"""Command streams as text: a line for each command. Operations have their layer and the cycles that Vela expects."""
 
 from __future__ import annotations
 
