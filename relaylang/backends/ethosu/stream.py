@@ -15,7 +15,7 @@ _CONFIG, _STREAM, _FILLER = 1, 2, 5
 
 
 class Command(NamedTuple):
-    """A command: its byte in the file, its name, its 16 bits, and its second word of 32 bits where it has one."""
+    """A command: its byte in the file, its name, its 16 bits, and its second word, if any."""
 
     at: int
     name: str

@@ -78,7 +78,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Place:
-    """A command of the stream that starts an operation: its byte in the driver's file, and the layer that it is of."""
+    """A command that starts an operation: its byte in the driver's file, and its layer."""
 
     at: int
     layer: str

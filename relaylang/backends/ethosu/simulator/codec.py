@@ -1,7 +1,7 @@
 """Compressed weight streams, decoded.
 
-A stream is a row of slices. A slice has a header, perhaps a palette of values, and chunks in which the indices of values
-take turns with the lengths of runs of zeros; both are Golomb-Rice codes. Arm's `mlw_codec` defines the format; its decoder
+A stream is a row of slices. A slice has a header, perhaps a palette of values, and chunks. In these the
+indices of values and the lengths of runs of zeros take turns, both as Golomb-Rice codes. Arm's `mlw_codec` defines the format; its decoder
 ends the process where a stream is damaged.
 """
 

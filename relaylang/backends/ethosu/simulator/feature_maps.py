@@ -1,4 +1,4 @@
-"""Tensors in memory: height, width and channels, in up to four tiles, channels last (NHWC) or in bricks of 16 (NHCWB16)."""
+"""Tensors in memory: height, width, channels. They have up to four tiles; NHCWB16 has channels in bricks of 16."""
 
 from __future__ import annotations
 

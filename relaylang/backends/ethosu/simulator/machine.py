@@ -1,4 +1,4 @@
-"""The command stream, executed: registers are set, operations run, waits let go of what is under way."""
+"""The command stream, executed: registers are set, operations run, waits end operations under way."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TRANSFERS = {"ethos-u55": 1, "ethos-u65": 2}
 def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray]) -> None:
     """Execute a command stream on the driver's regions, arrays of bytes by number, in place.
 
-    `written` says which bytes hold something at the start: weights and inputs. Raises `RelayError` (R0616) where the
-    stream does what hardware would not forgive, or needs a unit that the simulator does not have.
+    `written` says which bytes hold something at the start: weights and inputs. Raises `RelayError` (R0616) where
+    hardware would go wrong, and for units that the simulator lacks.
     """
     state = State()
     if stream.product not in _TRANSFERS:

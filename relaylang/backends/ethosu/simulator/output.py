@@ -24,7 +24,7 @@ def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray |
     high, low = (values >> _LOW) * m, (values & ((1 << _LOW) - 1)) * m
     # The product is high * 2^20 + low. Bits below 2^20 cannot reach the result where the shift is larger.
     large = s > _LOW
-    product = np.clip(high, -_LARGEST >> _LOW, _LARGEST >> _LOW)  # what is larger exceeds all limits behind a small shift
+    product = np.clip(high, -_LARGEST >> _LOW, _LARGEST >> _LOW)  # a larger one exceeds all limits behind a small shift
     whole = np.where(large, high + (low >> _LOW), (product << _LOW) + low)
     rest = np.where(large, low & ((1 << _LOW) - 1), 0)
     by = np.where(large, s - _LOW, s)
@@ -66,7 +66,7 @@ def _limited(state: State, ofm: FeatureMap, values: np.ndarray, forced: tuple[in
 
 
 def _looked_up(memory: Memory, ofm: FeatureMap, values: np.ndarray, table: int, narrow: bool) -> np.ndarray:
-    """Entries of a table: 256 of the output's size, or 512 pairs of base and slope between which 7 bits interpolate."""
+    """Entries of a table: 256 of the output's size, or 512 pairs of base and slope, for interpolation by 7 bits."""
     start = 256 * table
     size = ofm.dtype.itemsize
     if size == 2 and not narrow:

@@ -48,7 +48,7 @@ def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any],
                outputs: Sequence[TensorSpec]) -> list[np.ndarray]:  # fmt: skip
     """The outputs of a region for some inputs. `driver` says where its memory, inputs and outputs are, as the manifest does.
 
-    Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would not compute what was meant.
+    Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would go wrong.
     """
     stream = read_stream(command_stream, "the region's command stream")
     regions = _Regions()

@@ -1,7 +1,7 @@
 """Weight streams and tables of scales.
 
-A stream is compressed (see `codec`) and ordered as the accelerator takes it: blocks of output channels, blocks of input
-channels, parts of the kernel, micro-blocks. Places without a weight hold zero.
+A stream is compressed (see `codec`) and has the accelerator's order. This is by blocks of output channels, blocks of input
+channels, parts of the kernel, and micro-blocks. Places without a weight hold zero.
 """
 
 from __future__ import annotations
