@@ -66,7 +66,7 @@ def _limited(state: State, ofm: FeatureMap, values: np.ndarray, forced: tuple[in
 
 
 def _looked_up(memory: Memory, ofm: FeatureMap, values: np.ndarray, table: int, narrow: bool) -> np.ndarray:
-    """Entries of a table: 256 of the output's size, or 512 pairs of base and slope, for interpolation by 7 bits."""
+    """Entries of a table: 256 numbers, or 512 pairs of base and slope that 7 bits interpolate."""
     start = 256 * table
     size = ofm.dtype.itemsize
     if size == 2 and not narrow:
