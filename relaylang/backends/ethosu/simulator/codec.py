@@ -1,8 +1,8 @@
 """Compressed weight streams, decoded.
 
-A stream is a row of slices. A slice has a header, perhaps a palette of values, and chunks. In these the
-indices of values and the lengths of runs of zeros take turns, both as Golomb-Rice codes. Arm's `mlw_codec` defines the format; its decoder
-ends the process where a stream is damaged.
+A stream is a row of slices. A slice has a header, perhaps a palette of values, and chunks. In these the indices of values and
+the lengths of runs of zeros take turns, both as Golomb-Rice codes. Arm's `mlw_codec` defines the format; its decoder ends the
+process where a stream is damaged.
 """
 
 from __future__ import annotations
