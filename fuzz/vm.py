@@ -1,11 +1,14 @@
 """Random programs on the VM, and some as C, against the interpreter: `make fuzz-vm COUNT=100000`.
 
-The first seed is given, so that several processes may share the work. A program that differs is printed, and ends the search.
+Programs of every construct come in batches, one module each (`relaylang.testing.generators.typed`). With each batch comes one
+program of smooth operators (`functional`). The first seed is given, so that several processes may share the work. A program
+that differs is printed, and ends the search.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import time
 from collections.abc import Callable
@@ -13,11 +16,15 @@ from functools import partial
 
 import numpy as np
 
+from relaylang.ir.bulk import gc_paused
 from relaylang.syntax import parse
 from relaylang.testing.generators.functional import Functional
 from relaylang.typing import check
 from tests.backends.aot.agree import assert_c_agrees
-from tests.backends.vm.agree import assert_agrees
+from tests.backends.vm.agree import assert_agrees, assert_programs_agree
+
+#: Programs of a module, and those of them whose kernels are compiled in some batches.
+BATCH, NATIVE = 200, 10
 
 
 def compare(seed: int, text: str, agrees: Callable[..., object]) -> None:
@@ -33,24 +40,37 @@ def compare(seed: int, text: str, agrees: Callable[..., object]) -> None:
         raise
 
 
+def batch(seeds: range, native: bool) -> None:
+    """Compare programs of some seeds. With `native`, some of them have compiled kernels, and one of loops becomes C."""
+    first = seeds[0]
+    size = random.Random(first).randint(2, 20)
+    text = Functional(first, references=first // BATCH % 2 == 1, data=first // BATCH % 3 != 0).text(size)
+    compare(first, text, partial(assert_agrees, native=native))
+    if native:
+        compare(first, Functional(first, loops=True).text(size), assert_c_agrees)
+        assert_programs_agree(seeds[:NATIVE], native=True)
+        seeds = seeds[NATIVE:]
+    assert_programs_agree(seeds)
+
+
 def main() -> None:
     """Compare programs until the count or the time is reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="programs (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="the most seconds")
-    parser.add_argument("--native", type=int, default=50, help="every so many programs, kernels are compiled, too (default: 50)")
-    parser.add_argument("--aot", type=int, default=50, help="every so many programs, one of loops becomes C (default: 50)")
+    parser.add_argument("--native", type=int, default=20, help="every so many batches, kernels are compiled, too (default: 20)")
     given = parser.parse_args()
     end, done = time.monotonic() + given.seconds, 0
-    for seed in range(given.seed, given.seed + given.count):
+    last = given.seed + given.count
+    for first in range(given.seed, last, BATCH):
         if time.monotonic() > end:
             break
-        text = Functional(seed, references=seed % 2 == 1, data=seed % 3 != 0).text(random.Random(seed).randint(2, 20))
-        compare(seed, text, partial(assert_agrees, native=seed % given.native == 0))
-        if seed % given.aot == 0:
-            compare(seed, Functional(seed, loops=True).text(random.Random(seed).randint(2, 20)), assert_c_agrees)
-        done += 1
+        seeds = range(first, min(last, first + BATCH))
+        with gc_paused():
+            batch(seeds, first // BATCH % given.native == 0)
+        gc.collect()
+        done += len(seeds)
     print(f"{done} programs from seed {given.seed} on: no difference")
 
 

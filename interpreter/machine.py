@@ -17,7 +17,7 @@ from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_err
 from relaylang.interpreter.kernels.common import KernelError
 from relaylang.interpreter.linker import Linker
 from relaylang.interpreter.memory import FIRST_DEPTH
-from relaylang.interpreter.values import Builtin, Closure, Value, value_type
+from relaylang.interpreter.values import Builtin, Closure, Value, short_text, value_type
 from relaylang.interpreter.watch import node_name, type_says
 from relaylang.ir import Call, children, type_text
 from relaylang.ir.bulk import gc_relaxed
@@ -59,7 +59,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
                         block = arm
                         break
                 else:
-                    raise Trap("R0405", f"no clause of this match fits {_short(value)}", block.node, _matched(block))
+                    raise Trap("R0405", f"no clause of this match fits {short_text(value)}", block.node, _matched(block))
                 continue
             else:
                 called = block.callee
@@ -160,8 +160,3 @@ def _matched(block: Block) -> list[str]:
     data = getattr(block.node, "data", None)
     ty = data.checked_type if data is not None else None
     return [f"the value is of type {type_text(ty)}"] if ty is not None else []
-
-
-def _short(value: Value) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -136,6 +136,12 @@ def value_text(value: Value, limit: int = 1000) -> str:
     return "".join(out)
 
 
+def short_text(value: Value) -> str:
+    """A value as text of up to 60 characters."""
+    text = value_text(value, 60)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def _listed(first: str, items: tuple[Value, ...], last: str) -> list[Any]:
     """The pieces of a bracketed list, in the order in which a stack gives them back."""
     pieces: list[Any] = [first]

@@ -17,6 +17,7 @@ from relaylang.testing.generators.layouts import Networks
 from relaylang.testing.generators.mutants import mutant
 from relaylang.testing.generators.programs import Programs
 from relaylang.testing.generators.shapes import Program
+from relaylang.testing.generators.typed import PRELUDE, Typed
 from relaylang.testing.hostile import TEXTS
 from relaylang.testing.roundtrip import formats_once, reads_back
 from relaylang.typing import infer
@@ -54,6 +55,14 @@ def test_texts_are_programs(seed: int) -> None:
     assert made is not None and len(made.functions) == 2
     text = Functional(seed).text()
     assert text == Functional(seed).text() and parse(text).module is not None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_texts_of_every_construct_are_well_typed(seed: int) -> None:
+    text = Typed(seed).text()
+    mod = parse(PRELUDE + text).module
+    assert mod is not None and text == Typed(seed).text()
+    assert [d.title for d in infer(mod) if d.severity == "error"] == []
 
 
 def test_a_mutant_differs_by_a_few_tokens() -> None:

@@ -34,8 +34,8 @@ class Chain:
     label: int | None = None
     #: the test in front of it
     clause: Clause | None = None
-    #: the end of a match that no clause fits
-    fatal: bool = False
+    #: at the end of a match: the value that no clause fits
+    unfit: Value | None = None
     #: the registers of constants and tuples that were made before it
     loaded: dict[Any, Any] = field(default_factory=dict)
 
@@ -70,15 +70,15 @@ class Branches:
             chains.append(Chain(clause.rhs, into, join, before, Clause(value, clause.lhs, data, tag, label)))
             before = label
         # Behind the clauses stands the end for values that fit none.
-        return [Chain(value, into, join, before, fatal=True), *reversed(chains)]
+        return [Chain(value, into, join, before, unfit=data), *reversed(chains)]
 
     def begin(self, chain: Chain) -> bool:
         """Place a label and a test of the tag in front of a chain. Returns whether the chain follows."""
         if chain.label is not None:
             self.code.place(chain.label)
-        if chain.fatal:
+        if chain.unfit is not None:
             if chain.label is None or chain.label in self.refuted:
-                self.code.emit("Fatal", ("i", _MATCH), node=chain.expr)
+                self.code.emit("Fatal", ("i", _MATCH), ("t", self.operands.number(chain.unfit, chain.expr)), node=chain.expr)
             return False
         if chain.clause is not None:
             self._clause(chain.clause)

@@ -79,6 +79,10 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     compiler, calls = Compiler(options), Calls()
     pool = Pool(mod, lambda region, ways: lower_region(region, ways, compiler.isa, calls) if native else None)
     numbers = translated(pool, [mod.get_global_var(name) for name in entries])
+    # Values of constructors that the code does not use may pass through it.
+    for definition in mod.type_definitions.values():
+        for constructor in definition.constructors:
+            pool.constructor(constructor)
     regions: list[RegionCode] = []
     weights = _Weights()
     for packed, made in zip(pool.packed, pool.regions):

@@ -99,13 +99,14 @@ class ProgramEmitter(Emitter):
         """The unit of the machine's loop."""
         head = ["#define R_LOCAL static", f"#define R_INT32 {DTYPE_NUMBERS['int32']}", f"#define R_LABELS {labels()}"]
         folder = files(f"{__package__}.csrc")
-        values, loop = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("values.h", "loop.h"))
+        values, exchange, loop = (folder.joinpath(f"{name}.h").read_text(encoding="utf-8") for name in ("values", "exchange", "loop"))
         said = json.dumps(about())
         body = [
             _SHOWN + _REGIONS + "extern const r_region relay_regions[];\n"
             "void relay_vm_threads(int threads);\n"
             f"R_SHOWN const char relay_vm_about[] = {said};",
             values,
+            exchange,
             loop.replace("R_ROWS\n", cases() + "\n"),
         ]
         return self._text(head, body)

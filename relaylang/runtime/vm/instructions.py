@@ -42,7 +42,7 @@ class Instruction:
 BASE: tuple[Instruction, ...] = (
     Instruction("Move", "dt"),
     Instruction("Ret", "t", ends=True),
-    Instruction("Fatal", "i", ends=True),
+    Instruction("Fatal", "it", ends=True),
     Instruction("Invoke", "dfn"),
     Instruction("InvokeTail", "fn", ends=True),
     Instruction("InvokeClosure", "dtn"),

@@ -20,7 +20,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
-from relaylang.interpreter.values import Value
+from relaylang.interpreter.values import Value, short_text
 from relaylang.runtime.external import Calls
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, usable_cpus
@@ -28,7 +28,7 @@ from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.vm.host import Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
 from relaylang.runtime.vm.program import UNKNOWN, VERSION, Packed, VMProgram
-from relaylang.runtime.vm.values import TENSOR, Unknown, bits_scalar, decode, encode
+from relaylang.runtime.vm.values import TENSOR, Unknown, Words, bits_scalar, decode, encode
 
 #: Python functions of external code, None for what the library holds.
 Functions = Sequence[Callable[..., Any] | None]
@@ -37,8 +37,8 @@ _I, _L = ctypes.c_int, ctypes.c_int64
 #: What the library shows, with the types of results and arguments.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "new": (_P, _P, _L), "free": (None, _P), "forget": (None, _P), "state": (None, _P, _P), "limit": (None, _P, _L),
-    "frame": (None, _P, _L, _P), "build": (_I, _P, _P, _L), "constants": (_I, _P), "stop": (None, _P), "begin": (_I, _P, _I, _L),
-    "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_L, _P), "description": (_P, _P),
+    "frame": (None, _P, _L, _P), "build": (_I, _P, _P, _L, _P, _P, _L), "constants": (_I, _P), "stop": (None, _P),
+    "begin": (_I, _P, _I, _L), "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_I, _P, _P),
     "let_go": (None, _P, _L), "run": (_I, _P, _L, _I),
 }  # fmt: skip
 _REGION = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
@@ -144,6 +144,7 @@ class Loaded:
         self.record = _Program(self.code.ctypes.data, *places, None, len(program.functions), most, operands, words)
         self._kept += tables
         self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
+        #: threads of a run without a caller's count (asked once: the answer takes longer than a small program)
         self.cpus = usable_cpus()
         self._idle: list[Machine] = []
         self._lock = threading.Lock()
@@ -218,9 +219,17 @@ class Machine:
         self._fixed = self.state()["live"]
         self._fixed_externals = self.state()["externals"]
 
-    def _build(self, words: Sequence[int]) -> bool:
-        array = np.array(words, np.int64)
-        return self.library.build(self.place, array.ctypes.data, len(array)) == 0
+    def _build(self, words: Words) -> bool:
+        heads, fields, sizes = (part.ctypes.data for part in words[:3])
+        return self.library.build(self.place, heads, len(words.heads) // 3, fields, sizes, words.values) == 0
+
+    def _result(self) -> Value:
+        """The value that the machine holds as its result. Raises `MemoryError`."""
+        out = np.zeros(6, np.int64)
+        if self.library.describe(self.place, out.ctypes.data):
+            raise MemoryError
+        heads, fields, sizes = (_words(address, count) for address, count in out.reshape(3, 2).tolist())
+        return decode(heads, fields, sizes, self.loaded.program.constructors, lambda handle, number: VMClosure(self, handle, number))
 
     def state(self) -> dict[str, int]:
         """Counters: memory in use and its peak (bytes), calls, kernels, values made, and what a fault says."""
@@ -254,11 +263,9 @@ class Machine:
             raise self._failure(fault, None, None, 0)
         try:
             self._run(self.loaded.cpus if threads is None else threads)
-            size = library.describe(place)
-            if size < 0:
-                raise MemoryError
-            described = np.ctypeslib.as_array(ctypes.cast(library.description(place), ctypes.POINTER(_L)), (size,)).copy()
-            return decode(described, self.loaded.program.constructors, lambda h, n: VMClosure(self, h, n))
+            return self._result()
+        except MemoryError:
+            raise evaluation_error("R0408", "there is not enough memory for the result", None, None, []) from None
         finally:
             library.stop(place)
             self._tidy(keep)
@@ -358,10 +365,13 @@ class Machine:
         span = program.place(pc)
         frames = self._frames(function, pc, depth)
         operator = program.table[int(program.code[pc])].name.rpartition(".")[0]
+        if name == "match":
+            return evaluation_error("R0405", f"no clause of this match fits {short_text(self._result())}", span, None, frames)
+        if name == "shift":
+            bits = self._register(program.operands(pc)[-1][1])
+            return evaluation_error("R0404", f"{operator}: a shift by {int(bits)} bits", span, None, frames)
         code, title = {
-            "match": ("R0405", "no clause of this match fits the value"),
             "division": ("R0404", f"{operator}: division by zero"),
-            "shift": ("R0404", f"{operator}: a shift by a negative number of bits"),
             "power": ("R0404", f"{operator}: a negative power of 0"),
             "memory": ("R0408", self._memory()),
             "empty": ("R0411", "ref_read: the reference has no value yet"),
@@ -376,6 +386,11 @@ class Machine:
 
 def _freed(library: VMLibrary, place: Any) -> None:
     library.free(place)
+
+
+def _words(address: int, count: int) -> np.ndarray:
+    """Words in the machine's memory."""
+    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(_L)), (count,)) if count else np.empty(0, np.int64)
 
 
 def _no_handle(value: Any) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
-from relaylang.interpreter.values import ConstructorValue, RefValue, Value, is_tensor
+from relaylang.interpreter.values import ConstructorValue, RefValue, Value
 from relaylang.ir import Constructor
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES
@@ -21,113 +21,154 @@ class Unknown(TypeError):
     """A value that programs do not have."""
 
 
-def scalar_bits(value: np.ndarray | np.generic) -> int:
-    """The bytes of a scalar as a number of 64 bits."""
-    return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little", signed=True)
-
-
 def bits_scalar(bits: int, dtype: str) -> np.ndarray:
     """The scalar of a number's first bytes."""
     kind = np.dtype(dtype)
     return np.frombuffer(bits.to_bytes(8, "little", signed=True)[: kind.itemsize], kind)[0].reshape(())
 
 
-def encode(values: list[Value], constructors: Mapping[tuple[str, str], int], handle: Callable[[Any], int], keep: list[Any],
-           copied: bool = False) -> list[int]:  # fmt: skip
-    """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
-    words: list[int] = []
-    kept: dict[int, int] = {}
-    stack: list[tuple[Value, bool]] = [(v, False) for v in reversed(values)]
-    parts: tuple[Value, ...]
-    while stack:
-        value, ready = stack.pop()
-        if is_tensor(value):
-            array = np.asarray(value)
-            if array.dtype.name not in DTYPE_NUMBERS:
-                raise Unknown(f"elements of {array.dtype.name}")
-            dtype = DTYPE_NUMBERS[array.dtype.name]
-            if array.ndim == 0:
-                words += (1, dtype, scalar_bits(array))
-                continue
-            if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
-                array = np.array(array, np.dtype(array.dtype.name), order="C")
-            keep.append(array)
-            words += (2, dtype, array.ndim, array.nbytes, array.ctypes.data, int(copied), *array.shape)
-            continue
-        if not isinstance(value, (tuple, ConstructorValue, RefValue)):
-            words += (4, handle(value))
-            continue
-        if id(value) in kept:
-            words += (5, kept[id(value)])
-            continue
-        parts = value if isinstance(value, tuple) else value.fields if isinstance(value, ConstructorValue) else (value.value,)
-        if not ready:
-            stack.append((value, True))
-            stack += [(v, False) for v in reversed(parts)]
-            continue
-        if isinstance(value, tuple):
-            words += (3, TUPLE, 0, len(parts), 6)
-        elif isinstance(value, ConstructorValue):
-            made = value.constructor
-            words += (3, DATA, constructors[(made.belong_to.name_hint, made.name_hint)], len(parts), 6)
-        else:
-            words += (3, CELL, 0, 1, 6)
-        keep.append(value)
-        kept[id(value)] = len(kept)
-    return words
+class Words(NamedTuple):
+    """Values as the library reads them (`csrc/exchange.h`): heads and fields of objects, sizes of tensors, the count of values."""
+
+    heads: np.ndarray
+    fields: np.ndarray
+    sizes: np.ndarray
+    values: int
 
 
 class _Scalars:
-    """The scalars among words: the first bytes of a word as an element of a type."""
+    """Scalars of one element type, and the places of their fields."""
 
-    def __init__(self, words: np.ndarray) -> None:
-        self._words = words
-        self._columns: dict[int, np.ndarray] = {}
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.kind = _kind(dtype)
+        self.dtype = dtype
+        self.places: list[int] = []
+        self.values: list[Any] = []
 
-    def at(self, place: int, kind: int) -> np.ndarray:
-        column = self._columns.get(kind)
-        if column is None:
-            dtype = np.dtype(DTYPES[kind])
-            column = self._columns[kind] = self._words.view(dtype)[:: 8 // dtype.itemsize]
-        return np.array(column[place])
+    def write(self, pairs: np.ndarray) -> None:
+        """Write kinds, and the scalars into the first bytes of words."""
+        bits = np.zeros(len(self.places), np.int64)
+        content = np.frombuffer(b"".join([v.tobytes() for v in self.values]), self.dtype)
+        bits.view(self.dtype.newbyteorder("="))[:: 8 // self.dtype.itemsize] = content
+        places = np.array(self.places, np.int64)
+        pairs[places, 0] = self.kind
+        pairs[places, 1] = bits
 
 
-def decode(described: np.ndarray, constructors: list[Constructor], closure: Callable[[int, int], Value]) -> Value:
-    """The value that a machine describes in words of 64 bits."""
-    words: list[int] = described.tolist()
-    scalars = _Scalars(described)
-    objects: list[Value] = []
-
-    def value(place: int) -> Value:
-        kind = words[place]
-        if kind >= TENSOR:
-            return objects[words[place + 1]]
-        return scalars.at(place + 1, kind) if kind else None
-
-    at, end = 0, len(words) - 2
+def encode(values: Sequence[Value], constructors: Mapping[tuple[str, str], int], handle: Callable[[Any], int], keep: list[Any],
+           copied: bool = False) -> Words:  # fmt: skip
+    """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
+    heads: list[int] = []
+    #: a field's object, -1 for scalars
+    targets: list[int] = []
+    sizes: list[int] = []
+    # Keys are ids: hashes of element types and of constructors take long.
+    numbers: dict[int, int] = {}
+    tags: dict[int, int] = {}
+    scalars: dict[int, _Scalars] = {}
+    # Objects get their numbers as they are met; their fields come in the same order.
+    waiting: list[Sequence[Value]] = [values]
     with gc_paused():
-        while at < end:
-            kind = words[at]
-            if kind == TENSOR:
-                dtype, size, address, rank = words[at + 1 : at + 5]
-                shape = words[at + 5 : at + 5 + rank]
-                array = np.empty(shape, np.dtype(DTYPES[dtype]))
-                ctypes.memmove(array.ctypes.data, address, size)
+        for fields in waiting:
+            for value in fields:
+                if isinstance(value, (np.ndarray, np.generic)) and not value.ndim:
+                    found = scalars.get(id(value.dtype))
+                    if found is None:
+                        found = scalars[id(value.dtype)] = _Scalars(value.dtype)
+                    found.places.append(len(targets))
+                    found.values.append(value)
+                    targets.append(-1)
+                    continue
+                number = numbers.get(id(value))
+                if number is None:
+                    number = numbers[id(value)] = len(numbers)
+                    if isinstance(value, ConstructorValue):
+                        made = value.constructor
+                        tag = tags.get(id(made))
+                        if tag is None:
+                            tag = tags[id(made)] = constructors[(made.belong_to.name_hint, made.name_hint)]
+                        heads += (DATA, tag, len(value.fields))
+                        waiting.append(value.fields)
+                    elif isinstance(value, tuple):
+                        heads += (TUPLE, 0, len(value))
+                        waiting.append(value)
+                    elif isinstance(value, RefValue):
+                        heads += (CELL, 0, 1)
+                        waiting.append((value.value,))
+                    elif isinstance(value, np.ndarray):
+                        heads += (TENSOR, _kind(value.dtype), value.ndim)
+                        array = value
+                        if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+                            array = np.array(array, np.dtype(array.dtype.name), order="C")
+                        keep.append(array)
+                        sizes += (array.nbytes, array.ctypes.data, int(copied), *array.shape)
+                    else:
+                        heads += (CLOSURE, 0, handle(value))
+                targets.append(number)
+    objects = np.array(heads, np.int64)
+    pairs = np.empty((len(targets), 2), np.int64)
+    pairs[:, 1] = targets
+    pairs[:, 0] = objects[::3][pairs[:, 1]] if heads else 0
+    for found in scalars.values():
+        found.write(pairs)
+    count = len(values)
+    return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
+
+
+def _kind(dtype: np.dtype[Any]) -> int:
+    kind = DTYPE_NUMBERS.get(dtype.name)
+    if kind is None:
+        raise Unknown(f"elements of {dtype.name}")
+    return kind
+
+
+def decode(heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor],
+           closure: Callable[[int, int], Value]) -> Value:  # fmt: skip
+    """The value that a machine describes in words."""
+    pairs = fields.reshape(-1, 2)
+    with gc_paused():
+        values = _scalars(pairs)
+        references = np.flatnonzero(pairs[:, 0] >= TENSOR)
+        places, targets = [*references.tolist(), len(pairs)], pairs[references, 1].tolist()
+        extents: list[int] = sizes.tolist()
+        objects: list[Value] = []
+        cells: list[tuple[RefValue, int]] = []
+        at = done = size = 0
+        for kind, tag, count in heads.reshape(-1, 3).tolist():
+            if kind in (DATA, TUPLE):
+                end = at + count
+                while places[done] < end:
+                    values[places[done]] = objects[targets[done]]
+                    done += 1
+                parts = tuple(values[at:end])
+                objects.append(parts if kind == TUPLE else ConstructorValue(constructors[tag], parts))
+                at = end
+            elif kind == TENSOR:
+                array = np.empty(extents[size + 3 : size + 3 + count], np.dtype(DTYPES[tag]))
+                ctypes.memmove(array.ctypes.data, extents[size + 1], extents[size])
                 objects.append(array)
-                at += 5 + rank
+                size += 3 + count
             elif kind == CLOSURE:
-                objects.append(closure(words[at + 1], words[at + 2]))
-                at += 3
-            elif kind == CELL:
+                objects.append(closure(count, tag))
+            else:  # its content may come later
+                done += places[done] == at
                 objects.append(RefValue())
+                cells.append((objects[-1], at))
                 at += 1
-            elif kind == 0:
-                objects[words[at + 1]].value = value(at + 2)
-                at += 4
-            else:
-                tag, count = words[at + 1], words[at + 2]
-                at += 3
-                fields = tuple([value(n) for n in range(at, at + 2 * count, 2)])
-                objects.append(fields if kind == TUPLE else ConstructorValue(constructors[tag], fields))
-                at += 2 * count
-    return value(len(words) - 2)
+    for cell, place in cells:
+        cell.value = objects[pairs[place, 1]] if pairs[place, 0] >= TENSOR else values[place]
+    return objects[pairs[-1, 1]] if pairs[-1, 0] >= TENSOR else values[-1]
+
+
+def _scalars(pairs: np.ndarray) -> list[Value]:
+    """The scalars among fields, each at its place."""
+    values: list[Value] = [None] * len(pairs)
+    kinds, bits = pairs[:, 0], np.ascontiguousarray(pairs[:, 1])
+    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+        if 0 < kind < TENSOR:
+            places = np.flatnonzero(kinds == kind)
+            dtype = np.dtype(DTYPES[kind])
+            column = bits.view(dtype)[:: 8 // dtype.itemsize][places]
+            for number, place in enumerate(places.tolist()):
+                values[place] = column[number, ...]
+    return values

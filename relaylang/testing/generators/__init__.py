@@ -7,6 +7,7 @@
 | `shapes` | tensors of several shapes; values used again long after |
 | `graphs` | int32 graphs with shared nodes, and with effects on a reference |
 | `functional` | closures, recursion, references, data types and matches, as text |
+| `typed` | every construct, grown from the wanted type, as text; some fail |
 | `branches` | parallel convolutions, dense layers and matrix products of one input |
 | `layouts` | convolutions and the operators around them |
 | `networks`, `quantised` | networks of images and features, in floats and in 8 bits |

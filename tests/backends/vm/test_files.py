@@ -103,7 +103,7 @@ def _changed(content: bytes, **fields: Any) -> bytes:
     ],
 )
 def test_tables_out_of_range(content: bytes, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(RelayError, match=said) as failed:
+    with pytest.raises(RelayError, match=said or None) as failed:
         loads(_changed(content, **fields))
     assert failed.value.diagnostics[0].code == "R0641"
 

@@ -37,8 +37,8 @@ R_SHOWN void relay_vm_forget(r_machine* m) { r_forget(m); }
 R_SHOWN void relay_vm_free(r_machine* m) {
   r_forget(m);
   free(m->stack); free(m->frames); free(m->scratch); free(m->chunks); free(m->arena_memory); free(m->inbox);
-  free(m->constants); free(m->handles); free(m->out); free(m->seen); free(m->in_places); free(m->out_places);
-  free(m->extents); free(m->computed); free(m);
+  free(m->constants); free(m->handles); free(m->heads.at); free(m->fields.at); free(m->sizes.at);
+  free(m->in_places); free(m->out_places); free(m->extents); free(m->computed); free(m);
 }
 
 // What a machine says of itself: fault, function, pc, calls under way, memory in use, its peak, what was asked for, values
@@ -56,61 +56,6 @@ R_SHOWN void relay_vm_frame(r_machine* m, int64_t number, int64_t* out) {
   const r_frame* f = &m->frames[m->depth - 1 - number];
   out[0] = f->function;
   out[1] = f->pc;
-}
-
-static int r_put_in(r_machine* m, r_value value) {
-  if (!r_grow((void**)&m->inbox, &m->inbox_room, m->inbox_count + 1, sizeof(r_value))) return 0;
-  m->inbox[m->inbox_count++] = value;
-  return 1;
-}
-
-static r_value r_object_value(void* object) {
-  r_value value = {.kind = object ? ((r_object*)object)->kind : R_NONE};
-  value.v.o = object;
-  return value;
-}
-
-// Build values from a list: parts before the whole. What is made is kept in the inbox; -1 says that memory ends.
-// 1 dtype bits | 2 dtype rank bytes data copied dims... | 3 kind tag count | 4 handle | 5 number (an earlier result again) | 6 (keep it)
-R_SHOWN int relay_vm_build(r_machine* m, const int64_t* at, int64_t size) {
-  const int64_t* end = at + size;
-  r_value* kept = NULL;
-  int64_t kept_count = 0, kept_room = 0;
-  int ok = 1;
-  while (ok && at < end) {
-    r_value made = {.kind = R_NONE};
-    switch (at[0]) {
-      case 1: made.kind = at[1]; made.v.i = at[2]; at += 3; break;
-      case 2: {
-        r_tensor* t = r_new_tensor(m, (int32_t)at[1], (int32_t)at[2], at + 6, at[3], at[5] ? NULL : (char*)(uintptr_t)at[4], NULL);
-        if (t && at[5]) memcpy(t->data, (const void*)(uintptr_t)at[4], (size_t)at[3]);
-        made = r_object_value(t);
-        at += 6 + at[2];
-        break;
-      }
-      case 3: {
-        int32_t count = (int32_t)at[3];
-        r_fields* t = r_new_fields(m, (int32_t)at[1], (int32_t)at[2], count);
-        if (t) {
-          m->inbox_count -= count;
-          memcpy(t->at, m->inbox + m->inbox_count, (size_t)count * sizeof(r_value));
-        }
-        made = r_object_value(t);
-        at += 4;
-        break;
-      }
-      case 4: made = m->handles[at[1]]; R_HOLD(made); at += 2; break;
-      case 5: made = kept[at[1]]; R_HOLD(made); at += 2; break;
-      default:
-        ok = r_grow((void**)&kept, &kept_room, kept_count + 1, sizeof(r_value));
-        if (ok) kept[kept_count++] = m->inbox[m->inbox_count - 1];
-        at++;
-        continue;
-    }
-    ok = made.kind != R_NONE && r_put_in(m, made);
-  }
-  free(kept);
-  return ok ? 0 : -1;
 }
 
 // Take what was built as the program's constants.
@@ -197,95 +142,6 @@ R_SHOWN void relay_vm_resume(r_machine* m, const int32_t* registers, int64_t cou
   m->inbox_count -= count;
   m->pc = pc;
 }
-
-static int r_say(r_machine* m, int64_t word) {
-  if (!r_grow((void**)&m->out, &m->out_room, m->out_count + 1, sizeof(int64_t))) return 0;
-  m->out[m->out_count++] = word;
-  return 1;
-}
-
-static int r_see(r_machine* m, r_object* o) {
-  return r_grow((void**)&m->seen, &m->seen_room, m->seen_count + 1, sizeof(r_object*)) && (m->seen[m->seen_count++] = o, 1);
-}
-
-static int r_say_value(r_machine* m, r_value x) {
-  return r_say(m, x.kind) && r_say(m, x.kind >= R_TENSOR ? x.v.o->mark - 1 : x.v.i);
-}
-
-static int r_keep(r_machine* m, r_value x) {
-  if (!r_grow((void**)&m->handles, &m->handle_room, m->handle_count + 1, sizeof(r_value))) return 0;
-  m->handles[m->handle_count++] = x;
-  m->handles_held++;
-  R_HOLD(x);
-  return 1;
-}
-
-R_SHOWN void relay_vm_let_go(r_machine* m, int64_t handle) {
-  R_DROP(m->handles[handle]);
-  m->handles[handle].kind = R_NONE;
-  m->handles_held--;
-}
-
-// Describe the result in `out`: objects, parts before the whole, then the value itself. A value is two words: its kind, and
-// its bits or its object's number. An object is 32 dtype bytes data rank dims.., 35 handle, or kind tag count values. The content
-// of a cell follows later: 0 cell value. Returns the number of words, -1 where memory ends.
-R_SHOWN int64_t relay_vm_describe(r_machine* m) {
-  int64_t number = 0, cell = 0;
-  r_object** stack = NULL;
-  int64_t room = 0, count = 0;
-  int ok = 1;
-  m->out_count = m->seen_count = 0;
-  r_value next = m->result;
-  r_object** cells = NULL;
-  int64_t cell_room = 0, cell_count = 0;
-  for (;;) {
-    if (next.kind >= R_TENSOR && next.v.o->mark == 0) {
-      ok = r_grow((void**)&stack, &room, count + 1, sizeof(r_object*));
-      if (ok) stack[count++] = next.v.o;
-    }
-    while (ok && count > 0) {
-      r_object* o = stack[count - 1];
-      if (o->mark != 0) { count--; continue; }
-      const r_value* at = ((r_fields*)o)->at;
-      if (o->kind == R_TUPLE || o->kind == R_DATA) {
-        int waiting = 0;
-        for (int64_t n = o->count - 1; ok && n >= 0; n--)
-          if (at[n].kind >= R_TENSOR && at[n].v.o->mark == 0) {
-            waiting = 1;
-            ok = r_grow((void**)&stack, &room, count + 1, sizeof(r_object*));
-            if (ok) stack[count++] = at[n].v.o;
-          }
-        if (waiting || !ok) continue;
-      }
-      count--;
-      o->mark = (int32_t)++number;
-      ok = r_see(m, o) && r_say(m, o->kind);
-      if (o->kind == R_TENSOR) {
-        const r_tensor* t = (const r_tensor*)o;
-        ok = ok && r_say(m, o->tag) && r_say(m, t->bytes) && r_say(m, (int64_t)(uintptr_t)t->data) && r_say(m, o->count);
-        for (int n = 0; ok && n < o->count; n++) ok = r_say(m, t->dims[n]);
-      } else if (o->kind == R_CLOSURE) {
-        ok = ok && r_say(m, m->handle_count) && r_say(m, o->tag) && r_keep(m, r_object_value(o));
-      } else if (o->kind == R_CELL) {
-        ok = ok && r_grow((void**)&cells, &cell_room, cell_count + 1, sizeof(r_object*));
-        if (ok) cells[cell_count++] = o;
-      } else {
-        ok = ok && r_say(m, o->tag) && r_say(m, o->count);
-        for (int64_t n = 0; ok && n < o->count; n++) ok = r_say_value(m, at[n]);
-      }
-    }
-    if (cell > 0 && ok) ok = r_say(m, 0) && r_say(m, cells[cell - 1]->mark - 1) && r_say_value(m, next);
-    if (!ok || cell == cell_count) break;
-    next = ((r_fields*)cells[cell++])->at[0];
-  }
-  ok = ok && r_say_value(m, m->result);
-  for (int64_t n = 0; n < m->seen_count; n++) m->seen[n]->mark = 0;
-  free(stack);
-  free(cells);
-  return ok ? m->out_count : -1;
-}
-
-R_SHOWN const int64_t* relay_vm_description(r_machine* m) { return m->out; }
 
 static int r_arena(r_machine* m, int64_t size) {
   if (size <= m->arena_size) return 1;
@@ -600,7 +456,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     pc = code + frame->pc;
     goto *labels[*pc];
   }
-  L_Fatal: FAIL(pc[1]);
+  L_Fatal: { TAKEN(m->result, pc[2]); FAIL(pc[1]); }
 R_ROWS
   paused:
   m->pc = (int32_t)(pc - code);

@@ -43,6 +43,9 @@ typedef struct {
 } r_program;
 typedef struct { int32_t function, into, pc, pad; int64_t base; r_object* closure; } r_frame;
 
+typedef struct { int64_t* at; int64_t count, room; } r_wordlist;
+typedef struct { r_object** at; int64_t count, room; } r_objects;
+
 typedef struct {
   const r_program* p;
   // the stack of registers and that of calls
@@ -63,8 +66,7 @@ typedef struct {
   r_value* inbox; int64_t inbox_count, inbox_room;
   r_value* constants; int64_t constant_count;
   r_value* handles; int64_t handle_count, handle_room, handles_held;
-  int64_t* out; int64_t out_count, out_room;
-  r_object** seen; int64_t seen_count, seen_room;
+  r_wordlist heads, fields, sizes;
   int64_t calls, kernels, instructions;
   const void** in_places; void** out_places;
   // extents of inputs, and what is computed from them
