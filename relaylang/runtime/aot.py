@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.runtime.artifact import TensorSpec, bind_arguments, write_tar
+from relaylang.runtime.artifact import TensorSpec, bind_arguments, part_of, structured, write_tar
+from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.library import function_in, open_library, unload
-from relaylang.runtime.tensors import aligned
+from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.text import reason
 
 #: An input: its parameter, its place in a tuple, its shape and element type.
@@ -41,17 +43,28 @@ def checked_place(path: str | os.PathLike[str]) -> Path:
     raise RelayError(error("R0001", f"cannot write {place}: C goes to FILE.c, FILE.tar or FOLDER/", notes=notes))
 
 
+def is_source(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a `.tar` of C source."""
+    try:
+        with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            first, second = (tar.next() for _ in range(2))
+    except (OSError, tarfile.TarError, ValueError):
+        return False
+    return first is not None and second is not None and first.name.endswith(".c") and second.name == f"{first.name[:-2]}.h"
+
+
 class AotProgram:
     """A program as C. `source` and `header` are the texts, `weights` is the content of the file of weights, if there is one.
 
     `workspace` is the bytes of memory that a run needs. `run` compiles the C for this machine at its first call.
     `externals` are files of other compilers' code, C text and objects. `symbols` has the functions and compilers of these.
+    `constants` are the bytes of the constants, wherever they are. `compiled` makes a library of a C text and `externals`.
     """
 
     def __init__(self, name: str, source: str, header: str, weights: bytes, inputs: Sequence[Input],
                  outputs: Sequence[tuple[tuple[int, ...], str]], structure: Any, workspace: int,
-                 compiled: Callable[[str], bytes], externals: Mapping[str, bytes],
-                 symbols: Sequence[tuple[str, str]]) -> None:  # fmt: skip
+                 compiled: Callable[[str, Mapping[str, bytes]], bytes], externals: Mapping[str, bytes],
+                 symbols: Sequence[tuple[str, str]], constants: int) -> None:  # fmt: skip
         self.name = name
         self.source = source
         self.header = header
@@ -63,7 +76,8 @@ class AotProgram:
         self._structure = structure
         self._compiled = compiled
         self._externals = dict(externals)
-        self._symbols = symbols
+        self._symbols = list(symbols)
+        self._size = constants
         self._run: Any = None
 
     @property
@@ -79,7 +93,16 @@ class AotProgram:
 
     def report(self) -> str:
         """The memory that the program needs."""
-        return f"workspace: {self.workspace} bytes"
+        return f"workspace: {self.workspace} bytes, constants: {self._size} bytes"
+
+    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
+                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+        """The time of a run: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
+        return timed(lambda: self.run(*args, **(inputs or {})), repeat, number, min_repeat_ms)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The library is made again where the program runs.
+        return {**{name: value for name, value in vars(self).items() if name not in ("_library", "_constants")}, "_run": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the files: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
@@ -104,11 +127,9 @@ class AotProgram:
                 "int32_t relay_aot(const void* inputs, const void* outputs, const void* weights, void* workspace) {\n"
                 f"  (void)weights;\n  return {self.name}_run(inputs, outputs, {weights}workspace);\n}}\n"
             )
-            self._library = open_library(self._compiled(text))
+            self._library = open_library(self._compiled(text, self._externals))
             self._run = function_in(self._library, "relay_aot", _RUN)
-            self._memory = aligned(max(1, self.workspace))
-            self._constants = aligned(len(self.weights))
-            self._constants[...] = np.frombuffer(self.weights, np.uint8)
+            self._constants = at_a_line(np.frombuffer(self.weights, np.uint8))
         return self._run
 
     def run(self, *args: Any, **named: Any) -> Any:
@@ -116,20 +137,17 @@ class AotProgram:
         values = dict(zip(self.input_names, bind_arguments(self.input_names, args, named)))
         given = []
         for name, path, spec in self._inputs:
-            value = values[name]
-            for place in path:
-                value = value[place]
-            given.append(spec.check(name, value))
+            given.append(spec.check(name, part_of(values[name], path, name)))
         results = [np.empty(dims, np.dtype(dtype)) for dims, dtype in self._outputs]
-        run = self._function()
-        status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, self._memory.ctypes.data)
+        run, memory = self._function(), aligned(max(1, self.workspace))
+        status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, memory.ctypes.data)
         if status:
             name, said = list(ERRORS.items())[status - 1]
             if name == "EXTERNAL":
                 names = ", ".join(f"{symbol} ({compiler})" for symbol, compiler in self._symbols)
                 raise RelayError(error("R0606", said, notes=[f"the code of other compilers: {names}"]))
             raise RelayError(error("R0404", said))
-        return _shaped(self._structure, results)
+        return structured(self._structure, results)
 
     __call__ = run
 
@@ -141,11 +159,5 @@ class AotProgram:
 
 def _addresses(arrays: Sequence[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
-
-
-def _shaped(structure: Any, results: Sequence[np.ndarray]) -> Any:
-    if not isinstance(structure, list):
-        return results[structure]
-    return tuple([_shaped(item, results) for item in structure])
 
 

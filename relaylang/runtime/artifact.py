@@ -14,7 +14,7 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,6 +111,22 @@ def bind_arguments(names: list[str], args: tuple[Any, ...], named: Mapping[str, 
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         raise RelayError(error("R0640", f"no value is given for the input {', '.join(missing[:4])}{more}"))
     return [given[n] for n in names]
+
+
+def part_of(value: Any, path: Sequence[int], name: str) -> Any:
+    """A tensor inside an input that is a tuple. Raises `RelayError` (R0640)."""
+    for index in path:
+        if not isinstance(value, (tuple, list)) or index >= len(value):
+            raise RelayError(error("R0640", f"the input {name} must be a tuple"))
+        value = value[index]
+    return value
+
+
+def structured(structure: Any, outputs: Sequence[np.ndarray]) -> Any:
+    """The outputs as the program's type has them: a tensor or a tuple."""
+    if isinstance(structure, int):
+        return outputs[structure]
+    return tuple([structured(item, outputs) for item in structure])
 
 
 def write_tar(files: Mapping[str, bytes]) -> bytes:

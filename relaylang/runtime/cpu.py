@@ -18,7 +18,9 @@ from relaylang.runtime.artifact import (
     MAX_THREADS,
     TensorSpec,
     bind_arguments,
+    part_of,
     read_file,
+    structured,
     write_sealed,
 )
 from relaylang.runtime.benchmark import BenchmarkResult, timed
@@ -184,7 +186,7 @@ class CpuArtifact:
         if self._status >= 0:
             self._check(arena)
         self._arenas.append(arena)
-        return _structured(self._manifest.structure, outputs) if out is None else out
+        return structured(self._manifest.structure, outputs) if out is None else out
 
     __call__ = run
 
@@ -252,7 +254,7 @@ class CpuArtifact:
             values = bind_arguments(self._names, args, named)
         if not self._simple:
             by_name = dict(zip(self._names, values))
-            values = [_pick(by_name[name], path, name) for name, _, path in self._inputs]
+            values = [part_of(by_name[name], path, name) for name, _, path in self._inputs]
         arrays = []
         for value, (shape, dtype), (name, spec, _) in zip(values, self._exact, self._inputs):
             # `carray`: contiguous, aligned, writable and in this machine's byte order.
@@ -282,22 +284,6 @@ class CpuArtifact:
     def _with(self, params: Mapping[str, np.ndarray]) -> CpuArtifact:
         threads = self._threads if self._asked else None
         return CpuArtifact(self._code, self._manifest, params, self.source, threads, self.graph, self._externals)
-
-
-def _pick(value: Any, path: list[int], name: str) -> Any:
-    """A tensor inside an input that is a tuple."""
-    for index in path:
-        if not isinstance(value, (tuple, list)) or index >= len(value):
-            raise RelayError(error("R0640", f"the input {name} must be a tuple"))
-        value = value[index]
-    return value
-
-
-def _structured(structure: Any, outputs: list[np.ndarray]) -> Any:
-    """The outputs as the program's type has them: a tensor or a tuple."""
-    if isinstance(structure, int):
-        return outputs[structure]
-    return tuple(_structured(item, outputs) for item in structure)
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifact:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import GENERIC, Isa
-from relaylang.backends.cpu.linking import objects, outsiders
+from relaylang.backends.cpu.linking import outsiders
 from relaylang.backends.cpu.linking import parts as parts_of
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.schedule import Program
@@ -64,6 +65,8 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     first = with_options(targets[0], options) if options else targets[0]
     if first.name != "c":
         raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}"))
+    if first.get("profile"):
+        raise RelayError(error("R0602", "option -profile is for libraries: C source keeps no times"))
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     check(mod)
@@ -107,18 +110,13 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     inputs, outputs = _inputs(function, shapes, values), _outputs(whole.group.result)
     face = Face(c_name, entry, inputs, outputs, static_memory, external_weights, functions.made[whole].frame, len(weights),
                 digest, threads)  # fmt: skip
-
-    def compiled(text: str) -> bytes:
-        compiler = Compiler(first.options)
-        return compiler.compile([text], text, first.get("keep-c"), objects(outside, compiler))
-
     source = AotEmitter(isa, kernels, texts, face).source(functions.made[whole], f"@{entry}, made by relaylang", main)
     return AotProgram(
         c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if external_weights else b"",
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        _structure(whole.group.result), face.workspace, compiled,
+        _structure(whole.group.result), face.workspace, partial(_library, first),
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts_of(outside)).items()},
-        [(op.region.symbol, op.region.compiler) for op, _ in outside],
+        [(op.region.symbol, op.region.compiler) for op, _ in outside], len(weights),
     )  # fmt: skip
 
 
@@ -144,6 +142,14 @@ def _first(*ways: tuple[str, Callable[[], Whole]]) -> Whole:
                 raise
             refusals.append(problem)
     raise refusals[1] from None
+
+
+def _library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
+    """A library of C, with the code of other compilers in files."""
+    compiler = Compiler(target.options)
+    objects = {f"{Path(name).stem}.o": compiler.object(content.decode()) if name.endswith(".c") else content
+               for name, content in externals.items()}  # fmt: skip
+    return compiler.compile([text], text, target.get("keep-c"), objects)
 
 
 def _program(pool: Pool, number: int, isa: Isa) -> Program:

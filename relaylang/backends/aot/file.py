@@ -229,8 +229,10 @@ class AotEmitter(Emitter):
         ignored += ["#ifndef __clang__", *[f'#pragma GCC diagnostic ignored "{warning}"' for warning in _GCC], "#endif"]
         lacking = f'#error "this C is for the instruction set {self.isa.name}: -march or -mcpu names a processor"'
         threads = ["#define _GNU_SOURCE"] if self.threads else []
+        little = ["#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
+                  '#error "the constants of this C have the least byte first"', "#endif"]  # fmt: skip
         return [f"// {title}", f"// compile it with gcc or clang: cc {FLAGS} -c {name}.c",
-                *([f"#ifndef {macro}", lacking, "#endif"] if macro else []), *ignored, *threads, f'#include "{name}.h"',
+                *([f"#ifndef {macro}", lacking, "#endif"] if macro else []), *little, *ignored, *threads, f'#include "{name}.h"',
                 *([] if self.face.static else ["#include <stdlib.h>"])]  # fmt: skip
 
     def source(self, entry: CFunction, title: str, main: bool) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 import shutil
 import subprocess
 import tarfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from tests.backends.aot.agree import assert_c_agrees
 from tests.backends.aot.programs import PROGRAMS, REFUSED, X
 from tests.backends.cpu.machines import needed
 from tests.backends.vm import programs as vm
+from tests.backends.vm.agree import assert_same
 from tests.shared import ROOT, few
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-O1")
@@ -308,7 +312,27 @@ def test_wrong_targets_and_inputs() -> None:
     with pytest.raises(RelayError, match="for the target c"):
         compile_aot(mod, "ethos-u")
     program = compile_aot(mod)
+    with pytest.raises(RelayError, match="-profile is for libraries"):
+        compile_aot(mod, "c -profile")
+    pair = compile_aot(module("def @main(%p: (int32, float32)) { (%p.1, %p.0) }"))
+    for wrong in (3, (3,)):
+        with pytest.raises(RelayError, match="the input p must be a tuple"):
+            pair.run(wrong)
     for args in ((3,), (3, X.T), (3, X, X)):
         with pytest.raises(RelayError) as caught:
             program.run(*args)
         assert caught.value.diagnostics[0].code == "R0640"
+
+
+def test_programs_are_copied_pickled_and_run_by_threads() -> None:
+    text, *args = PROGRAMS[LOOP]
+    mod = module(text)
+    program = compile_aot(mod, external_weights=True)
+    wanted = Evaluator(mod).call("main", tuple(args))
+    for other in (program, pickle.loads(pickle.dumps(program)), copy.deepcopy(program)):
+        assert_same(other.run(*args), wanted)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: program.run(*args), range(200)):
+            assert_same(found, wanted)
+    assert len(program.benchmark(*args, repeat=2, number=1).results) == 2 and "workspace: " in program.report()
+    assert compile_aot(mod, external_weights=True).files == program.files

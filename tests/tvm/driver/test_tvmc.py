@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,12 +132,12 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "needle"),
-    [(["tune", "x.onnx"], "--schedule"), (["micro", "create"], "--emit c"), (["compile", "-f", "mlf"], "--emit c"),
+    [(["tune", "x.onnx"], "--schedule"), (["micro", "create"], "-f mlf"),
      (["compile", "--dump-code", "ll"], "asm"), (["compile", "--dump-code", "tir"], "--emit loops"),
-     (["compile", "--runtime", "crt"], "--emit c"),
+     (["compile", "--runtime", "crt"], "-f mlf"), (["compile", "-f", "mlf"], "FILE.tar"),
      (["compile", "--workspace-pools", "sram"], "--report"), (["compile", "--print-ir-before", "[x]"], "relay opt"),
      (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "keras"], "ONNX"),
-     (["run", "--device", "cuda"], "cuda"), (["run", "--device", "micro"], "--emit c"),
+     (["run", "--device", "cuda"], "cuda"), (["run", "--device", "micro"], "-f mlf"),
      (["run", "--rpc-tracker", "a:1"], "copy the package"),
      (["fly"], "fly"), ([], "a verb"), (["compile", "--nothing"], "--nothing"), (["compile", "-f", "xyz"], "xyz")],
 )  # fmt: skip
@@ -228,3 +229,13 @@ def test_as_a_program(net: str, tmp_path: Path) -> None:
     done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and "net.so" in done.stdout
     shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def test_c_source(net: str, tmp_path: Path, capsys: Any) -> None:
+    package = str(tmp_path / "module.tar")
+    assert called(capsys, "compile", "-f", "mlf", "--executor", "aot", "--runtime", "crt", "-o", package, net)[0] == 0
+    with tarfile.open(package) as tar:
+        assert tar.getnames() == ["tvmgen_default.c", "tvmgen_default.h"]
+    assert tvmc.TVMCPackage(package).type == "mlf"
+    status, _, err = called(capsys, "run", package)
+    assert status != 0 and "it is C source" in err

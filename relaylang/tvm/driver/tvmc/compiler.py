@@ -23,6 +23,7 @@ from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
 from relaylang.runtime.external import find
 from relaylang.tvm.build_module import build, targets_of
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
+from relaylang.tvm.relay.backend import Executor, Runtime
 
 #: tvmc's names of accelerators, where relaylang's differ.
 _OTHER_NAMES = {"compute-library": "arm_compute_lib", "acl": "arm_compute_lib"}
@@ -130,8 +131,8 @@ def compile_model(
 ) -> TVMCPackage:
     """Compile a model and write its package. Returns the package, loaded; for another machine its path alone is set.
 
-    The package is a `.tar` or a library, by the suffix of `package_path`. Raises `RelayError`: what only TVM has is
-    refused (R0609), with what replaces it.
+    The package is a `.tar` or a library, by the suffix of `package_path`. The format "mlf" is C source in a `.tar`.
+    Raises `RelayError`: what only TVM has is refused (R0609), with what replaces it.
     """
     path = compiled(locals())
     return TVMCPackage(path)
@@ -159,7 +160,8 @@ def compiled(given: Mapping[str, Any]) -> str:
         targets = [_with_cross(t, given) for t in targets]
         main = {p.name_hint for p in mod["main"].params} if "main" in mod else set()
         params = {name: value for name, value in model.params.items() if name in main}
-        lib = build(mod, targets_of(targets), params=params, mod_name=given["mod_name"])
+        source = {"executor": Executor("aot"), "runtime": Runtime("crt")} if given["output_format"] == "mlf" else {}
+        lib = build(mod, targets_of(targets), params=params, mod_name=given["mod_name"], **source)
     path = str(given["package_path"] or model.default_package_path())
     lib.export_library(path)
     for form in forms:
@@ -183,10 +185,8 @@ def _refuse(given: Mapping[str, Any]) -> None:
     """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning."""
     if callable(given["cross"]):
         raise refused("a function as cross compiler", "name the compiler, or relay.build(...).export_library(path, fcompile=...)")
-    if given["output_format"] == "mlf":
-        raise refused("the output format mlf", "relay compile --emit c writes C text; -f so and -f tar write programs")
-    if given["output_format"] not in ("so", "tar"):
-        near = did_you_mean(given["output_format"], ["so", "tar"])
+    if given["output_format"] not in ("so", "tar", "mlf"):
+        near = did_you_mean(given["output_format"], ["so", "tar", "mlf"])
         raise RelayError(error("R0707", f"unknown output format {given['output_format']}", notes=[f"did you mean {near or 'so'}?"]))
     if given["tuning_records"] and os.path.exists(given["tuning_records"]):
         raise refused("--tuning-records", "relay compile --emit space lists the schedules' knobs, and --schedule FILE sets them")
@@ -199,10 +199,10 @@ def _refuse(given: Mapping[str, Any]) -> None:
             raise refused(f"--{name.replace('_', '-')}", "relay opt --passes NAMES --print-after prints a program between passes")
     if given["mixed_precision_acc_type"] not in (None, "float32"):
         report([error("R0609", "tvmc: sums are in float32 where they would lose precision", severity="note")])
-    for name, known in (("executor", ("graph", "aot")), ("runtime", ("cpp",))):
+    for name, known in (("executor", ("graph", "aot")), ("runtime", ("cpp", *(["crt"] if given["output_format"] == "mlf" else [])))):
         found = getattr(given[name], "name", given[name]) or known[0]
         if found not in known:
-            raise refused(f"--{name} {found}", "relay compile --emit c writes C text for other runtimes")
+            raise refused(f"--{name} {found}", "-f mlf writes C source, which needs no runtime")
 
 
 __all__ = ["DUMPS", "compile_model", "compiled", "offloaded", "pass_config", "refused", "transformed"]

@@ -29,7 +29,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("FILE", help="the network, or a Relay text")
     parser.add_argument("--target", default="llvm", help="what to compile for, with accelerators in front")
     parser.add_argument("-o", "--output", default="module.tar", help="the package: a .tar, or a library (default: module.tar)")
-    parser.add_argument("-f", "--output-format", default="so", help="so or tar; the suffix of --output decides")
+    parser.add_argument("-f", "--output-format", default="so", help="mlf: C source in a .tar; else the suffix of --output decides")
     parser.add_argument("--cross-compiler", default="", help="the C compiler for another machine")
     parser.add_argument("--cross-compiler-options", default="", help="flags for it")
     parser.add_argument("--dump-code", default="", metavar="FORMS", help="write relay, c or asm beside the package")
@@ -47,7 +47,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mixed-precision-calculation-type", choices=["float16", "float32"], default="float16", help="their type")
     parser.add_argument("--mixed-precision-acc-type", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--executor", default="graph", help="graph or aot: one program stands for both")
-    parser.add_argument("--runtime", default="cpp", help="cpp")
+    parser.add_argument("--runtime", default="cpp", help="cpp; crt with -f mlf")
     parser.add_argument("--tuning-records", default="", help=argparse.SUPPRESS)
     parser.add_argument("--workspace-pools", default="", help=argparse.SUPPRESS)
     parser.add_argument("--print-ir-before", default="", help=argparse.SUPPRESS)
@@ -120,7 +120,7 @@ def _others(verb: str, rest: Sequence[str]) -> None:
     if verb == "tune":
         raise refused("tune", TUNING)
     if verb == "micro":
-        raise refused("micro", "relay compile --emit c writes C text, and -mtriple names the machine")
+        raise refused("micro", "compile -f mlf writes C source, and -mtriple names the machine")
 
 
 def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:

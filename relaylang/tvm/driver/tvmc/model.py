@@ -13,6 +13,7 @@ import numpy as np
 from relaylang.cli.outputs import archive
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
+from relaylang.runtime.aot import is_source
 from relaylang.runtime.benchmark import BenchmarkResult
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.params import load_params, save_params
@@ -58,16 +59,17 @@ class TVMCModel:
 
 
 class TVMCPackage:
-    """A compiled program's file. Loading it runs code from it."""
+    """A compiled program's file. Loading it runs code from it. A package of C source (`type` "mlf") has a path alone."""
 
     def __init__(self, package_path: str, project_dir: str | None = None) -> None:
         if project_dir is not None:
-            notes = ["relay compile --emit c writes C text"]
+            notes = ["tvmc compile -f mlf writes C source"]
             raise RelayError(error("R0609", "there are no projects for microcontrollers", notes=notes))
         self.package_path = str(package_path)
-        self.lib_module: Program = load_module(package_path)
-        self.graph = self.lib_module.get_graph_json()
-        self.params = self.lib_module.get_params()
+        self.type = "mlf" if is_source(package_path) else "classic"
+        self.lib_module: Program | None = load_module(package_path) if self.type == "classic" else None
+        self.graph = self.lib_module.get_graph_json() if self.lib_module is not None else ""
+        self.params = self.lib_module.get_params() if self.lib_module is not None else {}
 
 
 class TVMCResult:
