@@ -12,8 +12,9 @@ import numpy as np
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops import Trait, having
-from relaylang.ops.build import op_call
+from relaylang.ops.build import op_call, with_axes_behind
 from relaylang.ops.layouts import parts, places
+from relaylang.ops.record import Op
 
 #: The axes of a product's data or result along which factors may lie, and those of its weight.
 Axes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -48,62 +49,76 @@ Rule = Step | Product
 
 @dataclass(frozen=True)
 class Factors:
-    """One factor for each index of an axis and its blocks: the expression as written, and as a vector."""
+    """One factor for each index of an axis and its blocks: an expression with these axes alone."""
 
-    full: Expr
     vector: Expr
     axes: tuple[int, ...]
-    extent: int
+    #: Whether they are known to be greater than 0, and not to be 0.
     positive: bool
+    invertible: bool
 
 
-def _flat(expr: Expr, axes: int, extent: int) -> Expr:
-    ty = tensor_type(expr)
-    assert ty is not None
-    if ty.shape == (extent,):
-        return expr
-    if axes > 1:
-        return op_call("reshape", [expr], TensorType((extent,), ty.dtype), newshape=[extent])
-    others = [i for i, d in enumerate(ty.shape) if d != extent]
-    return op_call("squeeze", [expr], TensorType((extent,), ty.dtype), axis=others)
+def _numbers(expr: Expr) -> np.ndarray | None:
+    """The numbers of a constant, also behind operators that only change its shape; in any order."""
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and Trait.RESHAPE in expr.op.traits:
+        expr = expr.args[0]
+    return expr.data if isinstance(expr, Constant) else None
 
 
 def factors_of(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> Factors | None:
-    """`factor` as factors of an axis of a tensor and its blocks: its other extents are 1."""
-    own = static_shape(factor.checked_type)
-    if own is None or len(own) > len(shape):
+    """`factor` as factors of an axis of a tensor and its blocks. It is a scalar, or its other extents are 1."""
+    ty, own = tensor_type(factor), static_shape(factor.checked_type)
+    if own is None or ty is None or len(own) > len(shape):
         return None
-    padded = (1,) * (len(shape) - len(own)) + own
-    extent = int(np.prod([shape[a] for a in axes]))
-    if extent == 1 or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(padded)):
+    before = len(shape) - len(own)
+    extents = [shape[a] for a in axes]
+    vector = factor
+    if not own:
+        vector = op_call("expand_dims", [factor], TensorType((1,) * len(axes), ty.dtype), axis=0, num_newaxis=len(axes))
+        for place, extent in enumerate(extents):
+            wide = (*extents[: place + 1], *(1,) * (len(axes) - place - 1))
+            vector = op_call("repeat", [vector], TensorType(wide, ty.dtype), repeats=extent, axis=place)
+    elif axes[0] < before or any(d != (shape[i] if i in axes else 1) for i, d in enumerate(own, before)):
         return None
-    positive = isinstance(factor, Constant) and bool(np.all(factor.data > 0))
-    return Factors(factor, _flat(factor, len(axes), extent), axes, extent, positive)
+    elif len(own) > len(axes):
+        others = [i for i in range(len(own)) if i + before not in axes]
+        vector = op_call("squeeze", [factor], TensorType(extents, ty.dtype), axis=others)
+    known = _numbers(factor)
+    positive = known is not None and bool(np.all(known > 0))
+    return Factors(vector, axes, positive, known is not None and bool(np.all(known != 0)))
+
+
+def _along(factors: Factors, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expr:
+    """The factors in a form that broadcasts along axes of a tensor."""
+    ty = tensor_type(factors.vector)
+    assert ty is not None
+    if len(axes) > 1 or len(ty.shape) > 1:
+        wide = [d if i in axes else 1 for i, d in enumerate(shape)]
+        return op_call("reshape", [factors.vector], TensorType(wide, ty.dtype), newshape=wide)
+    return with_axes_behind(factors.vector, ty, len(shape) - axes[0] - 1)
 
 
 def weight_times(weight: Expr, factors: Factors, axes: tuple[int, ...]) -> Expr:
-    ty = tensor_type(weight)
-    assert ty is not None
-    factor = factors.vector
-    wide = [d if i in axes else 1 for i, d in enumerate(ty.shape)][axes[0] :]
-    if len(axes) > 1:
-        factor = op_call("reshape", [factor], TensorType(wide, ty.dtype), newshape=wide)
-    elif len(wide) > 1:
-        factor = op_call("expand_dims", [factor], TensorType(wide, ty.dtype), axis=1, num_newaxis=len(wide) - 1)
-    return op_call("multiply", [weight, factor], ty)
+    """A weight times the factors, along axes of its own."""
+    ty, shape = tensor_type(weight), static_shape(weight.checked_type)
+    assert ty is not None and shape is not None
+    return op_call("multiply", [weight, _along(factors, shape, axes)], ty)
 
 
-def scaled_operand(operand: Expr, factors: Factors, rank: int, divide: bool) -> Expr | None:
-    """A summand of channels, multiplied (or divided) by the factors."""
+def is_along(operand: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether a summand differs along axes of a tensor alone."""
     own = static_shape(operand.checked_type)
-    if own is None or any(d != 1 for i, d in enumerate((1,) * (rank - len(own)) + own) if i not in factors.axes):
-        return None
-    factor_shape = static_shape(factors.full.checked_type)
-    assert factor_shape is not None
-    ty = tensor_type(operand)
-    assert ty is not None
-    shape = np.broadcast_shapes(own, factor_shape)
-    return _times(operand, factors.full, TensorType(shape, ty.dtype), divide)
+    if own is None or len(own) > len(shape) or own == shape:
+        return False
+    return all(d == 1 for i, d in enumerate(own, len(shape) - len(own)) if i not in axes)
+
+
+def scaled_operand(operand: Expr, factors: Factors, shape: tuple[int, ...], divide: bool) -> Expr:
+    """A summand of a tensor, multiplied (or divided) by the factors."""
+    factor, ty, own = _along(factors, shape, factors.axes), tensor_type(operand), static_shape(operand.checked_type)
+    wide = static_shape(factor.checked_type)
+    assert ty is not None and own is not None and wide is not None
+    return _times(operand, factor, TensorType(np.broadcast_shapes(own, wide), ty.dtype), divide)
 
 
 def scaled_vector(vector: Expr, factors: Factors, divide: bool) -> Expr:

@@ -1,20 +1,21 @@
-"""FoldScaleAxis: fold factors of channels into the weights of the convolution or matrix product beside them.
+"""FoldScaleAxis: fold factors of channels into the weights of the convolutions or matrix products beside them.
 
 Backward: `multiply(conv(x, w), s)` is `conv(x, w * s)` with the factors along the weight's outputs. Forward:
 `conv(multiply(x, s), w)` is `conv(x, w * s)` along its inputs. Between the two there may be additions of channels,
-which are scaled, too. Where all factors are known to be positive, there may be relu and leaky_relu. Values that are
-used elsewhere stay as they are.
+which are scaled, too, and additions of two such tensors. Where all factors are known to be positive, there may be relu
+and leaky_relu. Forward, all users of a value take the factors; backward, a value with several users stays as it is.
+
+Both ways, calls first say along which axes they can take factors on. Then the factors move.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuild
-from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuilt
+from relaylang.ir.tensors import static_shape
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
@@ -22,16 +23,28 @@ from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import evaluator, fold_constant
 from relaylang.rules.scale_folding import (
     RULES,
-    Axes,
     Factors,
     Product,
     Rule,
     Step,
     factors_of,
+    is_along,
     scaled_operand,
     scaled_vector,
     weight_times,
 )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Factors along these axes can go on. On the way their signs may matter, and others may be divided by them."""
+
+    axes: tuple[int, ...]
+    positive: bool = False
+    divided: bool = False
+
+    def takes(self, factors: Factors) -> bool:
+        return (factors.positive or not self.positive) and (factors.invertible or not self.divided)
 
 
 def _rule(expr: Expr) -> Rule | None:
@@ -39,179 +52,178 @@ def _rule(expr: Expr) -> Rule | None:
     return RULES.get(expr.op.name) if isinstance(expr, Call) and isinstance(expr.op, Op) else None
 
 
-def _is_product(rule: Rule | None) -> bool:
-    return isinstance(rule, Product)
-
-
-def _is_factors(rule: Rule | None) -> bool:
-    return rule is Step.FACTORS
-
-
-def _split(call: Call) -> tuple[Expr, Expr] | None:
-    """A product's tensor and its factors, told by their shapes."""
-    x, s = call.args
-    xs, ss = static_shape(x.checked_type), static_shape(s.checked_type)
-    if xs is None or ss is None:
-        return None
-    out = static_shape(call.checked_type)
-    if xs == out and np.prod(ss) < np.prod(xs):
-        return x, s
-    return (s, x) if ss == out and np.prod(xs) < np.prod(ss) else None
-
-
-def _axes(call: Call, which: str) -> Axes | None:
-    """The axes of a product's data (I) or result (O), and those of its weight, along which factors may lie."""
-    rule = _rule(call)
-    return rule.axes(call, which) if isinstance(rule, Product) else None
-
-
-def _users(order: list[Expr]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for node in order:
-        for child in children(node):
-            counts[id(child)] = counts.get(id(child), 0) + 1
-    return counts
-
-
-def _rebuilt(old: Call, args: list[Expr]) -> Call:
-    made = Call(old.op, args, old.attrs, old.type_args, old.span)
-    retype(made, old)
-    return made
-
-
-def _chain(top: Expr, users: dict[int, int], stop: Callable[[Rule | None], bool]) -> list[tuple[Call, int]] | None:
-    """From a node up to a call whose rule `stop` takes, each used once.
-
-    The result has each call with the operand that the way takes.
-    """
-    found: list[tuple[Call, int]] = []
-    node = top
-    while isinstance(node, Call) and users.get(id(node), 0) == 1:
-        rule = _rule(node)
-        if stop(rule):
-            found.append((node, 0))
-            return found
-        if rule in (Step.POSITIVE, Step.VECTOR):
-            found.append((node, 0))
-            node = node.args[0]
-        elif rule is Step.SUM:
-            out = static_shape(node.checked_type)
-            shapes = [static_shape(a.checked_type) for a in node.args]
-            way = next((i for i in (0, 1) if shapes[i] == out and shapes[1 - i] not in (None, out)), None)
-            if way is None:
-                return None
-            found.append((node, way))
-            node = node.args[way]
-        else:
-            return None
+def _factored(call: Call, way: Callable[[Expr], _Way | None]) -> tuple[Expr, Factors] | None:
+    """A product as a tensor, which leads on, and factors that can go that way."""
+    shape = static_shape(call.checked_type)
+    for x, s in (call.args, call.args[::-1]):
+        found = way(x)
+        if found is not None and shape is not None and static_shape(x.checked_type) == shape:
+            factors = factors_of(s, shape, found.axes)
+            if factors is not None and found.takes(factors):
+                return x, factors
     return None
 
 
-def _move(chain: list[tuple[Call, int]], factors: Factors, rank: int, start: Expr, divide: bool) -> Expr | None:
-    """The chain's calls again on another start, their summands scaled; innermost call last in the chain."""
-    made = start
-    for call, way in reversed(chain):
-        rule = _rule(call)
-        if rule is Step.POSITIVE:
-            if not factors.positive:
-                return None
-            made = _rebuilt(call, [made])
-            continue
-        other = call.args[1 - way]
-        if rule is Step.VECTOR:
-            axis = call.attrs.axis % rank
-            if (axis,) != factors.axes:
-                return None
-            scaled: Expr | None = scaled_vector(other, factors, divide)
-        else:
-            scaled = scaled_operand(other, factors, rank, divide)
-        if scaled is None:
-            return None
-        made = _rebuilt(call, [made, scaled] if way == 0 else [scaled, made])
-    return made
+def _summand(call: Call, axes: tuple[int, ...]) -> int | None:
+    """Which operand of a sum is the tensor, where the other one differs along the axes alone."""
+    shape = static_shape(call.checked_type)
+    for at in (0, 1):
+        if shape is not None and static_shape(call.args[at].checked_type) == shape and is_along(call.args[1 - at], shape, axes):
+            return at
+    return None
 
 
-def _backward(call: Call, users: dict[int, int]) -> Expr | None:
-    parts = _split(call)
-    if parts is None:
-        return None
-    x, s = parts
-    chain = _chain(x, users, _is_product)
-    if chain is None:
-        return None
-    product = chain[-1][0]
-    axes, shape = _axes(product, "O"), static_shape(call.checked_type)
-    if axes is None or shape is None:
-        return None
-    factors = factors_of(s, shape, axes[0])
-    if factors is None:
-        return None
-    weight = weight_times(product.args[1], factors, axes[1])
-    start = _rebuilt(product, [product.args[0], weight])
-    return _move(chain[:-1], factors, len(shape), start, divide=False)
+def _vector_axes(call: Call) -> tuple[int, ...]:
+    shape = static_shape(call.checked_type)
+    return (call.attrs.axis % len(shape),) if shape else ()
 
 
-def _forward(product: Call, users: dict[int, int]) -> Expr | None:
-    chain = _chain(product.args[0], users, _is_factors)
-    if chain is None:
-        return None
-    scale = chain[-1][0]
-    parts = _split(scale)
-    axes, shape = _axes(product, "I"), static_shape(product.args[0].checked_type)
-    if parts is None or axes is None or shape is None:
-        return None
-    x, s = parts
-    factors = factors_of(s, shape, axes[0])
-    if factors is None or (len(chain) > 1 and any(_rule(c) is not Step.POSITIVE for c, _ in chain[:-1]) and not factors.positive):
-        return None
-    data = _move(chain[:-1], factors, len(shape), x, divide=True)
-    if data is None:
-        return None
-    return _rebuilt(product, [data, weight_times(product.args[1], factors, axes[1])])
+def _again(call: Call, done: dict[int, Expr], factors: tuple[Factors, ...], tensor: int | None, divide: bool, which: str) -> Expr:
+    """A call with its operands as they are now, which takes factors on. `tensor`: the operand of a sum that is scaled already;
+    None where both are."""
+    made = retype(rebuilt(call, done), call)
+    assert isinstance(made, Call)
+    args, rule, shape = list(made.args), _rule(call), static_shape(call.checked_type)
+    for one in factors:
+        if isinstance(rule, Product):
+            axes = rule.axes(call, which)
+            assert axes is not None
+            args[1] = weight_times(args[1], one, axes[1])
+        elif rule is Step.VECTOR:
+            args[1] = scaled_vector(args[1], one, divide)
+        elif rule is Step.SUM and tensor is not None:
+            assert shape is not None
+            args[1 - tensor] = scaled_operand(args[1 - tensor], one, shape, divide)
+    return retype(Call(made.op, args, made.attrs, made.type_args, made.span), call) if factors else made
 
 
-def _fold(func: Function, backward: bool) -> Expr:
-    """Rebuild from the operands up. A chain is read in the new nodes, each of which is used as its old one was."""
+def _fold_backward(func: Function) -> Expr:
     order = list(post_order(func))
-    if not any(_is_product(_rule(n)) for n in order):
-        return func
-    old_users = _users(order)
-    users: dict[int, int] = {}
-    done: dict[int, Expr] = {}
-    kept: list[Expr] = []
-    wanted = _is_factors if backward else _is_product
+    users = Counter(id(child) for node in order for child in children(node))
+    ways: dict[int, _Way] = {}
+
+    def way(node: Expr) -> _Way | None:
+        return ways.get(id(node))
+
+    def onward(call: Call) -> _Way | None:
+        """How factors of a call's result go on to its operands."""
+        rule, first = _rule(call), way(call.args[0]) if call.args else None
+        if isinstance(rule, Product):
+            axes = rule.axes(call, "O")
+            return None if axes is None else _Way(axes[0])
+        if rule is Step.POSITIVE and first is not None:
+            return replace(first, positive=True)
+        if rule is Step.VECTOR and first is not None and first.axes == _vector_axes(call):
+            return first
+        if rule is Step.SUM:
+            both = [w for w in map(way, call.args) if w is not None]
+            if len(both) == 2 and both[0].axes == both[1].axes:
+                return replace(both[0], positive=both[0].positive or both[1].positive)
+            return next((w for w in both if len(both) == 1 and _summand(call, w.axes) == (way(call.args[1]) is w)), None)
+        if rule is Step.FACTORS:
+            found = _factored(call, way)
+            return None if found is None else way(found[0])
+        return None
+
     for node in order:
-        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
-        if isinstance(new, Call) and wanted(_rule(new)) and tensor_type(new) is not None:
-            made = _backward(new, users) if backward else _forward(new, users)
-            if made is not None:
-                new = retype(made, node)
-                for inner in _new_nodes(new):
-                    users.setdefault(id(inner), 1)
-        kept.append(new)
-        done[id(node)] = new
-        users[id(new)] = max(users.get(id(new), 0), old_users.get(id(node), 0))
+        if isinstance(node, Call) and users[id(node)] == 1:
+            found = onward(node)
+            if found is not None:
+                ways[id(node)] = found
+    pending: dict[int, tuple[Factors, ...]] = {}
+    gone: dict[int, Expr] = {}
+    for node in reversed(order):
+        mine = pending.get(id(node), ())
+        rule = _rule(node)
+        if rule is Step.FACTORS and isinstance(node, Call):
+            split = _factored(node, way)
+            if split is not None:
+                gone[id(node)] = split[0]
+                pending[id(split[0])] = (*mine, split[1])
+        elif mine and isinstance(node, Call) and not isinstance(rule, Product):
+            pending.update((id(a), mine) for a in (node.args if rule is Step.SUM else node.args[:1]) if id(a) in ways)
+    if not gone:
+        return func
+    done: dict[int, Expr] = {}
+    for node in order:
+        if id(node) in gone:
+            done[id(node)] = done[id(gone[id(node)])]
+        elif isinstance(node, Call):
+            scaled = [n for n, a in enumerate(node.args[:2]) if id(a) in ways]
+            tensor = scaled[0] if len(scaled) == 1 else None
+            done[id(node)] = _again(node, done, pending.get(id(node), ()), tensor, False, "O")
+        else:
+            done[id(node)] = retype(rebuilt(node, done), node)
     return done[id(func)]
 
 
-def _new_nodes(top: Expr) -> list[Expr]:
-    """The calls that a rewrite made, along first operands. They show a later rewrite that these calls are used once."""
-    found: list[Expr] = []
-    node = top
-    while isinstance(node, Call) and len(found) < 16:
-        found.append(node)
-        node = node.args[0] if node.args else node.op
-    return found[:-1]
+def _fold_forward(func: Function) -> Expr:
+    order = list(post_order(func))
+    users = Counter(id(child) for node in order for child in children(node))
+    offers: dict[int, list[_Way]] = {}
+    taken: dict[int, tuple[Expr, Factors]] = {}
+
+    def joined(node: Expr) -> _Way | None:
+        """How factors of a value go on to all of its users."""
+        found = offers.get(id(node), [])
+        if not found or len(found) != users[id(node)] or any(w.axes != found[0].axes for w in found):
+            return None
+        return _Way(found[0].axes, any(w.positive for w in found), any(w.divided for w in found))
+
+    for node in reversed(order):
+        rule, here = _rule(node), joined(node)
+        if not isinstance(node, Call) or rule is None:
+            continue
+        to: Expr | None = None
+        way: _Way | None = here
+        if isinstance(rule, Product):
+            axes = rule.axes(node, "I")
+            to, way = node.args[0], None if axes is None else _Way(axes[0])
+        elif here is None:
+            continue
+        elif rule is Step.POSITIVE:
+            to, way = node.args[0], replace(here, positive=True)
+        elif rule is Step.VECTOR and here.axes == _vector_axes(node):
+            to, way = node.args[0], replace(here, divided=True)
+        elif rule is Step.SUM:
+            at = _summand(node, here.axes)
+            to, way = None if at is None else node.args[at], replace(here, divided=True)
+        elif rule is Step.FACTORS:
+            split = _factored(node, lambda x, here=here: here)  # type: ignore[misc]
+            if split is not None:
+                taken[id(node)] = split
+        if to is not None and way is not None:
+            offers.setdefault(id(to), []).append(way)
+    if not taken:
+        return func
+    done: dict[int, Expr] = {}
+    carried: dict[int, Factors] = {}
+    for node in order:
+        if id(node) in taken:
+            x, factors = taken[id(node)]
+            done[id(node)], carried[id(node)] = done[id(x)], factors
+            continue
+        if not isinstance(node, Call):
+            done[id(node)] = retype(rebuilt(node, done), node)
+            continue
+        rule = _rule(node)
+        from_which = node.args[:2] if rule is Step.SUM else node.args[:1]
+        tensor = next((n for n, a in enumerate(from_which) if id(a) in carried), None) if rule is not None else None
+        mine = carried[id(node.args[tensor])] if tensor is not None else None
+        done[id(node)] = _again(node, done, () if mine is None else (mine,), tensor, True, "I")
+        if mine is not None and not isinstance(rule, Product):
+            carried[id(node)] = mine
+    return done[id(func)]
 
 
 def backward_fold_scale_axis(mod: IRModule) -> IRModule:
     """Factors behind convolutions and matrix products move into their weights' outputs."""
-    return per_function(mod, lambda f: _fold(f, True))
+    return per_function(mod, _fold_backward)
 
 
 def forward_fold_scale_axis(mod: IRModule) -> IRModule:
     """Factors in front of convolutions and matrix products move into their weights' inputs."""
-    return per_function(mod, lambda f: _fold(f, False))
+    return per_function(mod, _fold_forward)
 
 
 def fold_scale_axis(mod: IRModule) -> IRModule:

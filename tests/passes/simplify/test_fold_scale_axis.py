@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from relaylang.interpreter import evaluate
-from relaylang.ir import Function, IRModule, TensorType, Var, const
+from relaylang.ir import Function, IRModule, TensorType, Tuple, Var, const
 from relaylang.ops.build import op_call
 from relaylang.ops.layouts import parts
+from relaylang.passes import PASSES
 from relaylang.transform import InferType
+from tests.growth import Run, assert_linear
 from tests.passes.layers import X, after, conv, numbers, ops
 
 
@@ -92,3 +94,57 @@ def test_factors_of_blocked_channels(data: str, kernel: str, groups: int, backwa
     made = after("BackwardFoldScaleAxis,FoldConstant" if backward else "ForwardFoldScaleAxis,FoldConstant", mod)
     assert ops(made) == (["nn.conv2d", "nn.relu"] if backward else ["nn.relu", "nn.conv2d"])
     np.testing.assert_allclose(evaluate(made, x), evaluate(mod, x), rtol=1e-5)
+
+
+def test_all_users_of_a_value_take_factors() -> None:
+    x = Var("x", X)
+    scaled = op_call("nn.relu", [op_call("multiply", [x, numbers(4, 1, 1, low=0.1)])])
+    shifted = op_call("add", [scaled, numbers(4, 1, 1, seed=5)])
+    two = Tuple([conv(scaled, 6, 4), conv(shifted, 5, 4), conv(shifted, 3, 4)])
+    mod = InferType()(IRModule.from_expr(Function([x], two)))
+    made = after("ForwardFoldScaleAxis,FoldConstant", mod)
+    assert ops(made) == ["nn.relu", "nn.conv2d", "add", "nn.conv2d", "nn.conv2d"]
+    value = np.random.default_rng(0).normal(size=X.shape).astype("float32")
+    for a, b in zip(evaluate(mod, value), evaluate(made, value), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    # one user that takes none, and the factors stay
+    other = IRModule.from_expr(Function([x], Tuple([conv(scaled, 6, 4), op_call("exp", [scaled])])))
+    assert "multiply" in ops(after("ForwardFoldScaleAxis", other))
+
+
+@pytest.mark.parametrize("scale", [
+    numbers(6, 1, 1, low=0.1), const(2.5), op_call("reshape", [numbers(6, low=0.1)], newshape=[6, 1, 1]),
+])  # fmt: skip
+def test_sums_of_two_convolutions_take_factors(scale: Any) -> None:
+    x = Var("x", X)
+    left = op_call("add", [conv(x, 6, 4), numbers(6, 1, 1)])
+    body = op_call("multiply", [op_call("nn.relu", [op_call("subtract", [left, conv(x, 6, 4)])]), scale])
+    mod = InferType()(IRModule.from_expr(Function([x], body)))
+    made = after("BackwardFoldScaleAxis,FoldConstant", mod)
+    assert ops(made) == ["nn.conv2d", "add", "nn.conv2d", "subtract", "nn.relu"]
+    value = np.random.default_rng(0).normal(size=X.shape).astype("float32")
+    np.testing.assert_allclose(evaluate(made, value), evaluate(mod, value), rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    x = Var("x", X)
+    scale = const(np.array([[[1.0]], [[0.0]], [[2.0]], [[3.0]]], "float32"))
+    plain = IRModule.from_expr(Function([x], conv(op_call("multiply", [x, scale]), 6, 4)))
+    assert ops(after("ForwardFoldScaleAxis,FoldConstant", plain)) == ["nn.conv2d"]
+    shifted = op_call("add", [op_call("multiply", [x, scale]), numbers(4, 1, 1)])
+    assert "multiply" in ops(after("ForwardFoldScaleAxis", IRModule.from_expr(Function([x], conv(shifted, 6, 4)))))
+
+
+@pytest.mark.parametrize("name", ["ForwardFoldScaleAxis", "BackwardFoldScaleAxis"])
+def test_folding_is_linear(name: str) -> None:
+    def prepare(n: int) -> Run:
+        node: Any = Var("x", TensorType((2, 3)))
+        x = node
+        for i in range(n):
+            node = op_call("multiply", [op_call("nn.dense", [node, numbers(3, 3)], units=3), numbers(3, low=0.1)])
+            node = op_call("nn.relu", [node]) if i % 2 else node
+        mod = InferType()(IRModule.from_expr(Function([x], node)))
+        run = PASSES[name]()
+        return lambda: run.run(mod)
+
+    assert_linear(prepare, small=50)
