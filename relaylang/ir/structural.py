@@ -419,12 +419,16 @@ class _Stream:
         return iter([((self.value(node),), None)])
 
 
-def _path_text(path: _Path) -> str:
+def _parts(path: _Path) -> list[str]:
     parts = []
     while path is not None:
         path, part = path
         parts.append(part)
-    parts.reverse()
+    return parts[::-1]
+
+
+def _path_text(path: _Path) -> str:
+    parts = _parts(path)
     if len(parts) > 24:
         parts = [*parts[:8], f" … {len(parts) - 20} steps … ", *parts[-12:]]
     return "".join(parts).lstrip(".")
@@ -509,21 +513,30 @@ def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False
     types count in one case only: one side annotates a variable or a result, and the other does not. Then the checked type
     fills in for the missing annotation, because TVM's checker adds it. A missing annotation is the same as an open one.
     """
+    found = _first(left, right, map_free_vars)
+    if found is None:
+        return None
+    a, b, path = found
+    where = _path_text(path)
+    return f"{f'at {where}: ' if where else ''}{_say(a)} on the left, {_say(b)} on the right"
+
+
+def structural_path(left: AnyValue, right: AnyValue, map_free_vars: bool = False) -> list[str] | None:
+    """The path of the difference of `structural_diff`: `["@main", ".body", ".args[0]"]`."""
+    found = _first(left, right, map_free_vars)
+    return None if found is None else _parts(found[2])
+
+
+def _first(left: AnyValue, right: AnyValue, map_free_vars: bool) -> tuple[_Token | None, _Token | None, _Path] | None:
+    """The first tokens that make a difference, and their path."""
     if left is right:
         return None
     first = _difference(_Stream(map_free_vars), _Stream(map_free_vars), left, right)
-    if first is None:
-        return None
-    a, b, path = first
-    if ("type unknown",) in (a, b):
-        second = _difference(_Stream(map_free_vars, True), _Stream(map_free_vars, True), left, right)
-        if second is None:
-            return None
-        # behind the annotations there is the difference that counts
-        if ("type unknown",) not in second[:2]:
-            a, b, path = second
-    where = _path_text(path)
-    return f"{f'at {where}: ' if where else ''}{_say(a)} on the left, {_say(b)} on the right"
+    if first is None or ("type unknown",) not in first[:2]:
+        return first
+    second = _difference(_Stream(map_free_vars, True), _Stream(map_free_vars, True), left, right)
+    # behind the annotations there is the difference that counts
+    return second if second is None or ("type unknown",) not in second[:2] else first
 
 
 def _difference(

@@ -38,6 +38,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.op.nn.nn": ("relaylang.tvm.op.nn",),
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
     "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
+    "tvm.relay.qnn.op.legalizations": ("relaylang.tvm.qnn.legalizations",),
     "tvm.relay.qnn.op.qnn": ("relaylang.tvm.qnn.op",),
     **dict.fromkeys([f"tvm.relay.quantize{name}" for name in ("", "._annotate", "._calibrate")], _QUANTIZE),
     **dict.fromkeys([f"tvm.relay.transform.{name}" for name in _PARTS_OF_TRANSFORM], ("relaylang.tvm.transform",)),

@@ -24,7 +24,7 @@ from relaylang.ir import (
 from relaylang.ops.record import Op
 from relaylang.passes.quantise.registered_integer_rules import TensorAffineType, TupleAffineType
 from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
-from relaylang.tvm.ir.compare import assert_structural_equal, structural_equal
+from relaylang.tvm.ir.compare import assert_structural_equal, get_first_structural_mismatch, structural_equal
 from relaylang.tvm.ir.container import Array, Map
 from relaylang.tvm.ir.nodes import EnvFunc, PrimType, TypeConstraint, TypeRelation, make_node
 from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
@@ -41,5 +41,5 @@ __all__ = [
     "GlobalTypeVar", "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "PrimType", "RelayExpr",
     "RelayRefType", "SequentialSpan", "SourceName", "Span", "TensorAffineType", "TensorType", "TupleAffineType", "TupleType",
     "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeRelation", "TypeVar", "assert_structural_equal",
-    "make_node", "register_object", "register_op_attr", "structural_equal", "structural_hash",
+    "get_first_structural_mismatch", "make_node", "register_object", "register_op_attr", "structural_equal", "structural_hash",
 ]  # fmt: skip

@@ -71,6 +71,8 @@ def convert(value: Any, span: Any = None) -> Any:
     """A Python value as TVM's objects are here: numbers have a `value`, lists are tuples."""
     if isinstance(value, (list, tuple)):
         return tuple([convert(v) for v in value])
+    if type(value) is dict:
+        return {key: convert(v) for key, v in value.items()}
     return boxed(value)
 
 

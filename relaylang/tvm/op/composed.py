@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, Expr, Tuple, const
 from relaylang.ops import OPS
 from relaylang.ops.build import op_call
+from relaylang.passes.devices.virtual_device import VirtualDevice
+from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.tvm.op.build import TupleWrapper, function, operand
 
 make = cache(function)
@@ -214,9 +217,23 @@ def threefry_key(seed: int) -> Constant:
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    """Marks the body with the device that computes it."""
-    values = {"virtual_device": device, "constrain_result": constrain_result, "constrain_body": constrain_body}
+    """Marks the body with the device that computes it. Where nothing is constrained, that is any."""
+    place = placed(device) if constrain_result or constrain_body else VirtualDevice()
+    values = {"virtual_device": place, "constrain_result": constrain_result, "constrain_body": constrain_body}
     return op_call("on_device", [operand(body)], **values)
+
+
+def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
+    values = {"src_virtual_device": placed(src_device), "dst_virtual_device": placed(dst_device)}
+    return op_call("device_copy", [operand(data)], **values)
+
+
+def placed(device: Any) -> MetaNode:
+    """A device as an attribute has it. Raises `ValueError` for one that is not known."""
+    try:
+        return device if isinstance(device, MetaNode) else VirtualDevice(device)
+    except RelayError as wrong:
+        raise ValueError(wrong.diagnostics[0].title) from None
 
 
 CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
@@ -273,6 +290,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "random.normal": distribution("random.normal"),
     "random.threefry_key": threefry_key,
     "annotation.on_device": on_device,
+    "device_copy": device_copy,
     "qnn.op.simulated_quantize": simulated("qnn.simulated_quantize", "out_dtype"),
     "qnn.op.simulated_dequantize": simulated("qnn.simulated_dequantize", "in_dtype"),
     **{f"image.resize{n}d": resize(n) for n in (1, 2, 3)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relaylang.passes.context import PassContext
 from relaylang.tvm.ir.nodes import TypeConstraint, TypeRelation
 from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
 from relaylang.tvm.relay.nodes import ShapeVar
@@ -9,7 +10,10 @@ from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.relay.parser import SpanCheck, fromtext, parse, parse_expr
 from relaylang.tvm.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
+#: Its earlier name.
+build_config = PassContext
+
 __all__ = [
     "SequentialSpan", "ShapeVar", "SourceName", "Span", "SpanCheck", "TypeConstraint", "TypeFunctor", "TypeMutator", "TypeRelation",
-    "TypeVisitor", "fromtext", "optimize", "parse", "parse_expr",
+    "TypeVisitor", "build_config", "fromtext", "optimize", "parse", "parse_expr",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from relaylang.tvm.runtime.ndarray import (
     vulkan,
     webgpu,
 )
+from relaylang.tvm.runtime.object_path import ObjectPath
 from relaylang.tvm.runtime.packed_func import PackedFunc
 from relaylang.tvm.runtime.params import (
     load_param_dict,
@@ -37,7 +38,7 @@ from relaylang.tvm.runtime.params import (
 from relaylang.tvm.runtime.program import load_module
 
 __all__ = [
-    "BenchmarkResult", "Device", "Module", "NDArray", "PackedFunc", "Profile", "cl", "cpu", "cuda", "device", "enabled", "ext_dev",
-    "gpu", "hexagon", "load_module", "load_param_dict", "load_param_dict_from_file", "load_static_library", "metal", "mtl",
+    "BenchmarkResult", "Device", "Module", "NDArray", "ObjectPath", "PackedFunc", "Profile", "cl", "cpu", "cuda", "device", "enabled",
+    "ext_dev", "gpu", "hexagon", "load_module", "load_param_dict", "load_param_dict_from_file", "load_static_library", "metal", "mtl",
     "num_threads", "opencl", "rocm", "save_param_dict", "save_param_dict_to_file", "system_lib", "vpi", "vulkan", "webgpu",
 ]  # fmt: skip

@@ -7,27 +7,49 @@ from typing import Any, ClassVar
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 
+#: TVM's names of the settings' types.
+_TYPES: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
+
 
 class Option:
     """A name with settings; `option["link-params"]` is a setting. Raises `RelayError` for one that is not known."""
 
     #: Name -> its settings and their types.
     known: ClassVar[dict[str, dict[str, type]]] = {}
+    #: The settings that have a value without being given.
+    defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
-        what = type(self).__name__.lower()
-        if name not in self.known:
-            raise RelayError(error("R0501", f"there is no {what} {name}", notes=[f"there are {', '.join(self.known)}"]))
+        what, known = type(self).__name__, self._settings(name)
         self.name = name
-        self.attrs = dict(options or {})
+        self.attrs = {key: value for key, value in self.defaults.items() if key in known} | dict(options or {})
         for key, value in self.attrs.items():
-            kind = self.known[name].get(key)
+            kind = known.get(key)
             if kind is None:
-                near = did_you_mean(key, self.known[name])
-                notes = [f"did you mean {near}?"] if near else []
-                raise RelayError(error("R0501", f"the {what} {name} has no setting {key}", notes=notes))
-            if not isinstance(value, (bool, int) if kind is bool else kind):
-                raise RelayError(error("R0501", f"the setting {key} of the {what} {name} must be {kind.__name__}, not {value!r:.60}"))
+                near = did_you_mean(key, known)
+                notes = [f"did you mean {near}?"] if near else [f"{name} has {', '.join(known)}"]
+                raise RelayError(error("R0501", f'Attribute "{key}" is not available on this {what}', notes=notes))
+            if not isinstance(value, (bool, int) if kind is bool else kind) or (kind is str and isinstance(value, bool)):
+                found = _TYPES.get(type(value), type(value).__name__)
+                title = f'Attribute "{key}" should have type "{_TYPES[kind]}" but instead found "{found}"'
+                raise RelayError(error("R0501", title))
+
+    @classmethod
+    def _settings(cls, name: str | Option) -> dict[str, type]:
+        name = str(name)
+        if name not in cls.known:
+            raise RelayError(error("R0501", f'{cls.__name__} "{name}" is not defined', notes=[f"there are {', '.join(cls.known)}"]))
+        return cls.known[name]
+
+    @classmethod
+    def list_registered(cls) -> list[str]:
+        """The names."""
+        return list(cls.known)
+
+    @classmethod
+    def list_registered_options(cls, name: str | Option) -> dict[str, str]:
+        """The settings of a name, with TVM's names of their types. Raises `RelayError` for another name."""
+        return {key: _TYPES[kind] for key, kind in cls._settings(name).items()}
 
     def __contains__(self, key: str) -> bool:
         return key in self.attrs

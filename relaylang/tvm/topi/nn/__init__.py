@@ -1,0 +1,1 @@
+"""What scripts take from `tvm.topi.nn`."""
