@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.ethosu.tflite import is_tflite, load_network
 from relaylang.cli.arguments import values_for
 from relaylang.cli.common import report, write_bytes
 from relaylang.cli.inputs import split_inputs
@@ -44,7 +45,8 @@ def run_compiled(args: argparse.Namespace) -> int:
             raise UsageError(f"relay run: {option} is about a program's text, and {args.file} is compiled", "relay run --help")
     with Stages() as stages:
         with stages.stage("load"):
-            artifact = loads(read_bytes(args.file), args.threads, args.file)
+            content = read_bytes(args.file)
+            artifact = load_network(content, args.file) if is_tflite(content) else loads(content, args.threads, args.file)
             computed_by(args, artifact)
         values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
         report(notes)

@@ -11,6 +11,7 @@ from relaylang.backends.ethosu.artifact import EthosUArtifact
 from relaylang.backends.ethosu.listing import archive_listing
 from relaylang.backends.ethosu.listing import listing as stream_listing
 from relaylang.backends.ethosu.stream import MAGIC, read_stream
+from relaylang.backends.ethosu.tflite import is_tflite, npu_layers
 from relaylang.cli.common import check_writable, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.runtime.artifact import loads, read_file
@@ -24,14 +25,14 @@ examples:
   relay compile examples/ethosu_bars.relay --target "ethos-u, c" -o bars.tar && relay disasm bars.tar
 
 Of a .vm file: $3 is a register, and $3! one whose value moves. c0 is a constant, k0 a kernel, .1 a field, L12 a place in the
-code. Of an Ethos-U archive or its .npu.bin files: the byte in the file, the command, its value; operations have their layer
-and the cycles that Vela expects.
+code. Of an Ethos-U's stream: the byte in the file, the command, its value. Operations have their layer and the cycles that
+Vela expects.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="a .vm file, an archive for an Ethos-U, or a command stream (.npu.bin)")
+    parser.add_argument("file", metavar="FILE", help="a .vm file, an archive for an Ethos-U, its .npu.bin, or Vela's .tflite")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text to a file")
 
 
@@ -45,6 +46,8 @@ def _text(path: str) -> str:
     content = read_file(path)
     if content.startswith(MAGIC):
         return stream_listing(read_stream(content, path))
+    if is_tflite(content):
+        return "\n".join(f"{layer.name}: {stream_listing(layer.stream())}" for layer in npu_layers(content, path)[1])
     if path.endswith(".vm"):
         return listing(unpacked(content, path)[0])
     artifact = loads(content, name=path)

@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
     compiled = is_compiled(args.file) and not args.file.endswith(".vm")  # which runs as a program does
+    compiled = compiled or (args.executor == "ethosu-sim" and args.file.endswith(".tflite"))
     if compiled and args.executor not in SIMULATORS:
         args.executor = "cpu"
     check_measuring(args)

@@ -76,6 +76,7 @@ class Model:
 
     subgraphs: tuple[Subgraph, ...]
     description: str = ""
+    metadata: dict[str, bytes] = field(default_factory=dict)
 
 
 def read_model(data: bytes, file: str) -> Model:
@@ -90,7 +91,8 @@ def read_model(data: bytes, file: str) -> Model:
 
 
 #: The numbers of fields in schema 3, of the tables that every layer and tensor has.
-_MODEL = {"operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4}
+_MODEL = {"operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4, "metadata": 6}
+_METADATA = {"name": 0, "buffer": 1}
 _CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "builtin_code": 3}
 _GRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
 _TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6, "shape_signature": 7}
@@ -116,7 +118,12 @@ class _Reader:
         graphs = tuple([self._subgraph(Flat(self.data, place)) for place in self.raw.tables(_MODEL["subgraphs"])])
         if not graphs:
             raise damaged(self.file, "the model has no graph")
-        return Model(graphs, self.raw.text(_MODEL["description"]))
+        metadata = {}
+        for place in self.raw.tables(_MODEL["metadata"]):
+            entry = Flat(self.data, place)
+            content = self._buffer(entry.number(_METADATA["buffer"], _U32))
+            metadata[entry.text(_METADATA["name"])] = b"" if content is None else bytes(content)
+        return Model(graphs, self.raw.text(_MODEL["description"]), metadata)
 
     def _code(self, code: Flat) -> tuple[str, int]:
         number = max(code.number(_CODE["builtin_code"], _I32), code.number(_CODE["deprecated_builtin_code"], _I8))
@@ -167,6 +174,8 @@ class _Reader:
         """The bytes of a buffer; None for the empty one, which all computed tensors share."""
         if not self.buffers or number == 0:
             return None
+        if number >= len(self.buffers):
+            raise damaged(self.file, f"there is no buffer {number}, of {len(self.buffers)}")
         buffer = Flat(self.data, self.buffers[number])
         offset, size = buffer.number(_BUFFER["offset"], _U64), buffer.number(_BUFFER["size"], _U64)
         if offset > 1:

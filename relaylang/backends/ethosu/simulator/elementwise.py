@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
-from relaylang.backends.ethosu.simulator.output import DOUBLE, NATURAL, TRUNCATE, finish, scaled
+from relaylang.backends.ethosu.simulator.output import DOUBLE, TRUNCATE, finish, scaled
 from relaylang.backends.ethosu.simulator.state import State
 
 _NAMES = {0: "MUL", 1: "ADD", 2: "SUB", 3: "MIN", 4: "MAX", 5: "LRELU", 6: "ABS", 7: "CLZ", 8: "SHR", 9: "SHL"}
@@ -57,7 +57,9 @@ def elementwise(state: State, memory: Memory) -> None:
     found = _OF_TWO[name](a, b, rounding)
     if name in ("MUL", "ADD", "SUB"):
         multiplier, shift = state.scale("OFM_SCALE")
-        if (multiplier, shift) != (1, 0):
+        if name == "MUL" and ifm.dtype.itemsize == 4:  # the product has 64 bits, which only shift
+            found = _shifted_right(found, np.asarray(shift), rounding)
+        else:
             found = scaled(found, multiplier, shift, rounding)
     finish(state, memory, np.broadcast_to(found, extents))
 
@@ -109,5 +111,3 @@ def _on_one_scale(state: State, a: np.ndarray, b: np.ndarray, size: int) -> tupl
         return scaled(a, first, shift, DOUBLE), b << _RAISED[size]
     return a << _RAISED[size], scaled(b, first, shift, DOUBLE)
 
-
-__all__ = ["NATURAL", "elementwise"]

@@ -37,15 +37,17 @@ def pool(state: State, memory: Memory, stream: Stream) -> None:
     total = sum(window.taps(values), np.zeros((*window.output, channels))).astype(np.int64)
     if mode == _SUM:
         total = total.sum(2, keepdims=True)
-    if whole:
-        multiplier, shift = state.scale("OFM_SCALE")
-        finish(state, memory, scaled(total, multiplier, shift, rounding))
-    elif mode == _SUM or not any(window.pads):
-        scales = read_scales(state, memory, stream, outputs)
-        finish(state, memory, scaled(total + scales.bias, scales.multiplier, scales.shift, rounding))
-    else:
+    if mode == _AVERAGE and any(window.pads):
+        if whole and state.scale("OFM_SCALE") != (1, 0):
+            raise state.fault("scales an average over padding, which the accelerator cannot")
         count = sum(window.taps(inside.astype(np.int64)), np.zeros(window.output, np.int64))[..., None]
         finish(state, memory, _average(total, count, rounding))
+    elif whole:
+        multiplier, shift = state.scale("OFM_SCALE")
+        finish(state, memory, scaled(total, multiplier, shift, rounding))
+    else:
+        scales = read_scales(state, memory, stream, outputs)
+        finish(state, memory, scaled(total + scales.bias, scales.multiplier, scales.shift, rounding))
 
 
 def _average(total: np.ndarray, count: np.ndarray, rounding: int) -> np.ndarray:

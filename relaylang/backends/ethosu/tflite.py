@@ -1,0 +1,127 @@
+"""TFLite files that Vela wrote: their layers for the Ethos-U, and how these run in the simulator.
+
+Such a layer is the custom operator `ethos-u`. Its first operands are the command stream, the constants (region 0) and the
+scratch memories (regions 1 and 2). Then come its inputs. The metadata `OfflineMemoryAllocation` says where tensors lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.region import run_stream
+from relaylang.backends.ethosu.stream import Stream, read_stream
+from relaylang.diagnostics import RelayError, error
+from relaylang.frontends.tflite.reader import Operator, Subgraph, read_model
+from relaylang.runtime.artifact import TensorSpec, bind_arguments
+
+#: The name of the custom operator.
+OPERATOR = "ethos-u"
+#: Operands in front of the inputs.
+_FIXED = 4
+_OFFSETS = "OfflineMemoryAllocation"
+_OFFSETS_HEADER = 3
+
+
+def is_tflite(content: bytes) -> bool:
+    """Whether a file's content is TFLite's."""
+    return content[4:8] == b"TFL3"
+
+
+@dataclass(frozen=True)
+class NpuLayer:
+    """A layer for the Ethos-U: its streams, the driver's places, and its inputs and outputs by the graph's numbers."""
+
+    name: str
+    command_stream: bytes
+    weights: bytes
+    driver: dict[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def stream(self) -> Stream:
+        return read_stream(self.command_stream, f"the command stream of {self.name}")
+
+
+class NpuNetwork:
+    """A file whose layers are all for the Ethos-U. `run` executes them in the simulator."""
+
+    #: Who computes; the simulator alone can.
+    executor = "ethosu-sim"
+
+    def __init__(self, graph: Subgraph, layers: tuple[NpuLayer, ...]) -> None:
+        self.layers = layers
+        self._graph = graph
+        self.inputs = tuple([(graph.tensors[i].name, self._spec(i)) for i in graph.inputs])
+
+    def _spec(self, index: int) -> TensorSpec:
+        tensor = self._graph.tensors[index]
+        return TensorSpec(tensor.shape, tensor.dtype)
+
+    @property
+    def input_names(self) -> list[str]:
+        return [name for name, _ in self.inputs]
+
+    def run(self, *args: Any, **named: Any) -> Any:
+        """The outputs: an array, or a tuple of them. Arguments come in order or by name. Raises `RelayError`."""
+        values: dict[int, np.ndarray] = {}
+        for index, (name, spec), value in zip(self._graph.inputs, self.inputs, bind_arguments(self.input_names, args, named)):
+            values[index] = spec.check(name, value)
+        for layer in self.layers:
+            outputs = [self._spec(i) for i in layer.outputs]
+            found = run_stream(layer.command_stream, layer.weights, layer.driver, [values[i] for i in layer.inputs], outputs)
+            values.update(zip(layer.outputs, found))
+        results = [values[i] for i in self._graph.outputs]
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def npu_layers(content: bytes, file: str) -> tuple[Subgraph, tuple[NpuLayer, ...]]:
+    """The graph of a file and its layers for the Ethos-U.
+
+    Raises `RelayError`: R0802 for a damaged file, R0615 for one that Vela did not write.
+    """
+    model = read_model(content, file)
+    graph = model.subgraphs[0]
+    offsets = np.frombuffer(model.metadata.get(_OFFSETS, b"")[: 4 * (_OFFSETS_HEADER + len(graph.tensors))], "<i4")
+    layers = [op for op in graph.operators if op.name == OPERATOR]
+    if not layers:
+        notes = [f"vela --accelerator-config ethos-u55-128 {file} compiles it"]
+        raise RelayError(error("R0615", f"{file} has no layer for the Ethos-U: Vela did not compile it", notes=notes))
+    if len(offsets) < _OFFSETS_HEADER + len(graph.tensors):
+        raise RelayError(error("R0615", f"{file} does not say where its tensors lie: {_OFFSETS} is missing or too short"))
+    return graph, tuple([_layer(graph, op, offsets[_OFFSETS_HEADER:], f"layer {n}", file) for n, op in enumerate(layers)])
+
+
+def _layer(graph: Subgraph, op: Operator, offsets: np.ndarray, name: str, file: str) -> NpuLayer:
+    if len(op.inputs) < _FIXED or min((*op.inputs, *op.outputs)) < 0:
+        raise RelayError(error("R0615", f"{name} of {file} has {len(op.inputs)} operands, at least {_FIXED} are needed"))
+    stream, weights, scratch, fast = (graph.tensors[i] for i in op.inputs[:_FIXED])
+    if stream.data is None:
+        raise RelayError(error("R0615", f"{name} of {file} has no command stream"))
+
+    def place(index: int) -> dict[str, int]:
+        tensor = graph.tensors[index]
+        size = int(np.prod(tensor.shape)) * np.dtype(tensor.dtype).itemsize
+        return {"region": 1, "address": int(offsets[index]), "bytes": size}
+
+    apart = fast.index != scratch.index
+    driver = {
+        "weights_region": 0,
+        "scratch": {"region": 1, "bytes": int(np.prod(scratch.shape))},
+        "scratch_fast": {"region": 2, "bytes": int(np.prod(fast.shape)) if apart else 0},
+        "inputs": [place(i) for i in op.inputs[_FIXED:]],
+        "outputs": [place(i) for i in op.outputs],
+    }
+    constants = b"" if weights.data is None else weights.data.tobytes()
+    return NpuLayer(name, stream.data.tobytes(), constants, driver, op.inputs[_FIXED:], op.outputs)
+
+
+def load_network(content: bytes, file: str) -> NpuNetwork:
+    """A file that Vela wrote, ready to run. Raises `RelayError`: as `npu_layers`, and R0616 for layers of the CPU."""
+    graph, layers = npu_layers(content, file)
+    others = sorted({op.name for op in graph.operators if op.name != OPERATOR})
+    if others:
+        raise RelayError(error("R0616", f"{file} has layers for the CPU, which the simulator lacks: {', '.join(others)}"))
+    return NpuNetwork(graph, layers)
