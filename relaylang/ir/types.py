@@ -79,6 +79,8 @@ class Extent(int):
 
 def extent(value: int, dtype: str = "int32") -> int:
     """An extent of an integer type. An int32 is a plain number, and so is any value outside int32's range."""
+    if type(value) is not int and isinstance(value, int) and not isinstance(value, Extent):
+        return value  # an extent with a meaning of its own
     if dtype == "int32" or not -(1 << 31) <= value < 1 << 31:
         return int(value)
     return Extent(value, dtype)

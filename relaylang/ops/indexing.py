@@ -188,7 +188,7 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
         a, b = slice_bound(first, size, stride), slice_bound(last, size, stride)
         if (b - a) * stride < 0:
             ctx.fail(f"begin {first} and end {last} of axis {axis} (extent {size}) leave nothing by stride {stride}")
-        shape[axis] = extent((abs(int(b) - int(a)) + abs(stride) - 1) // abs(stride), extent_dtype(size))
+        shape[axis] = extent((abs(b - a) + abs(stride) - 1) // abs(stride), extent_dtype(size))
     return TensorType(shape, data.dtype)
 
 

@@ -92,7 +92,7 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
             ctx.fail(what, 1, hint if agrees else ())
-    batch: Dim = max(a, b) if isinstance(a, int) and isinstance(b, int) else ANY
+    batch: Dim = (a if a == b else max(a, b)) if isinstance(a, int) and isinstance(b, int) else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)
 
 

@@ -41,7 +41,7 @@ import numpy as np
 
 from relaylang.ir.expr import Expr
 from relaylang.ir.flat import Flat
-from relaylang.ir.types import ANY, Dim, Extent, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
+from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.takes import Word, words
 from relaylang.ops.traits import Fact, Trait
 
@@ -116,10 +116,8 @@ _WANTED = {
 
 def _whole(value: AnyValue) -> int:
     """A whole number in an object's form: it keeps a type other than int32."""
-    if isinstance(value, Extent):
-        return value
-    if isinstance(value, (bool, int)):
-        return int(value)
+    if isinstance(value, int):
+        return int(value) if isinstance(value, bool) else value
     if hasattr(value, "__index__"):
         return extent(value.__index__(), getattr(getattr(value, "dtype", None), "name", "int32"))
     raise TypeError("int")

@@ -29,6 +29,7 @@ UNIT = 48_000
 #: The most lines of a function's comment.
 _NOTES = 12
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_SIZE = re.compile(r"\bsize(\d+)\b")
 
 
 @cache
@@ -124,6 +125,12 @@ def _values(buf: Buf, data: np.ndarray) -> str:
     return ", ".join(literal(v, buf.dtype) for v in values)
 
 
+def _sizes(texts: Iterable[str], where: str) -> list[str]:
+    """The sizes (`relaylang.backends.cpu.sizes`) that texts use, taken from a table."""
+    used = sorted({int(number) for text in texts for number in _SIZE.findall(text)})
+    return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in used]
+
+
 def _offset_text(place: Slot | View) -> str:
     """The address of a slot or of a view's first element in the run function."""
     if isinstance(place, View):
@@ -160,6 +167,8 @@ class Emitter:
         self.blocks: dict[str, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
+        #: Where the sizes of the program lie, whose instructions are written.
+        self.sizes = ""
         self.stages: dict[str, str] = {}
         self.packs: dict[str, str] = {}
         #: What a function's comment says: its operators, and the lines of the program that it came from.
@@ -212,7 +221,7 @@ class Emitter:
         for buf, data in kernel.constants:
             if buf.name in used:
                 out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
-        return out
+        return [*_sizes([*out, body], f"b[{number + bool(kernel.work)}]"), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -288,10 +297,11 @@ class Emitter:
         slots: list[Slot | View] = [*item.inputs, *item.packs, *item.results]
         if item.work is not None:
             slots.append(item.work)
-        array = ", ".join(f"(void*)({_offset_text(s)})" for s in slots) or "(void*)0"
+        texts = [*map(_offset_text, slots), *([self.sizes] if self.sizes else [])]
+        array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
         calls = []
         for name, stage in self.kernel(item):
-            if self.threads and stage.units > 1:
+            if self.threads and stage.units not in (0, 1):
                 calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {stage.units}, {stage.grain}, threads); }}")
             else:
                 calls.append(f"{name}(b, 0, {stage.units});")
@@ -345,7 +355,8 @@ class Emitter:
                     lines += self._timed(item, self.instruction(item, pad), pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
-            self._add(piece, "\n".join([f"R_LOCAL void {piece}{arguments} {{", unused, *lines, "}"]), arguments)
+            head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(lines, self.sizes)]
+            self._add(piece, "\n".join([*head, *lines, "}"]), arguments)
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
         if self.status >= 0:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relaylang.backends.cpu.sizes import surely_less
+
 
 class Affine:
     """`const + sum(coefficient * loop variable)`. `extents` of the variables are known to the loop nest."""
@@ -36,7 +38,7 @@ class Affine:
         low = high = self.const
         for v, c in self.terms.items():
             reach = c * (extents[v] - 1)
-            low, high = low + min(0, reach), high + max(0, reach)
+            low, high = (low, high + reach) if c > 0 else (low + reach, high)
         return low, high
 
     def depth(self) -> int:
@@ -69,7 +71,7 @@ def strides_of(shape: Sequence[int]) -> list[int]:
     """The element strides of a C-contiguous array."""
     out = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
-        out[i] = out[i + 1] * max(shape[i + 1], 1)
+        out[i] = out[i + 1] * (1 if shape[i + 1] == 0 else shape[i + 1])
     return out
 
 
@@ -98,7 +100,7 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
             continue
         if left == 1:
             left, step = stretches.pop()
-        if left % new[d]:
+        if left % new[d] != 0:
             return None
         out[d] = step
         left //= new[d]
@@ -117,9 +119,9 @@ def linear(index: Sequence[Affine], shape: Sequence[int], strides: Sequence[int]
 
 def divide(form: Affine, size: int, extents: Sequence[int]) -> tuple[Affine, Affine] | None:
     """`form // size` and `form % size` as affine forms, where the form splits cleanly; else None."""
-    inner = Affine({v: c for v, c in form.terms.items() if c % size}, form.const % size)
+    inner = Affine({v: c for v, c in form.terms.items() if c % size != 0}, form.const % size)
     low, high = inner.span(extents)
-    if low < 0 or high >= size:
+    if not (surely_less(-1, low) and surely_less(high, size)):
         return None
     outer = Affine({v: c // size for v, c in form.terms.items() if c % size == 0}, form.const // size)
     return outer, inner
@@ -152,7 +154,7 @@ def splittable(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> tu
         parts = divide(form, size, extents)
         if parts is None:
             for v, c in form.terms.items():
-                if c > 0 and size % c == 0 and size // c < extents[v] and extents[v] % (size // c) == 0:
+                if c > 0 and size % c == 0 and surely_less(size // c, extents[v]) and extents[v] % (size // c) == 0:
                     return v, size // c
             return None
         form = parts[0]

@@ -19,6 +19,7 @@ from relaylang.backends.cpu.loops import halves, ir, render, rewrites, schedules
 from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.scalar import Bounds, Buf, End, Index, Nest, Scalar, split_nest
 from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.sizes import Size, largest
 from relaylang.backends.cpu.turns import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -129,9 +130,12 @@ class Stage:
         self._units = units
 
     @property
-    def units(self) -> int:
+    def units(self) -> int | str:
+        """The number of units, or where it is a size, its C."""
         loop = ir.parallel(self.body)
-        return self._units if loop is None or loop.trips is None else loop.trips
+        if loop is None:
+            return str(self._units) if isinstance(self._units, Size) else self._units
+        return render.render(loop.high) if loop.trips is None else loop.trips
 
     def add(self, *stmts: ir.Stmt) -> None:
         """Add statements of the loop language."""
@@ -382,4 +386,4 @@ def tensor_types(ty: Type | None, node: Expr) -> list[TensorType]:
 
 def nbytes(buf: Buf) -> int:
     """The bytes of a buffer, rounded up so that the next one is aligned."""
-    return -(-max(1, buf.size) * SIZES[buf.dtype] // 64) * 64
+    return -(-largest(buf.size, 1) * SIZES[buf.dtype] // 64) * 64

@@ -141,8 +141,8 @@ def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
     names = [p.name for p in kernel.params]
     if value.kind != "load" or value.text not in names:
         return None
-    strides = tuple(value.data.terms.get(d, 0 if e > 1 else 1) for d, e in enumerate(tensor.shape))
-    if min(strides, default=1) < 0:
+    strides = tuple(value.data.terms.get(d, 0 if e != 1 else 1) for d, e in enumerate(tensor.shape))
+    if any(s < 0 for s in strides):
         return None
     return Selected(names.index(value.text), value.data.const, strides)
 

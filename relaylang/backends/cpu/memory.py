@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.schedule import Instruction, Program, Run, Slot, walk
+from relaylang.backends.cpu.sizes import Size, largest
 from relaylang.runtime.manifest import STATUS
 
 #: More slots than these are placed in order of time, which is linear.
@@ -30,8 +31,11 @@ def plan(program: Program) -> None:
                 program.fixed_bytes += slot.bytes
     for items in (prepare, run):
         slots, over = _overwritten(items, [s for s in lives(items) if not s.fixed])
-        program.live_bytes = max(program.live_bytes, live_bytes(slots))
-        program.arena_bytes = max(program.arena_bytes, place(slots))
+        if any(isinstance(s.bytes, Size) for s in slots):
+            program.arena_bytes = largest(_place_in_order(slots), program.arena_bytes)
+        else:
+            program.live_bytes = max(program.live_bytes, live_bytes(slots))
+            program.arena_bytes = largest(place(slots), program.arena_bytes)
         for slot, old in over:
             slot.offset = old.offset
     if program.externals:

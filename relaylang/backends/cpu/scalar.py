@@ -12,6 +12,7 @@ from typing import Any
 from relaylang.backends.cpu.dtypes import literal
 from relaylang.backends.cpu.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
 from relaylang.backends.cpu.loops import halves, ir, render
+from relaylang.backends.cpu.sizes import Size, surely_less
 
 #: A longer expression in C gets a name, even if it is used once.
 _INLINE = 72
@@ -75,7 +76,7 @@ class Nest:
     expressions `(low, high)`, or to `(low, high, count)` where the count of iterations is known."""
 
     def __init__(self, extents: Sequence[int], bounds: Bounds | None = None) -> None:
-        self.extents = [max(1, e) for e in extents]
+        self.extents = [1 if e == 0 else e for e in extents]
         self.empty = any(e == 0 for e in extents)
         self.bounds = bounds or {}
         self._known: dict[tuple[Any, ...], Scalar] = {}
@@ -172,7 +173,7 @@ class Nest:
         """A test that `low <= index < high` (None where that always holds), and the index clamped into the range."""
         if isinstance(index, Affine):
             least, most = index.span(self.extents)
-            if least >= low and most < high:
+            if surely_less(low - 1, least) and surely_less(most, high):
                 return None, index
         value = self.as_scalar(index)
         test = self.op(f"(({{0}} >= {low}) & ({{0}} < {high}))", [value], "bool")
@@ -305,9 +306,12 @@ class Nest:
 
         def known(form: Affine) -> ir.Expr:
             terms = [(v, c) for v, c in form.terms.items() if v in position]
-            if len(terms) == 1 and terms[0][1] == 1 and not form.const:
+            if len(terms) == 1 and terms[0][1] == 1 and form.const == 0:
                 return ir.Var(f"i{terms[0][0]}")
-            return ir.Linear(tuple((ir.Var(f"i{v}"), c) for v, c in terms), form.const)
+            parts = [(ir.times(ir.Var(f"i{v}"), c), 1) if isinstance(c, Size) else (ir.Var(f"i{v}"), c) for v, c in terms]
+            if isinstance(form.const, Size):
+                return ir.Linear((*parts, (ir.expr(form.const), 1)))
+            return ir.Linear(tuple(parts), form.const)
 
         stored = {buf.name for buf, _, _ in self._written()}
         depth: dict[int, int] = {}
@@ -374,10 +378,11 @@ class Nest:
         )
         last = len(keep) - 1
         # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
-        short = vector and last > fixed and inner not in self._scaled and extents[inner] <= _FEW and not self.reductions
+        few = inner >= 0 and surely_less(extents[inner], _FEW + 1)
+        short = vector and last > fixed and inner not in self._scaled and few and not self.reductions
         for p in range(last, fixed - 1, -1):
             d = keep[p]
-            low, high, *count = self._scaled.get(d, ("0", str(extents[d])))
+            low, high, *count = self._scaled.get(d, (0, extents[d]))
             kind = ir.VECTOR if vector and p == last - short else ir.UNROLLED if short and p == last else ir.SERIAL
             if count:
                 # Compilers find the count of a loop that begins with 0.

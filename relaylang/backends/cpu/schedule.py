@@ -19,6 +19,7 @@ from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel, Pack, nbytes, static_shape, tensor_types, unsupported
 from relaylang.backends.cpu.lowering import Part
 from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.sizes import largest
 from relaylang.backends.cpu.views import Key, Plan, numbers_of, offset
 from relaylang.diagnostics.source import Span
 from relaylang.ir import (
@@ -70,7 +71,7 @@ class Slot:
         total = SIZES[self.dtype]
         for extent in self.shape:
             total *= extent
-        return -(-max(total, 1) // 64) * 64
+        return -(-largest(total, 1) // 64) * 64
 
 
 class View:

@@ -13,6 +13,7 @@ from relaylang.backends.cpu.gemm import vector_types
 from relaylang.backends.cpu.index import Affine
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.scalar import Nest, Scalar
+from relaylang.backends.cpu.sizes import surely_less
 
 #: Element types that vectors are made of.
 _TURNED = ("float32", "int32")
@@ -69,7 +70,7 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None
     order = nest.reachable()
     loads = [n for n in order if n.kind == "load"]
     plain = all(n.kind in ("load", "const", "op") for n in order) and all(n.text != buf.name for n in loads)
-    if not plain or not isinstance(offset, Affine) or prod(nest.extents) < _FEW:
+    if not plain or not isinstance(offset, Affine) or not surely_less(_FEW, prod(nest.extents)):
         return None
     axes, extents = nest.merged_axes()
     if len(axes) < 2 or offset.terms.get(axes[-1]) != 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from relaylang.backends.cpu.dtypes import SIZES
@@ -266,7 +267,7 @@ class Plan:
 def _ordered(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the axes lie in memory from outside in."""
     steps = [s for e, s in zip(shape, strides) if e != 1]
-    return steps == sorted(steps, reverse=True)
+    return all(a >= b for a, b in pairwise(steps))
 
 
 def _same(shape: Sequence[int], left: Sequence[int], right: Sequence[int]) -> bool:

@@ -1,4 +1,4 @@
-"""The code of a region: kernels for known extents, or for each slice of a batch."""
+"""The code of a region: kernels for known extents, for slices of a batch, or for sizes that they read."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.lower.legalise import PRODUCTS
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.schedule import Program
-from relaylang.backends.vm.regions import SLICES, STATIC
+from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
+from relaylang.backends.vm.sized import sized
 from relaylang.backends.vm.slices import of_slices, slices_of
 from relaylang.diagnostics import RelayError
-from relaylang.ir import IRModule
+from relaylang.ir import Call, IRModule, post_order
+from relaylang.ops.record import Op
 
 __all__ = ["RegionCode", "Shapes", "lower_region"]
 
-#: What says that the backend has no code for a call.
-_REFUSALS = ("R0632", "R0633", "R0634", "R0635")
+#: What says that the backend has no code for a call. Types may be refused when sizes stand for extents (R0301).
+_REFUSALS = ("R0632", "R0633", "R0634", "R0635", "R0301")
 
 
 @dataclass
@@ -61,20 +64,34 @@ def _slices(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     return RegionCode(program, Shapes((found.count,), found.checks, found.extents, str(program.arena_bytes)), found.steps)
 
 
-#: The ways to compile a region, in the order in which they are tried.
-_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices}
+def _sized(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
+    found = sized(module, isa, calls)
+    if found is None:
+        return None
+    shapes = Shapes(tuple(f"d[{n}]" for n in found.sizes), found.checks, found.extents, str(found.program.arena_bytes))
+    return RegionCode(found.program, shapes)
+
+
+_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices, SIZED: _sized}
+
+
+def _has_products(module: IRModule) -> bool:
+    ops = (node.op for node in post_order(module["main"].body) if isinstance(node, Call))
+    return any(isinstance(op, Op) and not PRODUCTS.isdisjoint(op.traits) for op in ops)
 
 
 def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls) -> RegionCode | None:
     """The kernels of a region, by the first of some ways that can; None where none can.
 
+    Products of slices have all of the backend's schedules. Other operators have short slices, and are better done at once.
     The regions of a program share `calls`, so that the code of other compilers is made once.
     """
-    for way, lower in _LOWER.items():
+    order = (STATIC, SLICES, SIZED) if SLICES in ways and _has_products(module) else (STATIC, SIZED, SLICES)
+    for way in order:
         if way not in ways:
             continue
         try:
-            found = lower(module, isa, calls)
+            found = _LOWER[way](module, isa, calls)
         except RelayError as refused:
             if refused.diagnostics[0].code not in _REFUSALS:
                 raise

@@ -29,10 +29,11 @@ from relaylang.ir.typed import typed, typed_tuple, typed_var
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.program import UNKNOWN, Spec
 
-__all__ = ["SLICES", "STATIC", "Region", "is_static", "tensors_of", "ways_of"]
+__all__ = ["SIZED", "SLICES", "STATIC", "Region", "is_static", "tensors_of", "ways_of"]
 
-#: The ways to compile a region: for its extents, or for each slice of a batch. Without a way, the interpreter computes it.
-STATIC, SLICES = "static", "slices"
+#: The ways to compile a region: for its extents, for each slice of a batch, for sizes that it reads. Without a way, the
+#: interpreter computes it.
+STATIC, SLICES, SIZED = "static", "slices", "sized"
 
 
 def tensors_of(ty: Type | None) -> list[TensorType] | None:
@@ -64,7 +65,7 @@ def ways_of(call: Call) -> frozenset[str]:
         return frozenset()
     if all(is_static(x.checked_type) for x in (call, *call.args)):
         return frozenset({STATIC})
-    return frozenset({SLICES}) if works_on_slices(call) else frozenset()
+    return frozenset({SLICES, SIZED}) if works_on_slices(call) else frozenset({SIZED})
 
 
 class Region:

@@ -18,7 +18,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, substitute
+from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, post_order, substitute
 from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
@@ -62,7 +62,8 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
     ]  # fmt: skip
     kernels = [
         {**{name: getattr(p, name) for name in _PACKED}, "outputs": [[d, list(s)] for d, s in p.outputs], "weights": list(p.weights),
-         "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None}
+         "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None,
+         "calls": [place(call.span) for call in _calls(p.module)]}
         for p in program.packed
     ]
     manifest = {
@@ -195,6 +196,8 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         made.ranks = tuple(int(r) for r in item["ranks"])
         if item["relay"]:
             made.module = module(files[f"kernel{n}.relay"])
+            for call, number in zip(_calls(made.module), item["calls"], strict=True):
+                call.span = span(number)
         kernels.append(made)
     entries = {str(name): int(number) for name, number in manifest["entries"].items()}
     for name, number in entries.items():
@@ -214,6 +217,11 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
         externals,
     )  # fmt: skip
+
+
+def _calls(module: IRModule | None) -> list[Call]:
+    """The calls of a kernel that the host evaluates. They keep their places in the program."""
+    return [] if module is None else [node for node in post_order(module["main"].body) if isinstance(node, Call)]
 
 
 def _named(function: Function, names: Sequence[str]) -> Function:

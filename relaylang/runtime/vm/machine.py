@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics.source import Span
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
@@ -314,8 +315,9 @@ class Machine:
             found = host.call(inputs)
         except RelayError as failed:
             first = failed.diagnostics[0]
-            frames = self._frames(state["function"], pc, state["depth"])
-            raise evaluation_error(first.code, first.title, program.place(pc), None, frames) from None
+            place = first.span or program.place(pc)
+            frames = self._frames(state["function"], place, state["depth"])
+            raise evaluation_error(first.code, first.title, place, None, frames) from None
         keep: list[Any] = []
         words = encode(list(found), {}, self._handle, keep, copied=True)
         if not self._build(words):
@@ -337,7 +339,7 @@ class Machine:
 
     # --- failures ---
 
-    def _frames(self, function: int, pc: int, depth: int) -> list[str]:
+    def _frames(self, function: int, place: Span | None, depth: int) -> list[str]:
         program = self.loaded.program
 
         class Callers(Sequence[Any]):
@@ -350,7 +352,7 @@ class Machine:
                 self.library.frame(self.place, number, out.ctypes.data)
                 return program.functions[int(out[0])].name, program.place(int(out[1]) - 1)
 
-        return call_stack((program.functions[function].name, program.place(pc)), Callers())
+        return call_stack((program.functions[function].name, place), Callers())
 
     def _failure(self, fault: int, function: int | None, pc: int | None, depth: int) -> RelayError:
         program = self.loaded.program
@@ -363,7 +365,7 @@ class Machine:
             asked = self.state()["asked"]
             self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
         span = program.place(pc)
-        frames = self._frames(function, pc, depth)
+        frames = self._frames(function, span, depth)
         operator = program.table[int(program.code[pc])].name.rpartition(".")[0]
         if name == "match":
             return evaluation_error("R0405", f"no clause of this match fits {short_text(self._result())}", span, None, frames)

@@ -167,15 +167,20 @@ def test_an_interrupt_ends_a_program_without_an_end() -> None:
 
 def test_kernels_of_unknown_extents_are_compiled_once_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relaylang.runtime.vm.host.PATIENCE", 0.0)
-    mod = module("def @main(%x: Tensor[(1, 1, ?, 3), float32]) { nn.max_pool2d(add(%x, 1f), pool_size=[2, 2]) }")
+    mod = module("""
+def @main(%x: Tensor[(1, 1, ?, 3), float32], %w: Tensor[(1, 1, 2, 2), float32]) {
+  nn.conv2d(%x, %w, channels=1, kernel_size=[2, 2]) }
+""")
+    w = np.ones((1, 1, 2, 2), "float32")
     made = compile_vm(mod)
     for rows in (2, 5):
         x = np.arange(3 * rows, dtype="float32").reshape(1, 1, rows, 3)
-        wanted = relay_face.evaluate(mod, x)
+        wanted = relay_face.evaluate(mod, x, w)
         for _ in range(2):
-            assert_same(made.run(x), wanted)
+            assert_same(made.run(x, w), wanted)
     (host,) = made.loaded.hosts.values()
-    assert list(host.compiled) == [((1, 1, 2, 3),), ((1, 1, 5, 3),)] and None not in host.compiled.values()
+    assert list(host.compiled) == [((1, 1, rows, 3), w.shape) for rows in (2, 5)]
+    assert None not in host.compiled.values()
 
 
 def test_the_machine_as_in_tvm(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from relaylang.backends.cpu.loops.ir import (
     Statement,
     Stmt,
     Store,
+    Template,
     Var,
     bodies,
     constant_of,
@@ -77,8 +78,9 @@ def _kinds(stmt: Stmt, at: _Place) -> str | None:
 
 
 def _parallels(stmt: Stmt, at: _Place) -> str | None:
-    """A parallel loop is outermost and runs from 0 to a constant."""
-    if isinstance(stmt, Loop) and stmt.kind == PARALLEL and (at.depth or constant_of(stmt.low) != 0 or stmt.trips is None):
+    """A parallel loop is outermost and runs from 0 to a constant, or to a size."""
+    known = not isinstance(stmt, Loop) or stmt.trips is not None or (isinstance(stmt.high, Template) and not stmt.high.args)
+    if isinstance(stmt, Loop) and stmt.kind == PARALLEL and (at.depth or constant_of(stmt.low) != 0 or not known):
         return f"parallel loop {stmt.var} is not outermost, or its bounds are not constant"
     return None
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from relaylang.backends.cpu.sizes import Size
+
 #: How a loop runs. The iterations of a parallel loop are units of work for threads. Those of a vector loop may run in any
 #: order. An unrolled loop is written out, once for each iteration.
 SERIAL, PARALLEL, VECTOR, UNROLLED = "serial", "parallel", "vector", "unrolled"
@@ -197,6 +199,8 @@ def number(value: int) -> Expr:
 
 def expr(value: Expr | int | str) -> Expr:
     """A number, a C text or an expression as an index expression."""
+    if isinstance(value, Size):
+        return Template(str(value), (), INDEX)
     if isinstance(value, int):
         return Linear((), value)
     if isinstance(value, str):
@@ -397,7 +401,7 @@ class Reduce(Stmt):
 class Loop(Stmt):
     """A variable runs from `low` up to, without, `high`.
 
-    A parallel loop is the outermost of a stage, and runs from 0 to a constant. Its iterations are the stage's units.
+    A parallel loop is the outermost of a stage, and runs from 0 to a constant or a size. Its iterations are the stage's units.
     """
 
     var: str

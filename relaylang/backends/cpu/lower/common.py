@@ -8,6 +8,7 @@ from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import Tensor, static_shape
 from relaylang.backends.cpu.loops.vectors import SATURATE
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Expr, TensorType, TupleType
 
 #: Floats of 16 bits, and their names in C's helpers.
@@ -54,6 +55,13 @@ def convert(nest: Nest, value: Scalar, dtype: str) -> Scalar:
         whole = "r_whole_i64" if dtype in ("int64", "uint32", "uint64") else "r_whole_i32"
         return nest.op(f"{whole}({{0}})" if dtype in ("int32", "int64") else f"({CTYPES[dtype]}){whole}({{0}})", [value], dtype)
     return nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
+
+
+def number_of(nest: Nest, value: int, dtype: str) -> Scalar:
+    """A number, which may be a size."""
+    if isinstance(value, Size):
+        return convert(nest, nest.op(f"(int64_t){value}", [], "int64"), dtype)
+    return nest.const(float(value) if is_float(dtype) else value, dtype)
 
 
 def typed(template: str, dtype: str) -> str:

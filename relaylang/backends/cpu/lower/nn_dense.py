@@ -13,8 +13,10 @@ from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of
 from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads_few_rows
+from relaylang.backends.cpu.lower.reduce import reduce_over
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Call
 
 
@@ -165,8 +167,37 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
     kernel.loops(nest)
 
 
+def _of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
+    """A product whose extents are sizes, as a sum of products. The innermost loop runs over neighbours in memory."""
+    dtype = accumulator(sink.anchor.dtype)
+    inner = through_buffer(kernel, sink, dtype)
+    *lead, rows, columns = sink.anchor.shape
+    depth = left.shape[-2 if transpose_a else -1]
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        (*outer, row), (column, k) = index[:-2], index[-2:] if transpose_b else index[:-3:-1]
+        one = [k, row] if transpose_a else [row, k]
+        two = [column, k] if transpose_b else [k, column]
+        values = []
+        for x, place in ((left, one), (right, two)):
+            own = [ZERO if x.shape[n] == 1 else i for n, i in enumerate(outer)] if len(x.shape) == len(index) - 1 else []
+            values.append(convert(nest, x.at(nest, [*own, *place]), dtype))
+        return nest.op("({0} * {1})", values, dtype)
+
+    shape = (*lead, rows, columns, depth) if transpose_b else (*lead, rows, depth, columns)
+    reduce_over(kernel, Recipe(shape, dtype, at), "sum", [len(shape) - (1 if transpose_b else 2)], False, inner, None)
+    finish(kernel, sink, inner)
+
+
+def _has_sizes(*tensors: Tensor) -> bool:
+    return any(isinstance(e, Size) for t in tensors for e in t.shape)
+
+
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight = factors(kernel, args, sink.anchor.dtype)
+    if _has_sizes(data, weight):
+        _of_sizes(kernel, data, weight, sink, False, True)
+        return
     dtype = accumulator(sink.anchor.dtype)
     plain = fused_ready(sink, len(data.shape)) and dtype == sink.anchor.dtype
     inner = sink if plain else through_buffer(kernel, sink, dtype)
@@ -186,6 +217,9 @@ def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     batched = len(left.shape) == 3
     if not batched and len(left.shape) != 2:
         raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
+    if _has_sizes(left, right):
+        _of_sizes(kernel, left, right, sink, attrs.transpose_a, attrs.transpose_b)
+        return
     out = sink.anchor.shape
     rows, columns = out[-2:]
     depth = left.shape[-2] if attrs.transpose_a else left.shape[-1]

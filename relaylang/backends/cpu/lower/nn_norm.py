@@ -12,6 +12,7 @@ from relaylang.backends.cpu.lower.common import axis_of, result_type
 from relaylang.backends.cpu.lower.geometry import digits
 from relaylang.backends.cpu.lower.tensor import binary, elementwise
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
 
 
@@ -95,7 +96,7 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     if outer:
         put(f"  const long {', '.join(digits('o', [(f'y{d}', shape[d]) for d in reversed(outer)]))};")
     put(f"  const float* x = {data.name} + o * {length};")
-    if length <= ROW and not log:
+    if surely_less(length, ROW + 1) and not log:
         put(f"  float e[{whole + lanes}] __attribute__((aligned(64)));")
     elif not log:
         put(f"  float* e = {kernel.buffer((math.prod(shape[:axis]), whole + lanes), 'float32').name} + o * {whole + lanes};")
@@ -114,7 +115,7 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     put(f"    const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most), w = r_exp_vf(*(const r_vfu*)(x + a + {lanes}) - most);")
     put(f"    s += v; t += w; {keep}{add}\n  }}")
     put(f"  for (; a < {whole}; a += {lanes}) {{ const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most); s += v; {keep} }}")
-    if whole < length:
+    if whole != length:
         put(f"  float rest[{lanes}];")
         put(f"  for (long l = 0; l < {lanes}; l++) rest[l] = l < {length - whole} ? x[a + l] : -__builtin_inff();")
         put(f"  {{ const r_vf v = r_exp_vf(*(const r_vfu*)rest - most); s += v; {keep} }}")
@@ -155,7 +156,7 @@ def _softmax(log: bool) -> Any:
         logarithm = "log" if wide else "r_log_f32"
         expo = kernel.buffer((outer, length, inner), acc)
         factor = kernel.buffer((outer, inner), acc)
-        most = kernel.buffer((outer, inner), acc) if log or inner > 1 else None
+        most = kernel.buffer((outer, inner), acc) if log or inner != 1 else None
         stage = kernel.stage(outer)
         low = "-__builtin_inf()" if wide else "-__builtin_inff()"
         stage.put(f"for (long o = lo; o < hi; o++) {{\n  const {CTYPES[dtype]}* x = {data.name} + o * {length * inner};"

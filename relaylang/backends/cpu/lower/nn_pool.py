@@ -19,7 +19,7 @@ from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.geometry import Conv, pads_of, spatial_axes, spread
-from relaylang.backends.cpu.lower.reduce import _reduce, around, combine, start_of
+from relaylang.backends.cpu.lower.reduce import around, combine, reduce_over, start_of
 from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
 from relaylang.ir import Call
@@ -192,7 +192,7 @@ def _adaptive(kind: str, whole: bool) -> Any:
             total = 1
             for d in axes:
                 total *= data.shape[d]
-            _reduce(kernel, data, reducer, axes, True, sink, float(max(total, 1)) if mean else None)
+            reduce_over(kernel, data, reducer, axes, True, sink, max(total, 1) if mean else None)
             return
         _windows(kernel, kernel.strided(data), reducer, mean, axes, out_shape, sink)
 

@@ -15,7 +15,7 @@ from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float, literal
 from relaylang.backends.cpu.index import ZERO, Affine, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
 from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, number_of
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TensorType
 
@@ -87,12 +87,12 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     start = ir.Template(start_of(kind, acc_dtype), (), acc_dtype)
     body: ir.Body = [acc, ir.loop("l", 0, LANES, [ir.store(acc, start, lane)])]
     index: list[Index] = [variable(d) for d in range(rows)]
-    if whole:
+    if whole != 0:
         nest = Nest([*kept, whole, LANES])
         value = convert(nest, data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]), acc_dtype)
         nest.reduce(lanes, variable(rows + 1), both, value)
         body += nest.build(fixed=rows)
-    if rest:
+    if rest != 0:
         nest = Nest([*kept, rest])
         value = convert(nest, data.at(nest, [*index, variable(rows) + whole * LANES]), acc_dtype)
         nest.reduce(lanes, variable(rows), both, value)
@@ -106,18 +106,18 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     kernel.stage(body=around(kept, body + nest.build(fixed=rows)))
 
 
-def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
-            scale: float | None) -> None:  # fmt: skip
+def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
+            scale: int | None) -> None:  # fmt: skip
     """Reduce `data` over `axes`; with `scale` (a mean), the sum is divided by it. Nothing has the extreme of its type."""
     rank = len(data.shape)
     dtype = sink.anchor.dtype
-    if not _count(data, axes):
+    if _count(data, axes) == 0:
         empty = np.finfo(dtype) if is_float(dtype) else None
         ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
         nest = Nest(sink.anchor.shape)
         value = nest.const(ends[kind], dtype) if kind in ends else nest.op(start_of(kind, dtype), [], dtype)
         if scale is not None and scale <= 0 and is_float(dtype):
-            value = nest.op("({0} / {1})", [value, nest.const(scale, dtype)], dtype)
+            value = nest.op("({0} / {1})", [value, number_of(nest, scale, dtype)], dtype)
         sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
         kernel.loops(nest)
         return
@@ -129,7 +129,7 @@ def _reduce(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: 
 
     def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
         if scale is not None:
-            value = nest.op("({0} / {1})", [value, nest.const(scale if is_float(acc) else int(scale), acc)], acc)
+            value = nest.op("({0} / {1})", [value, number_of(nest, scale, acc)], acc)
         value = convert(nest, value, dtype)
         sink.store(nest, _result_index(rank, axes, keepdims, index), value)
 
@@ -178,7 +178,7 @@ def _plain(kind: str, mean: bool = False) -> Any:
         own = "any" if data.dtype == "bool" and kind == "sum" and not mean else kind
         if own in ("all", "any"):
             data = _truths(data)
-        _reduce(kernel, data, own, axes, call.attrs.keepdims, sink, float(max(_count(data, axes), 1)) if mean else None)
+        reduce_over(kernel, data, own, axes, call.attrs.keepdims, sink, max(_count(data, axes), 1) if mean else None)
 
     return lower
 
@@ -199,7 +199,7 @@ def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         return nest.op("({0} * {0})", [diff], data.dtype)
 
     count = _count(data, axes) - (1 if call.attrs.unbiased else 0)
-    _reduce(kernel, Recipe(data.shape, data.dtype, at), "sum", axes, call.attrs.keepdims, sink, float(count))
+    reduce_over(kernel, Recipe(data.shape, data.dtype, at), "sum", axes, call.attrs.keepdims, sink, count)
 
 
 def _arg(kind: str) -> Any:
@@ -208,7 +208,7 @@ def _arg(kind: str) -> Any:
         dtype = call.checked_type.dtype if isinstance(call.checked_type, TensorType) else "int32"
         rank = len(data.shape)
         axes = reduce_axes(rank, call.attrs)
-        if not _count(data, axes):
+        if _count(data, axes) == 0:
             raise unsupported("an axis of no elements has no extreme one", call)
         kept = [d for d in range(rank) if d not in axes]
         shape = [data.shape[d] for d in kept]

@@ -261,7 +261,7 @@ def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     indices, old, new = (kernel.in_memory(a) for a in args)
     places, extents = (kernel.buffer(shape, dtype) for shape, dtype in result_types(call))
     had, has, count = old.size, new.size, indices.shape[0]
-    kernel.stage().put(f"""long total = 1, known = 1, same = {int(had == has)};
+    kernel.stage().put(f"""long total = 1, known = 1, same = {had} == {has};
 for (long d = 0; d < {had}; d++) total *= {old.name}[d];
 for (long d = 0; d < {has}; d++) known *= {new.name}[d] == -1 ? 1 : {new.name}[d];
 for (long d = 0; d < {has}; d++) {{

@@ -1,6 +1,7 @@
 """Operators that only move elements: each says which element of which operand stands at an index of its result."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 from relaylang.backends.cpu.dtypes import is_float
 from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, number_of, result_type, result_types
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Call
 from relaylang.ops.indexing import slice_bound, slice_entries
 
@@ -147,12 +149,12 @@ def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     axis = None if attrs.axis is None else axis_of(attrs.axis, rank)
     if batch < 0:
         batch += width
-    extent = int(np.prod(data.shape)) if axis is None else data.shape[axis]
+    extent = math.prod(data.shape) if axis is None else data.shape[axis]
 
     def bounded(nest: Nest, value: Scalar) -> Scalar:
         value = convert(nest, value, "int64")
         if mode == "wrap":
-            return nest.op(f"r_floor_mod({{0}}, INT64_C({extent}))", [value], "int64")
+            return nest.op(f"r_floor_mod({{0}}, (int64_t){extent})", [value], "int64")
         return nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [value], "int64")
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
@@ -467,12 +469,24 @@ def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    return BufTensor(kernel.constant(np.array(args[0].shape, dtype).reshape(shape), dtype))
+    extents = args[0].shape
+    if not any(isinstance(e, Size) for e in extents):
+        return BufTensor(kernel.constant(np.array(extents, dtype).reshape(shape), dtype))
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        found = number_of(nest, extents[-1], dtype)
+        for d, extent in enumerate(extents[:-1]):
+            test = nest.op(f"({{0}} == {d})", [nest.as_scalar(index[0])], "bool")
+            found = nest.op("({0} ? {1} : {2})", [test, number_of(nest, extent, dtype), found], dtype)
+        return found
+
+    return Recipe(shape, dtype, at)
 
 
 def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    return Number(int(np.prod(args[0].shape)), dtype, shape)
+    count = math.prod(args[0].shape)
+    return Recipe(shape, dtype, lambda nest, index: number_of(nest, count, dtype))
 
 
 #: Operators that lay their operands out in a result.

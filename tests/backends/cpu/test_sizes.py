@@ -1,0 +1,82 @@
+"""Sizes beside numbers: what an expression of sizes says in C is what the same expression of numbers is."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from relaylang.backends.cpu.sizes import Size, Sizes, bounds, largest, surely_less
+from relaylang.diagnostics import RelayError
+
+
+def value_of(text: Any, numbers: list[int]) -> int:
+    """The value of a size's C, whose quotients are of numbers that are not negative."""
+    said = str(text).replace(" / ", " // ")
+    while "?" in said:  # the larger of two
+        start = said.rindex("(", 0, said.rindex("?"))
+        end = said.index(")", said.rindex(":"))
+        test, _, rest = said[start + 1 : end].partition(" ? ")
+        yes, _, no = rest.partition(" : ")
+        said = f"{said[:start]}(({yes}) if ({test}) else ({no})){said[end + 1 :]}"
+    return int(eval(said, {f"size{n}": number for n, number in enumerate(numbers)}))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arithmetic(seed: int) -> None:
+    rng = random.Random(seed)
+    numbers = [rng.randint(1, 60) for _ in range(3)]
+    pairs: list[tuple[int, int]] = list(zip(Sizes([11, 13, 17]).sizes, numbers))
+    pairs += [(n, n) for n in (0, 1, 2, 3, 4, 16, -1)]
+    for _ in range(40):
+        (a, x), (b, y) = rng.choice(pairs), rng.choice(pairs)
+        operation = rng.choice(["+", "-", "*", "//", "%"])
+        try:
+            if operation in ("//", "%"):
+                if y <= 0:
+                    continue
+                made, wanted = (a // b, x // y) if operation == "//" else (a % b, x % y)
+            else:
+                made, wanted = {"+": (a + b, x + y), "-": (a - b, x - y), "*": (a * b, x * y)}[operation]
+        except RelayError as refused:
+            assert refused.diagnostics[0].code == "R0634"
+            continue
+        assert value_of(made, numbers) == wanted, (str(a), operation, str(b))
+        low, high = bounds(made)
+        assert (low is None or low <= wanted) and (high is None or wanted <= high)
+        if surely_less(a, b):
+            assert x < y
+        if len(str(made)) < 60:
+            pairs.append((made, wanted))
+
+
+def test_simple_forms() -> None:
+    n, m = Sizes([11, 13]).sizes
+    assert [str(e) for e in (n * 12 // 4, (n * 12 + 5) // 4, n * m * 8 // (m * 2), n - 1 + 1)] == [
+        "(size0 * 3)", "(size0 * 3 + 1)", "(size0 * 4)", "size0"
+    ]  # fmt: skip
+    assert (n * 12 + 5) % 4 == 1 and math.prod((n, 3, m)) == m * n * 3 and n - n == 0
+    assert n > 0 and n * m >= m and not n == m and hash(n * m) == hash(m * n)
+    assert value_of(largest(n, m), [3, 5]) == 5 and largest(n, 1) is n
+    assert isinstance(n + 1, Size) and not isinstance(n * 0, Size)
+
+
+def test_what_sizes_answer_in_two_ways_is_refused() -> None:
+    n, m = Sizes([11, 13]).sizes
+    questions: list[Callable[[], Any]] = [
+        lambda: n < m, lambda: n > 1, lambda: bool(n - 1), lambda: int(n), lambda: float(n), lambda: n / 2, lambda: n // (m - 1)
+    ]  # fmt: skip
+    for ask in questions:
+        with pytest.raises(RelayError, match="not known before the program runs"):
+            ask()
+
+
+def test_extents_that_must_be_equal_are_taken_to_be() -> None:
+    sizes = Sizes([11, 13])
+    n, m = sizes.sizes
+    sizes.inferring = True
+    assert n == m and m == 4 and n != 1 and n != n + 1 and not n * 4 % 3
+    assert list(sizes.equal) == [("size0", "size1"), ("size1", "4"), ("(((size0 * 4) % 3))", "0")]
