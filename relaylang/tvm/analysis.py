@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relaylang.ir import Function, IRModule, all_vars, bound_vars, free_vars, post_order, post_order_visit
 from relaylang.ir.structural import structural_hash
+from relaylang.partition.annotated_regions import AnnotatedRegionSet
 from relaylang.passes.analysis import (
     Feature,
     all_dtypes,
@@ -45,7 +46,7 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
 
 
 __all__ = [
-    "CallGraph", "count_layers", "list_fake_quantized_op_freqs",
+    "AnnotatedRegionSet", "CallGraph", "count_layers", "list_fake_quantized_op_freqs",
     "Feature", "TypeKind", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_graph",
     "check_basic_block_normal_form", "check_constant", "check_kind", "detect_feature", "extract_fused_functions",
     "extract_intermdeiate_expr", "extract_intermediate_expr", "extract_operators", "free_type_vars", "free_vars",

@@ -1,0 +1,1 @@
+"""Of `tvm.topi.sparse` there is `utils`."""
