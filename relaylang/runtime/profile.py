@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,6 +33,14 @@ class Cost:
     gbytes: float
     roofline: float
     bound: str
+
+
+def columns(rows: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
+    """The lines of a table; columns of `left` begin at the same place, others end there."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths))).rstrip() for row in rows
+    ]
 
 
 class Profile:
@@ -78,12 +86,7 @@ class Profile:
         size = sum(c.bytes for c in self.costs)
         rows.append(("all", f"{1e6 * self.seconds:.1f}", "100%", f"{2e-9 * macs * per:.1f}", f"{size / 1e6:.3f}",
                      f"{1e-9 * size * per:.1f}", f"{100 * least * per:.0f}%", "", "", ""))  # fmt: skip
-        left = {0, 7, 8, 9}
-        widths = [max(len(row[n]) for row in rows) for n in range(len(head))]
-        lines = [
-            "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths))).rstrip() for row in rows
-        ]
-        return "\n".join([*lines, self._peaks()])
+        return "\n".join([*columns(rows, {0, 7, 8, 9}), self._peaks()])
 
     __str__ = table
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import bind_arguments
@@ -13,9 +16,10 @@ from relaylang.ir import Function, parameter_names
 from relaylang.runtime.artifact import read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Parts, callables, part_name
-from relaylang.runtime.vm import file
+from relaylang.runtime.vm import file, late
 from relaylang.runtime.vm.listing import listing
 from relaylang.runtime.vm.machine import Functions, Loaded
+from relaylang.runtime.vm.profile import VMProfile
 from relaylang.runtime.vm.program import VMProgram
 
 
@@ -41,7 +45,10 @@ class VMExecutable:
 
     @property
     def loaded(self) -> Loaded:
-        """The program with its library in memory. Raises `RelayError` (R0641) where it cannot run here."""
+        """The program with its library in memory. Raises `RelayError`: R0641 where it cannot run here, R0403 for missing constants."""
+        if self.program.late:
+            notes = [f"missing: {', '.join(self.program.late)}"]
+            raise RelayError(error("R0403", "the program runs once its constants have values (`give_constants`)", notes=notes))
         if self._loaded is None:
             file.check_machine({"machine": self._machine, "features": self._features})
             calls = callables(self.program.externals, self._externals, "the program", self._calls)
@@ -76,6 +83,15 @@ class VMExecutable:
         """Write the program with its library to one file. Raises `RelayError` (R0001)."""
         file.save(self.content(), path)
 
+    def take_constants(self, least: int = 0) -> dict[str, np.ndarray]:
+        """Take the constants of at least so many bytes out of the program, by name. It runs again after `give_constants`."""
+        self._loaded = None
+        return late.take(self.program, least)
+
+    def give_constants(self, values: Mapping[str, np.ndarray]) -> None:
+        """Give the program the constants that it lacks. Raises `RelayError`: R0403 for a missing one, R0402 for another type."""
+        late.give(self.program, values)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return loads, (self.content(), self.threads, "what was pickled")
 
@@ -93,12 +109,27 @@ class VMExecutable:
 
         `memory_limit` is in bytes. Raises `RelayError` as the interpreter does.
         """
+        return self._call(name, args, named, threads, memory_limit, None)
+
+    def profile(self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *,
+                threads: int | None = None) -> VMProfile:  # fmt: skip
+        """Call a function once, and say which kernels its time went to. The first call of a program takes longer than others."""
+        spent = np.zeros((max(1, len(self.program.packed)), 3), np.int64)
+        cpus = self.loaded.cpus
+        begin = perf_counter()
+        self._call(name, args, named, threads, None, spent)
+        return VMProfile(self.program, spent, perf_counter() - begin, threads or self.threads or cpus)
+
+    def _call(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any] | None, threads: int | None,
+              memory_limit: float | None, spent: np.ndarray | None) -> Value:  # fmt: skip
         function = self.signature(name)
         values = bind_arguments(function, args, named or {}, f"@{name}")
         machine = self.loaded.machine()
+        machine.measure(spent)
         try:
             return machine.call(self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit)
         finally:
+            machine.measure(None)
             if not machine.state()["handles"]:
                 self.loaded.give_back(machine)
 

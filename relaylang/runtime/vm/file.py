@@ -25,6 +25,7 @@ from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import external_records, read_externals
 from relaylang.runtime.text import reason
+from relaylang.runtime.vm import late
 from relaylang.runtime.vm.program import VERSION, Packed, VMFunction, VMProgram
 from relaylang.runtime.vm.verify import verify
 from relaylang.syntax import astext, parse
@@ -66,21 +67,22 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
          "calls": [place(call.span) for call in _calls(p.module)]}
         for p in program.packed
     ]
+    constants, weights = late.stored(program)
     manifest = {
         "format": FORMAT, "version": VERSION, "target": program.target, "machine": machine, "features": sorted(features),
         "scalars": program.scalars, "functions": functions, "packed": kernels, "entries": program.entries,
         "constructors": [[c.belong_to.name_hint, c.name_hint] for c in program.constructors],
         "specs": [[d, list(s)] for d, s in program.specs], "sources": [text.name for text in texts], "places": places,
         "parameters": {name: [p.name_hint for p in f.params] for name, f in program.signatures.items()},
-        "externals": external_records(program.externals),
+        "externals": external_records(program.externals), "late": late.records(program),
     }  # fmt: skip
     files = {
         "manifest.json": json.dumps(manifest).encode(),
         "library": library,
         "declarations.relay": astext(_declarations(program)).encode(),
         "code.npz": _arrays([program.code, program.offsets, np.asarray(spans, np.int64)]),
-        "constants.npz": _arrays(program.constants),
-        "weights.npz": _arrays(program.weights),
+        "constants.npz": _arrays(constants),
+        "weights.npz": _arrays(weights),
         "kernels.c": source.encode(),
         **written(externals),
         **{f"source{n}": text.text.encode("utf-8", "surrogatepass") for n, text in enumerate(texts)},
@@ -209,7 +211,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     externals = read_externals("externals", manifest["externals"])
     for n, external in enumerate(externals):
         files[part_name(n, external.kind)]
-    return VMProgram(
+    program = VMProgram(
         code, functions, _loaded(files["constants.npz"]),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
         [(str(d), tuple(int(e) for e in s)) for d, s in manifest["specs"]], kernels, _loaded(files["weights.npz"]),
@@ -217,6 +219,8 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
         externals,
     )  # fmt: skip
+    late.mark(program, manifest["late"])
+    return program
 
 
 def _calls(module: IRModule | None) -> list[Call]:

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "new": (_P, _P, _L), "free": (None, _P), "forget": (None, _P), "state": (None, _P, _P), "limit": (None, _P, _L),
     "frame": (None, _P, _L, _P), "build": (_I, _P, _P, _L, _P, _P, _L), "constants": (_I, _P), "stop": (None, _P),
     "begin": (_I, _P, _I, _L), "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_I, _P, _P),
-    "let_go": (None, _P, _L), "run": (_I, _P, _L, _I),
+    "let_go": (None, _P, _L), "measure": (None, _P, _P), "run": (_I, _P, _L, _I),
 }  # fmt: skip
 _REGION = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
 _DONE, _PAUSE, _HOST = range(3)
@@ -209,6 +210,7 @@ class Machine:
         self._end = weakref.finalize(self, _freed, library, self.place)
         self._end.atexit = False
         self.dropped: list[int] = []
+        self.spent: np.ndarray | None = None
         self._keep: list[Any] = []
         self._foreign: list[Any] = []
         self._constants()
@@ -237,6 +239,11 @@ class Machine:
         out = np.zeros(len(_FIELDS), np.int64)
         self.library.state(self.place, out.ctypes.data)
         return dict(zip(_FIELDS, out.tolist()))
+
+    def measure(self, spent: np.ndarray | None) -> None:
+        """Add up the kernels' times in an array (see `VMProfile`) from now on; None ends that."""
+        self.spent = spent
+        self.library.measure(self.place, None if spent is None else spent.ctypes.data)
 
     def _handle(self, value: Any) -> int:
         if isinstance(value, VMClosure) and value.machine is self:
@@ -311,6 +318,7 @@ class Machine:
             assert item.module is not None
             constants = [program.weights[n] for n in item.constants]
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
+        begin = perf_counter_ns()
         try:
             found = host.call(inputs)
         except RelayError as failed:
@@ -318,6 +326,8 @@ class Machine:
             place = first.span or program.place(pc)
             frames = self._frames(state["function"], place, state["depth"])
             raise evaluation_error(first.code, first.title, place, None, frames) from None
+        if self.spent is not None:
+            self.spent[number] += (1, 1, perf_counter_ns() - begin)
         keep: list[Any] = []
         words = encode(list(found), {}, self._handle, keep, copied=True)
         if not self._build(words):

@@ -12,7 +12,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 3
+VERSION = 4
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -74,7 +74,7 @@ class VMProgram:
 
     `places` has the offset of each instruction and its place in the Relay text. `module` has the module's functions as
     they were, or declarations of them, and its types. `externals` is the code of other compilers, in the order of the
-    library's table of calls.
+    library's table of calls. `late` are the constants that have no value yet (`late`), by name.
     """
 
     code: np.ndarray
@@ -92,6 +92,7 @@ class VMProgram:
     spans: list[Span | None]
     target: str = "c"
     externals: tuple[External, ...] = ()
+    late: dict[str, int] = field(default_factory=dict)
     table: list[Instruction] = field(init=False)
 
     def __post_init__(self) -> None:

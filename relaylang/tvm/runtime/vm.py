@@ -17,6 +17,10 @@ from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.runtime.module import Module
 from relaylang.tvm.runtime.ndarray import Device, NDArray
+from relaylang.tvm.runtime.params import load_param_dict_from_file, save_param_dict_to_file
+
+#: Constants of so many elements are shown whole.
+_SHOWN = 8
 
 
 class Library(Module):
@@ -67,11 +71,13 @@ class Executable:
         program = self.mod.program
         compiled = sum(item.region >= 0 for item in program.packed)
         size = sum(array.nbytes for array in [*program.constants, *program.weights])
+        shapes = ", ".join(str(list(a.shape)) if a.ndim else "scalar" for a in program.constants)
+        names = ", ".join(f'("{name}", {number})' for name, number in program.entries.items())
         return (
-            f"Relay VM executable statistics:\n  Constant shapes (# {len(program.constants)}): "
-            f"{', '.join(str(list(a.shape)) for a in program.constants)}\n  Constant bytes: {size}\n"
-            f"  Globals (# {len(program.entries)}): {', '.join(program.entries)}\n"
-            f"  Primitive ops (# {len(program.packed)}): {compiled} compiled, {len(program.packed) - compiled} interpreted\n"
+            f"Relay VM executable statistics:\n  Constant shapes (# {len(program.constants)}): [{shapes}]\n"
+            f"  Constant bytes: {size}\n  Globals (#{len(program.entries)}): [{names}]\n"
+            f"  Primitive ops (#{len(program.packed)}): [{', '.join(self.primitive_ops)}]: "
+            f"{compiled} compiled, {len(program.packed) - compiled} interpreted\n"
         )
 
     @property
@@ -79,12 +85,46 @@ class Executable:
         """The names of the kernels."""
         return [f"k{number}" for number in range(len(self.mod.program.packed))]
 
-    primitives = primitive_ops
+    @property
+    def primitives(self) -> str:
+        """The kernels as text, a line for each."""
+        return "".join(f"VM PackedFunc[{number}]: {name}\n" for number, name in enumerate(self.primitive_ops))
 
     @property
-    def constants(self) -> list[NDArray]:
-        """The constants that the code loads."""
-        return [NDArray(np.asarray(array)) for array in self.mod.program.constants]
+    def constants(self) -> str:
+        """The constants of the code as text, a line for each: its type, and its elements where they are few."""
+        lines = []
+        for number, array in enumerate(self.mod.program.constants):
+            shape = ",".join(map(str, array.shape))
+            elements = f"=[{','.join(map(str, array.ravel().tolist()))}]" if array.size <= _SHOWN else ""
+            lines.append(f"VM Const[{number}]: NDArray[({shape}),{array.dtype.name},(1,0)]{elements} on device index 0\n")
+        return "".join(lines)
+
+    @property
+    def virtual_devices(self) -> str:
+        """The devices of the program as text: the CPU."""
+        return "VM VirtualDevice[0]: device type 1, id 0 and mem_scope \n"
+
+    def get_late_bound_consts(self, byte_limit: int) -> dict[str, NDArray]:
+        """Take the constants of at least `byte_limit` bytes out of the program."""
+        return {name: NDArray(value) for name, value in self.mod.take_constants(byte_limit).items()}
+
+    def move_late_bound_consts(self, path: str | os.PathLike[str], byte_limit: int) -> None:
+        """Move these constants to a file of parameters. Raises `RelayError` (R0001)."""
+        taken = self.mod.take_constants(byte_limit)
+        try:
+            save_param_dict_to_file(taken, path)
+        except RelayError:
+            self.mod.give_constants(taken)
+            raise
+
+    def load_late_bound_consts(self, path: str | os.PathLike[str]) -> None:
+        """Give the program its missing constants from a file. Raises `RelayError`."""
+        self.load_late_bound_consts_from_map(load_param_dict_from_file(path))
+
+    def load_late_bound_consts_from_map(self, map: Mapping[str, Any]) -> None:
+        """Give the program its missing constants. Raises `RelayError`: R0403 for a missing one, R0402 for another type."""
+        self.mod.give_constants({name: np.asarray(from_python(value)) for name, value in map.items()})
 
     @property
     def globals(self) -> list[str]:
@@ -141,12 +181,12 @@ class VirtualMachine:
         self._outputs: Any = None
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
-        """Keep arguments of a function, by position and by name, for calls without any."""
+        """Keep arguments of a function, by position and by name, for calls without any. Other names are left out."""
         names = parameter_names(self._exec.signature(func_name).params)
         if len(args) > len(names):
             raise RelayError(error("R0401", f"@{func_name} takes {len(names)} arguments, not {len(args)}"))
         free = [n for n in names if n not in kwargs]
-        self._inputs[func_name] = {**dict(zip(free, args)), **kwargs}
+        self._inputs[func_name] = {**dict(zip(free, args)), **{n: v for n, v in kwargs.items() if n in names}}
 
     def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Keep one argument of a function: its name or position and its value, or the value by name."""
@@ -157,14 +197,15 @@ class VirtualMachine:
         name = parameter_names(self._exec.signature(func_name).params)[tag] if isinstance(tag, int) else tag
         self._inputs.setdefault(func_name, {})[name] = value
 
-    def _arguments(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        given = self._inputs.get(func_name, {}) if not args and not named else named
-        return tuple([from_python(a) for a in args]), {n: from_python(v) for n, v in given.items()}
+    def _arguments(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name: those given, which are kept, or those of `set_input`."""
+        if args or named:
+            self.set_input(func_name, *args, **named)
+        return {n: from_python(v) for n, v in self._inputs.get(func_name, {}).items()}
 
     def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a function; without arguments, with those of `set_input`. Raises `RelayError` where it fails."""
-        positional, named = self._arguments(func_name, args, kwargs)
-        return _result(self._exec.call(func_name, positional, named))
+        """Call a function; without arguments, with those of before. Raises `RelayError` where it fails."""
+        return _result(self._exec.call(func_name, (), self._arguments(func_name, args, kwargs)))
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Call `@main`."""
@@ -174,9 +215,9 @@ class VirtualMachine:
         """Call a function, and keep its result for `get_outputs`."""
         self._outputs = self.invoke(func_name, *args, **kwargs)
 
-    def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any], output_args: Any) -> None:
-        """Call a function, and copy its results into given tensors."""
-        found = self.invoke(func_name, **input_args)
+    def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any] | None, output_args: Any) -> None:
+        """Call a function, and copy its results into given tensors. `input_args` None: those of `set_input`."""
+        found = self.invoke(func_name, **(input_args or {}))
         for target, value in zip(output_args, found if isinstance(found, list) else [found]):
             target.copyfrom(value)
 
@@ -193,8 +234,8 @@ class VirtualMachine:
                   min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
                   cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **kwargs: Any) -> BenchmarkResult:  # fmt: skip
         """The time of a call: `repeat` measurements of `number` calls each. The options after `min_repeat_ms` have no effect."""
-        positional, named = self._arguments(func_name, args, kwargs)
-        return timed(lambda: self._exec.call(func_name, positional, named), repeat, number, min_repeat_ms or 0)
+        named = self._arguments(func_name, args, kwargs)
+        return timed(lambda: self._exec.call(func_name, (), named), repeat, number, min_repeat_ms or 0)
 
 
 __all__ = ["Executable", "Library", "VirtualMachine"]

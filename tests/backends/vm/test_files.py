@@ -195,6 +195,6 @@ def test_the_machine_as_in_tvm(tmp_path: Path) -> None:
     assert machine.benchmark(None, np.float32([1, 2]), 1, repeat=2, number=2).mean > 0
     code, lib = exe.save()
     again = Executable.load_exec(code, lib)
-    assert again.bytecode == exe.bytecode and "Globals (# 4)" in again.stats and again.get_function_params("main") == ["x", "n"]
+    assert again.bytecode == exe.bytecode and "Globals (#4)" in again.stats and again.get_function_params("main") == ["x", "n"]
     lib.export_library(tmp_path / "lib.so")
     assert load(tmp_path / "lib.so").run(np.float32([1, 2]), 0)[0].tolist() == [2, 4]

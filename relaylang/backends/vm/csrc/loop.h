@@ -178,6 +178,15 @@ static int r_calls(r_machine* m) {
   return m->asked <= m->limit && r_grow((void**)&m->frames, &m->deep, m->depth + 1, sizeof(r_frame));
 }
 
+static int64_t r_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// Add up the kernels' times from now on, in three words for each (`spent`); NULL ends that.
+R_SHOWN void relay_vm_measure(r_machine* m, int64_t* spent) { m->spent = spent; }
+
 #define FAIL(n) do { m->fault = (n); goto failed; } while (0)
 #define PUT(d, x) do { r_value* p_ = &R[d]; const r_value x_ = (x); const r_value old_ = *p_; *p_ = x_; R_DROP(old_); } while (0)
 #define TAKEN(x, a) do { const int32_t a_ = (a); x = R[a_ & R_MASK]; \
@@ -373,8 +382,10 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       FAIL(R_FAULT_MEMORY);
     }
+    const int64_t begin = m->spent ? r_now() : 0;
     relay_regions[k->region].run(in, out, k->params, (char*)k->fixed, m->arena, threads);
     m->kernels++;
+    if (m->spent) { m->spent[3 * pc[1]]++; m->spent[3 * pc[1] + 2] += r_now() - begin; }
     if (k->status >= 0) {
       int32_t failed[2];
       memcpy(failed, m->arena + k->status, sizeof failed);

@@ -1,5 +1,6 @@
 // Values of the machine, the pool that they come from, and their release without recursion.
 #include <stdlib.h>
+#include <time.h>
 
 typedef struct r_object r_object;
 typedef union { int64_t i; uint64_t u; double f; r_object* o; } r_bits;
@@ -67,7 +68,9 @@ typedef struct {
   r_value* constants; int64_t constant_count;
   r_value* handles; int64_t handle_count, handle_room, handles_held;
   r_wordlist heads, fields, sizes;
-  int64_t calls, kernels, instructions;
+  int64_t calls, kernels;
+  // of each kernel calls, those of the host, and nanoseconds; NULL where nobody asks
+  int64_t* spent;
   const void** in_places; void** out_places;
   // extents of inputs, and what is computed from them
   int64_t *extents, *computed;

@@ -15,6 +15,7 @@ from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.profile import Profile
 from relaylang.runtime.text import reason
+from relaylang.runtime.vm.profile import VMProfile
 from relaylang.tvm.contrib.graph_executor import GraphModule, check_graph, devices, program_of
 from relaylang.tvm.runtime.graph import GraphExecutor
 from relaylang.tvm.runtime.ndarray import Device
@@ -33,11 +34,11 @@ def create(graph_json_str: str, libmod: Any, device: Device | Sequence[Device], 
 class Report:
     """The time of each kernel. `calls` has a row for each, `str` is the table."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile | VMProfile, executor: str = "Graph") -> None:
         self.profile = profile
         self.calls = profile.record()["kernels"]
         self.device_metrics = {"cpu0": {"Duration (us)": 1e6 * profile.seconds}}
-        self.configuration = {"Executor": "Graph", "Number of threads": profile.threads}
+        self.configuration = {"Executor": executor, "Number of threads": profile.threads}
 
     def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
         """The table as text, the costliest kernels first."""
@@ -70,10 +71,10 @@ class GraphModuleDebug(GraphModule):
         """Run the program, print the times of its kernels (medians of `number` * `repeat` runs), and write the dump."""
         self.set_input(**input_dict)
         self.module.run()
-        report = self.profile(repeat=number * repeat)
-        print(report)
+        profile = self._profile(number * repeat)
+        print(profile)
         if self._dump_root is not None:
-            self._dump(report)
+            self._dump(profile)
 
     def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
                        cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> list[list[float]]:  # fmt: skip
@@ -91,12 +92,12 @@ class GraphModuleDebug(GraphModule):
         assert isinstance(self.module.artifact, CpuArtifact)
         return self.module.artifact.profile(repeat=repeat, inputs=self.module.arguments())
 
-    def _dump(self, report: Report) -> None:
+    def _dump(self, profile: Profile) -> None:
         folder = Path(self._dump_root or ".")
         try:
             os.makedirs(folder, exist_ok=True)
             atomic_write(folder / "_tvmdbg_graph_dump.json", self.graph)
-            atomic_write(folder / "_tvmdbg_execution_trace.json", report.profile.chrome_trace())
+            atomic_write(folder / "_tvmdbg_execution_trace.json", profile.chrome_trace())
             with open(folder / "output_tensors.npz", "wb") as file:
                 np.savez(file, **{f"output_{n}": self.get_output(n).numpy() for n in range(self.get_num_outputs())})
         except OSError as e:
