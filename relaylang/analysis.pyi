@@ -2,6 +2,7 @@
 
 # ruff: noqa
 
+from relaylang.tvm.analysis import AnnotatedRegionSet as AnnotatedRegionSet
 from relaylang.tvm.analysis import CallGraph as CallGraph
 from relaylang.tvm.analysis import Feature as Feature
 from relaylang.tvm.analysis import TypeKind as TypeKind

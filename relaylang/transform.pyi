@@ -42,6 +42,7 @@ from relaylang.tvm.transform import LambdaLift as LambdaLift
 from relaylang.tvm.transform import LayoutConfig as LayoutConfig
 from relaylang.tvm.transform import LazyGradientInit as LazyGradientInit
 from relaylang.tvm.transform import Legalize as Legalize
+from relaylang.tvm.transform import ManifestLifetimes as ManifestLifetimes
 from relaylang.tvm.transform import MarkCompilerFunctionsAsExtern as MarkCompilerFunctionsAsExtern
 from relaylang.tvm.transform import MergeCompilerRegions as MergeCompilerRegions
 from relaylang.tvm.transform import MergeComposite as MergeComposite

@@ -22,6 +22,7 @@ from relaylang.passes.functions.eta_expand import EtaExpand as EtaExpand
 from relaylang.passes.functions.flexible_shape_dispatch import FlexibleShapeDispatch as FlexibleShapeDispatch
 from relaylang.passes.functions.inline import Inline as Inline
 from relaylang.passes.functions.lambda_lift import LambdaLift as LambdaLift
+from relaylang.passes.functions.manifest_lifetimes import ManifestLifetimes as ManifestLifetimes
 from relaylang.passes.functions.partial_evaluate import PartialEvaluate as PartialEvaluate
 from relaylang.passes.fusion.batching_ops import BatchingOps as BatchingOps
 from relaylang.passes.fusion.combine_parallel_batch_matmul import CombineParallelBatchMatmul as CombineParallelBatchMatmul

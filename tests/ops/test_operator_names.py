@@ -30,6 +30,7 @@ REASONS: dict[str, str] = {
     "relaylang/backends/cpu/loops/ir.py": "the loop language has a `min` and a `max` of its own, for ends of loops",
     "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/passes/functions/flexible_shape_dispatch.py": "it writes how an input's extent is read, filled up and cut off",
+    "relaylang/passes/functions/manifest_lifetimes.py": "it writes the operator that ends a value",
     "relaylang/ir/expr.py": "Python's operators on expressions ask a service for the call of an operator by its name",
     "relaylang/syntax/spellings.py": "older texts wrote these operators otherwise; a row says how",
     "relaylang/syntax/synonyms.py": "other frameworks have other names for these operators; the reader suggests ours",
