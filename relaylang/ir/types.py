@@ -99,12 +99,12 @@ _OTHER_DTYPES = {
 
 
 def dtype_name(dtype: object) -> str:
-    """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`.
+    """Relay's name of an element type: of a name, of numpy's `np.float32`, of `np.dtype("float32")`, of a tensor type.
 
     Raises `TypeError` for a value without a name.
     """
     if not isinstance(dtype, str):
-        named = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+        named = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or getattr(dtype, "dtype", None)
         if not isinstance(named, str):
             raise TypeError(f'an element type is a name such as "float32", not {dtype!r}')
         dtype = named

@@ -92,7 +92,10 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
             ctx.fail(what, 1, hint if agrees else ())
-    batch: Dim = (a if a == b else max(a, b)) if isinstance(a, int) and isinstance(b, int) else ANY
+    if isinstance(a, int) and isinstance(b, int):
+        batch: Dim = a if a == b else max(a, b)
+    else:
+        batch = a if a is b or b == 1 else b if a == 1 else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)
 
 

@@ -38,15 +38,21 @@ def same_dim(left: Dim, right: Dim) -> bool:
 
 
 def add_dim(dim: Dim, amount: int) -> Dim:
-    return dim + amount if isinstance(dim, int) else ANY
+    if isinstance(dim, int):
+        return dim + amount
+    return ANY if amount else dim
 
 
 def mul_dim(dim: Dim, factor: Dim) -> Dim:
-    return dim * factor if isinstance(dim, int) and isinstance(factor, int) else ANY
+    if isinstance(dim, int) and isinstance(factor, int):
+        return dim * factor
+    return factor if dim == 1 else dim if factor == 1 else ANY
 
 
 def div_dim(dim: Dim, divisor: int) -> Dim:
-    return dim // divisor if isinstance(dim, int) else ANY
+    if isinstance(dim, int):
+        return dim // divisor
+    return dim if divisor == 1 else ANY
 
 
 def divided(dim: Dim, divisor: int, what: str, ctx: RelationContext, arg: int = 0) -> Dim:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from relaylang.interpreter import Evaluator, Watch
 from relaylang.ir import Function, GlobalVar, IRModule
+from relaylang.tvm.arrays import with_numpy
 from relaylang.typing import check
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
     for gv in parts:
         every = []
         for inputs in calls.found.get(gv.name_hint, ()):
-            outputs = plain.call(gv.name_hint, tuple(inputs), {})
-            every.append({"inputs": inputs, "outputs": list(outputs) if isinstance(outputs, tuple) else [outputs]})
+            outputs = with_numpy(plain.call(gv.name_hint, tuple(inputs), {}))
+            ends = list(outputs) if isinstance(outputs, tuple) else [outputs]
+            every.append({"inputs": list(map(with_numpy, inputs)), "outputs": ends})
         if every:
             out[gv] = {**every[0], "calls": every}
     return out

@@ -55,6 +55,7 @@ from relaylang.tvm.arrays import Array
 from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
 from relaylang.tvm.ir.places import source_name
+from relaylang.tvm.op.registering import METHODS
 from relaylang.tvm.tir import SIGNS, boxed, compute
 from relaylang.typing import infer
 
@@ -202,6 +203,7 @@ def adopt() -> None:
         support_level=property(lambda self: self.level),
         attrs_type_key=property(lambda self: getattr(self.attrs, "type_key", "")),
         description=property(lambda self: self.doc),
+        **METHODS,
     )
     # A value without fields is a value as any other.
     _give(

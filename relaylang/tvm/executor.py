@@ -145,7 +145,9 @@ def _result(evaluator: Evaluator, expr: Expr) -> Any:
 
 
 def _converted(value: Any, ty: Type | None) -> Any:
-    """A graph's input: arrays of numbers take the parameter's element type, as in TVM's graph executor."""
+    """A graph's input: numbers and arrays of them take the parameter's element type, as in TVM's graph executor."""
+    if isinstance(value, (int, float)):
+        value = np.asarray(value)
     if not isinstance(ty, TensorType) or not isinstance(value, (np.ndarray, np.generic)) or value.dtype.name == ty.dtype:
         return value
     if value.dtype.kind not in "biuf":

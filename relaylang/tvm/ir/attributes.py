@@ -65,7 +65,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
             raise ValueError(f"{attr_key} of {op_name} is registered already with level {level}")
         if attr_key not in kept or kept[attr_key][0] <= level:
             kept[attr_key] = (level, given)
-        if attr_key.startswith("target.") or attr_key in _KNOWN or attr_key.endswith("Legalize"):
+        if is_known(attr_key):
             register_known(op_name, attr_key, given, level)
         return given
 
@@ -76,6 +76,11 @@ _KNOWN = (
     "FTVMAlterOpLayout", "FTVMConvertOpLayout", "FInferCorrectLayout", "FTVMFakeQuantizationToInteger",
     "FTVMOptionalFakeQuantizationToInteger",
 )  # fmt: skip
+
+
+def is_known(attr_key: str) -> bool:
+    """Whether passes here look at an attribute."""
+    return attr_key.startswith("target.") or attr_key in _KNOWN or attr_key.endswith("Legalize")
 
 
 def get_attr(op: Op, attr_name: str) -> Any:

@@ -18,10 +18,10 @@ from relaylang.tvm.arrays import from_python
 from relaylang.tvm.runtime.ndarray import NDArray
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytes:
+def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     """The bytes of tensors by name: numpy arrays, `tvm.nd` arrays or constants. Raises `RelayError` (R0013)."""
     try:
-        return params_bytes({name: np.asarray(from_python(value)) for name, value in params.items()})
+        return bytearray(params_bytes({name: np.asarray(from_python(value)) for name, value in params.items()}))
     except BlobError as e:
         raise RelayError(error("R0013", f"the parameters cannot be written: {e}")) from None
 
@@ -30,7 +30,7 @@ def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[s
     """The same to a file, whole or not at all. Raises `RelayError` (R0013)."""
     content = save_param_dict(params)
     try:
-        atomic_write(path, content)
+        atomic_write(path, bytes(content))
     except OSError as e:
         raise RelayError(error("R0013", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
 

@@ -344,7 +344,7 @@ def lrn_python(a_np: Any, size: int, axis: int, bias: float, alpha: float, beta:
 
 
 def l2_normalize_python(a_np: Any, eps: float, axis: Any = None) -> Array:
-    axes = list(range(np.ndim(a_np))) if axis is None else list(axis)
+    axes = list(range(np.ndim(a_np))) if axis is None else np.atleast_1d(axis).tolist()
     return value("nn.l2_normalize", a_np, eps=eps, axis=axes)
 
 

@@ -39,3 +39,50 @@ def test_other_names() -> None:
     assert hardswish_func(np.array([-4.0, 3.0])).tolist() == [0.0, 3.0]
     with relay.build_config(opt_level=1):
         assert tvm.transform.PassContext.current().opt_level == 1
+
+
+def test_operators_are_registered_step_by_step() -> None:
+    op = relay.op.op
+    op.register("tests.double", "Twice as much.")
+    op.get("tests.double").set_num_inputs(1)
+    op.get("tests.double").add_argument("data", "Tensor", "")
+    op.get("tests.double").add_type_rel("Identity")
+    op.get("tests.double").set_support_level(3)
+    op.register_pattern("tests.double", op.OpPattern.ELEMWISE)
+    op.register_stateful("tests.double", False)
+    made = op.get("tests.double")
+    assert (made.num_inputs, made.support_level, made.description) == (1, 3, "Twice as much.")
+    assert made.get_attr("TOpPattern") == op.OpPattern.ELEMWISE and not made.get_attr("TOpIsStateful")
+    x = relay.var("x", shape=(2, 3))
+    assert relay.testing.run_infer_type(relay.Call(made, [x])).checked_type == x.type_annotation
+    made.add_type_rel("tests.rows", lambda types, attrs: relay.TensorType(types[0].shape[:1], "int8"))
+    assert relay.testing.run_infer_type(relay.Call(op.get("tests.double"), [x])).checked_type == relay.TensorType((2,), "int8")
+    for wrong in (lambda: op.register("tests.double"), lambda: op.get("add").add_argument("z", "Tensor", "")):
+        with pytest.raises(tvm.TVMError):
+            wrong()
+    with pytest.raises(ValueError, match="no type relation Nobody"):
+        made.add_type_rel("Nobody")
+
+
+def test_attributes_for_a_while() -> None:
+    tvm.ir.register_op_attr("sqrt", "tests.key", 1)
+    with tvm.relay.testing.temp_op_attr.TempOpAttr("sqrt", "tests.key", 2):
+        assert relay.op.get("sqrt").get_attr("tests.key") == 2
+    assert relay.op.get("sqrt").get_attr("tests.key") == 1
+    with tvm.relay.testing.temp_op_attr.TempOpAttr("exp", "tests.key", 3):
+        assert relay.op.get("exp").get_attr("tests.key") == 3
+    assert relay.op.get("exp").get_attr("tests.key") is None
+
+
+def test_shapes_with_names_keep_them() -> None:
+    n, m, k = (tvm.te.size_var(name) for name in "nmk")
+    x, y = relay.var("x", shape=(n, m, k)), relay.var("y", shape=(n, 4, k))
+    assert relay.testing.run_infer_type(relay.nn.batch_matmul(x, y)).checked_type == relay.TensorType((n, m, 4))
+    image = relay.var("image", shape=(n, 3, 8, 8))
+    up = relay.testing.run_infer_type(relay.nn.upsampling(image, 2, 2, "NCHW", "bilinear"))
+    assert up.checked_type == relay.TensorType((n, 3, 16, 16))
+
+
+def test_other_types_and_bytes() -> None:
+    assert relay.const(1, relay.scalar_type("int8")).data.dtype == "int8"
+    assert isinstance(tvm.runtime.save_param_dict({"x": np.zeros(2)}), bytearray)

@@ -8,7 +8,7 @@ from relaylang.tvm.relay.backend.options import Option
 class Executor(Option):
     """An executor's name and settings."""
 
-    defaults = {"link-params": False}
+    defaults = {"graph": {"link-params": False}}
     known = {
         "graph": {"link-params": bool},
         "aot": {"link-params": bool, "unpacked-api": bool, "interface-api": str, "workspace-byte-alignment": int,

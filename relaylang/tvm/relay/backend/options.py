@@ -16,13 +16,13 @@ class Option:
 
     #: Name -> its settings and their types.
     known: ClassVar[dict[str, dict[str, type]]] = {}
-    #: The settings that have a value without being given.
-    defaults: ClassVar[dict[str, Any]] = {}
+    #: Name -> the settings that have a value without being given.
+    defaults: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         what, known = type(self).__name__, self._settings(name)
         self.name = name
-        self.attrs = {key: value for key, value in self.defaults.items() if key in known} | dict(options or {})
+        self.attrs = {**self.defaults.get(name, {}), **(options or {})}
         for key, value in self.attrs.items():
             kind = known.get(key)
             if kind is None:
