@@ -27,7 +27,7 @@ help:
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
-	@echo "make fuzz-vm            run random programs on the VM and in the interpreter (COUNT=1000, SEED=0)"
+	@echo "make fuzz-vm            run random programs on the VM, some as C, and in the interpreter (COUNT=1000, SEED=0)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
 	@echo

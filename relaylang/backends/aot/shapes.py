@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from relaylang.ir import TensorType, TupleType, Type
 
@@ -74,3 +75,35 @@ def shape_of(ty: Type | None) -> Shape | None:
         else:
             return None
     return tuple(out)
+
+
+def paths(shape: Shape) -> list[tuple[tuple[int, ...], Leaf]]:
+    """The tensors of a shape, each with its place in the tuples."""
+    out: list[tuple[tuple[int, ...], Leaf]] = []
+    stack: list[tuple[tuple[int, ...], Shape]] = [((), shape)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item[0], Leaf):
+            out.append((path, item[0]))
+        else:
+            stack += reversed([((*path, n), part) for n, part in enumerate(parts(item))])
+    return out
+
+
+def structure(shape: Shape) -> Any:
+    """The number of an output, or a list of structures."""
+    count = 0
+    top: list[Any] = []
+    stack = [(top, 1)]
+    for token in shape:
+        while stack[-1][1] == 0:
+            stack.pop()
+        into, left = stack.pop()
+        stack.append((into, left - 1))
+        if isinstance(token, Leaf):
+            into.append(count)
+            count += 1
+        else:
+            into.append([])
+            stack.append((into[-1], token.parts))
+    return top[0]

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.backends.aot import compile_aot
+from relaylang.backends.cpu.toolchain import find_toolchain
 from relaylang.cli import main
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter.evaluate import Evaluator
@@ -26,6 +28,7 @@ from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.random import random_params
 from relaylang.syntax import parse
 from relaylang.testing.generators.functional import Functional
+from relaylang.tvm.relay.loops import while_loop
 from relaylang.tvm.relay.testing import mobilenet
 from relaylang.typing import check
 from tests.backends.aot.agree import assert_c_agrees
@@ -37,6 +40,7 @@ from tests.shared import ROOT, few
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-O1")
 LOOP = "several ways round a loop"
+LOOP_TEXT = "def @loop(%n: int32) -> int32 { if (less(%n, 1)) { %n } else { @loop(subtract(%n, 1)) } }\n"
 
 
 def module(text: str) -> IRModule:
@@ -105,8 +109,7 @@ def test_branches_nest_deeper_than_compilers_allow_blocks() -> None:
     depth = 400
     body = "".join(f"if (equal(%n, {n})) {{ let %a{n} = add(%n, {n}); %a{n} }} else {{ " for n in range(depth))
     text = (
-        "def @loop(%n: int32) -> int32 { if (less(%n, 1)) { %n } else { @loop(subtract(%n, 1)) } }\n"
-        f"def @main(%n: int32) {{ let %k = @loop(%n); let %r = {body} %k {'}' * depth}; add(%r, 1) }}"
+        f"{LOOP_TEXT}def @main(%n: int32) {{ let %k = @loop(%n); let %r = {body} %k {'}' * depth}; add(%r, 1) }}"
     )
     mod = module(text)
     for n in (7, 399, 500):
@@ -266,6 +269,30 @@ def test_other_machines(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(values, np.ravel(wanted), rtol=1e-5)
 
 
+QUANTISED = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 20, 9, 9), uint8], %w: Tensor[(24, 20, 3, 3), int8]) {
+  qnn.conv2d(%x, %w, 5, 0, 0.5f, 0.25f, kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], out_dtype="int32") }"""
+
+
+@pytest.mark.parametrize("name", ["aarch64-dotprod", "aarch64-i8mm", "armv7"])
+def test_weights_are_laid_out_for_other_machines(name: str, tmp_path: Path) -> None:
+    """What this machine computes beforehand fits the other's instructions."""
+    machine, mod = needed(name), module(QUANTISED)
+    rng = np.random.default_rng(2)
+    x, w = rng.integers(0, 256, (1, 20, 9, 9)).astype("uint8"), rng.integers(-128, 128, (24, 20, 3, 3)).astype("int8")
+    program = compile_aot(mod, machine.target, {"w": w}, main=True)
+    assert program.report().startswith("workspace: ")
+    program.save(tmp_path / "net.c")
+    (tmp_path / "x").write_bytes(x.tobytes())
+    flags = find_toolchain(machine.options).flags
+    called(machine.compiler, *flags, "-O2", "-Wall", "-Wextra", "-Werror", "net.c", "-lm", "-o", "net", cwd=tmp_path)
+    called(*machine.emulator, "-L", machine.folder(), "./net", "x", "-o", "y.npy", cwd=tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), Evaluator(mod).call("main", (x, w)))
+    assert all(flag in program.source.split("\n")[1] for flag in flags)
+    done = subprocess.run([machine.compiler, "-c", "net.c"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 if name == "armv7" else '"this C is for a processor that the flags above name"' in done.stderr
+
+
 @pytest.mark.parametrize("options", ["", "-num-threads=2", "-mcpu=native"])
 def test_a_network_equals_the_library(options: str) -> None:
     mod = parse((ROOT / "examples" / "convnet.relay").read_text(), "convnet.relay").module
@@ -336,3 +363,28 @@ def test_programs_are_copied_pickled_and_run_by_threads() -> None:
             assert_same(found, wanted)
     assert len(program.benchmark(*args, repeat=2, number=1).results) == 2 and "workspace: " in program.report()
     assert compile_aot(mod, external_weights=True).files == program.files
+
+
+def test_while_loops_of_scripts() -> None:
+    """`relay.loops.while_loop` gives a closure that calls itself."""
+    i, n = relay.var("i", shape=(), dtype="int32"), relay.var("n", shape=(), dtype="int32")
+    s = relay.var("s", shape=(2, 3))
+
+    def body(i: relay.Expr, s: relay.Expr) -> list[relay.Expr]:
+        return [relay.add(i, relay.const(1)), relay.add(s, relay.multiply(s, relay.cast(i, "float32")))]
+
+    loop = while_loop(lambda i, s: relay.less(i, n), [i, s], body)
+    x = relay.var("x", shape=(2, 3))
+    mod = relay.IRModule.from_expr(relay.Function([n, x], loop(relay.const(0), x)))
+    relay.transform.InferType()(mod)
+    program = assert_c_agrees(mod, np.int32(5), X)
+    assert "for (;;)" in program.source
+
+
+@pytest.mark.parametrize("loop", ["", LOOP_TEXT])
+def test_constants_without_values_are_refused(loop: str) -> None:
+    body = "add(%x, meta[relay.Constant][0])"
+    mod = relay.parse(f"#[version = \"0.0.5\"]\n{loop}def @main(%x: int32) {{ {'@loop(' * bool(loop)}{body}{')' * bool(loop)} }}")
+    with pytest.raises(RelayError) as caught:
+        compile_aot(mod)
+    assert caught.value.diagnostics[0].code == "R0304"

@@ -1,0 +1,133 @@
+"""The ways from a program to the instances of its functions: as one data-flow graph, or as the VM's code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.aot.instances import Instance, Instances
+from relaylang.backends.aot.kernels import Kernels
+from relaylang.backends.aot.shapes import Shape
+from relaylang.backends.cpu.flatten import Calls
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.pipeline import lower_module
+from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.schedule_space import Schedule
+from relaylang.backends.vm.build import bound
+from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.kernels import lower_region
+from relaylang.backends.vm.pool import Pool
+from relaylang.backends.vm.regions import STATIC
+from relaylang.backends.vm.translate import translated
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Function, IRModule
+
+
+@dataclass
+class Whole:
+    """A program's kernels, the instances of its functions, and that of its entry."""
+
+    kernels: Kernels
+    instances: Instances
+    entry: Instance
+
+
+@dataclass
+class Ways:
+    """The ways of one program. `values` are bound parameters; `inputs` names the others, and `shapes` has theirs."""
+
+    mod: IRModule
+    entry: str
+    values: Mapping[str, np.ndarray]
+    inputs: Sequence[str]
+    shapes: Sequence[Shape]
+    isa: Isa
+    schedule: Schedule
+    threads: int
+
+    def first(self) -> Whole:
+        """The first way that does not refuse the program. A graph has the best kernels. Loops stay loops where they can.
+
+        Raises `RelayError` (R0636) of the VM's code.
+        """
+        refusals = []
+        for code, make in (("R0632", lambda: self.graph(False)), ("R0636", self.loops), ("R0632", lambda: self.graph(True))):
+            try:
+                return make()
+            except RelayError as problem:
+                if problem.diagnostics[0].code != code:
+                    raise
+                refusals.append(problem)
+        raise refusals[1] from None
+
+    def graph(self, unroll: bool) -> Whole:
+        """One data-flow graph; with `unroll`, a recursion that constants end becomes its calls."""
+        program = lower_module(self.mod, self.entry, self.values, self.isa, self.schedule, Calls(unroll=unroll))
+        pool = Pool(self.mod, lambda module, ways: None)
+        pool.codes.append(_graph(self.mod[self.entry], program, self.inputs))
+        return self._analysed(pool, 0, Kernels(lambda n: program, self.isa, self.threads, self.values))
+
+    def loops(self) -> Whole:
+        """The VM's code, with kernels between its instructions."""
+        whole, calls = bound(self.mod, self.values, self.entry), Calls()
+        pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, self.isa, calls))
+        number = translated(pool, [whole.get_global_var(self.entry)])[self.entry]
+        return self._analysed(pool, number, Kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))
+
+    def _analysed(self, pool: Pool, number: int, kernels: Kernels) -> Whole:
+        instances = Instances(pool, kernels.program)
+        entry = instances.instance(number, self.shapes, (), None)
+        instances.analyse(entry)
+        return Whole(kernels, instances, entry)
+
+
+def _program(pool: Pool, number: int, isa: Isa) -> Program:
+    """The kernels of a region. Raises the `RelayError` that says why it has none."""
+    code, module = pool.regions[number], pool.packed[number].module
+    assert module is not None
+    return code.program if code is not None else lower_module(module, "main", [], isa)
+
+
+def _graph(function: Function, program: Program, names: Sequence[str]) -> FunctionCode:
+    """The code of a function that is one data-flow graph: it takes its tuples apart, and runs one kernel."""
+    code = FunctionCode("@graph", node=function)
+    numbers = {name: code.value(False) for name in names}
+    code.params = len(names)
+    inputs = []
+    for name, _, path in program.inputs:
+        if name not in numbers:
+            raise RelayError(error("R0403", f"the constant {name} has no value", function.span))
+        value = numbers[name]
+        for place in path:
+            part = code.value(False)
+            code.emit("GetField", ("d", part), ("t", value), ("m", place), node=function)
+            value = part
+        inputs.append(("r", value))
+    outputs = [code.value(False) for _ in program.outputs]
+    code.emit("InvokePacked", ("p", 0), ("#", len(inputs)), ("#", len(outputs)), *inputs, *[("d", n) for n in outputs], node=function)
+    code.emit("Ret", ("t", _whole(code, program.structure, outputs)))
+    return code
+
+
+def _whole(code: FunctionCode, structure: Any, outputs: list[int]) -> int:
+    """The value of a structure of results; see `relaylang.runtime.manifest`."""
+    made: dict[int, int] = {}
+    stack = [structure]
+    while stack:
+        item = stack[-1]
+        if not isinstance(item, list):
+            made[id(item)] = outputs[item]
+            stack.pop()
+            continue
+        waiting = [part for part in item if isinstance(part, list) and id(part) not in made]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        fields = [made[id(part)] if isinstance(part, list) else outputs[part] for part in item]
+        made[id(item)] = code.value(False)
+        code.emit("AllocTuple", ("d", made[id(item)]), ("#", len(fields)), *[("t", n) for n in fields])
+    return made[id(structure)]
