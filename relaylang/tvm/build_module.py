@@ -46,8 +46,8 @@ def build(
     """Compile a module. Returns the program: `lib["default"](tvm.cpu())`, `graph_json, lib, params = ...`, `.run(name=array)`.
 
     `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. `Executor("aot")` with `Runtime("crt")` gives C
-    source (`relaylang.runtime.aot`), with its weights in a file of their own for `{"link-params": False}`. Other executors
-    and runtimes give a library. What only TVM's runtimes know is accepted and has no effect. Raises `RelayError`.
+    source with its weights (`relaylang.runtime.aot`). Other executors and runtimes give a library. What only TVM's runtimes
+    know is accepted and has no effect. Raises `RelayError`.
     """
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     check(mod)
@@ -55,8 +55,7 @@ def build(
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
     artifact: Artifact
     if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
-        external = "link-params" in executor and not executor["link-params"]
-        artifact = compile_aot(mod, targets[0], values, name=f"tvmgen_{mod_name}", external_weights=external)
+        artifact = compile_aot(mod, targets[0], values, name=f"tvmgen_{mod_name}")
     else:
         artifact = compile_module(mod, targets, params=values)
     return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)

@@ -21,8 +21,8 @@ X = np.float32([[1, -2, 3], [-4, 5, -6]])
 W = np.float32([1, 1, 1])
 
 
-def built(**options: object) -> relay.tvm.runtime.program.ExecutorFactoryModule:
-    executor = Executor("aot", {"interface-api": "c", "unpacked-api": True, **options})
+def built() -> relay.tvm.runtime.program.ExecutorFactoryModule:
+    executor = Executor("aot", {"interface-api": "c", "unpacked-api": True})
     return relay.build(relay.parse(NET), "c", executor=executor, runtime=Runtime("crt"), params={"w": W})
 
 
@@ -54,8 +54,3 @@ def test_it_is_exported_as_c(tmp_path: Path) -> None:
     assert lib.get_lib().get_source() == (tmp_path / "tvmgen_default.c").read_text()
     with pytest.raises(RelayError, match="C goes to"):
         lib.export_library(str(tmp_path / "net.so"))
-
-
-def test_weights_may_be_a_file(tmp_path: Path) -> None:
-    built(**{"link-params": False}).export_library(str(tmp_path / "net.c"))
-    assert (tmp_path / "tvmgen_default.bin").stat().st_size > W.nbytes
