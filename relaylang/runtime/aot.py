@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import tarfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from relaylang.runtime.text import reason
 #: An input: its parameter, its place in a tuple, its shape and element type.
 Input = tuple[str, tuple[int, ...], tuple[int, ...], str]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_CLOSE = ctypes.CFUNCTYPE(None)
 #: The errors of a run, in the order of their numbers from 1 on.
 ERRORS: dict[str, str] = {
     "MEMORY": "there is no memory for the workspace",
@@ -58,13 +60,14 @@ class AotProgram:
 
     `workspace` is the bytes of memory that a run needs. `run` compiles the C for this machine at its first call.
     `externals` are files of other compilers' code, C text and objects. `symbols` has the functions and compilers of these.
-    `constants` are the bytes of the constants, wherever they are. `compiled` makes a library of a C text and `externals`.
+    `constants` are the bytes of the constants, wherever they are. `threads` are those of a run. `compiled` makes a library of
+    a C text and `externals`.
     """
 
     def __init__(self, name: str, source: str, header: str, weights: bytes, inputs: Sequence[Input],
                  outputs: Sequence[tuple[tuple[int, ...], str]], structure: Any, workspace: int,
                  compiled: Callable[[str, Mapping[str, bytes]], bytes], externals: Mapping[str, bytes],
-                 symbols: Sequence[tuple[str, str]], constants: int) -> None:  # fmt: skip
+                 symbols: Sequence[tuple[str, str]], constants: int, threads: int) -> None:  # fmt: skip
         self.name = name
         self.source = source
         self.header = header
@@ -78,6 +81,7 @@ class AotProgram:
         self._externals = dict(externals)
         self._symbols = list(symbols)
         self._size = constants
+        self._threads = threads
         self._run: Any = None
 
     @property
@@ -102,7 +106,7 @@ class AotProgram:
 
     def __getstate__(self) -> dict[str, Any]:
         # The library is made again where the program runs.
-        return {**{name: value for name, value in vars(self).items() if name not in ("_library", "_constants")}, "_run": None}
+        return {**{name: value for name, value in vars(self).items() if name not in ("_end", "_constants")}, "_run": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the files: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
@@ -127,9 +131,14 @@ class AotProgram:
                 "int32_t relay_aot(const void* inputs, const void* outputs, const void* weights, void* workspace) {\n"
                 f"  (void)weights;\n  return {self.name}_run(inputs, outputs, {weights}workspace);\n}}\n"
             )
-            self._library = open_library(self._compiled(text, self._externals))
-            self._run = function_in(self._library, "relay_aot", _RUN)
+            close = f"{self.name}_close();" if self._threads > 1 else ""
+            text += f'__attribute__((visibility("default"))) void relay_aot_close(void) {{ {close} }}\n'
+            library = open_library(self._compiled(text, self._externals))
+            # Threads must end before their code goes.
+            self._end = weakref.finalize(self, unload, library, function_in(library, "relay_aot_close", _CLOSE))
+            self._end.atexit = False
             self._constants = at_a_line(np.frombuffer(self.weights, np.uint8))
+            self._run = function_in(library, "relay_aot", _RUN)
         return self._run
 
     def run(self, *args: Any, **named: Any) -> Any:
@@ -150,11 +159,6 @@ class AotProgram:
         return structured(self._structure, results)
 
     __call__ = run
-
-    def __del__(self) -> None:
-        if self._run is not None:
-            self._run = None
-            unload(self._library, None)
 
 
 def _addresses(arrays: Sequence[np.ndarray]) -> Any:

@@ -95,7 +95,7 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
         structure(whole.group.result), made.frame, partial(_library, first),
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
-        [(op.region.symbol, op.region.compiler) for op, _ in outside], len(weights),
+        [(op.region.symbol, op.region.compiler) for op, _ in outside], len(weights), threads,
     )  # fmt: skip
 
 

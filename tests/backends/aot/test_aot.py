@@ -306,6 +306,16 @@ def test_a_network_equals_the_library(options: str) -> None:
     np.testing.assert_array_equal(made.run(data), library.run(data))
 
 
+def test_threads_end_before_their_code_goes() -> None:
+    mod = parse((ROOT / "examples" / "convnet.relay").read_text(), "convnet.relay").module
+    assert mod is not None
+    values = random_params(0, mod["main"].params)
+    for _ in range(20):
+        made = compile_aot(mod, "c -num-threads=4", {name: value for name, value in values.items() if name != "data"})
+        made.run(**{"data": values["data"]})
+        del made
+
+
 @pytest.mark.sweep
 def test_mobilenet_equals_the_library() -> None:
     mod, params = mobilenet.get_workload(batch_size=1)
