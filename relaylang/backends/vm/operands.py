@@ -141,7 +141,7 @@ class Operands:
     def load(self, value: Value, number: int, node: Expr) -> None:
         """Put a value into a register."""
         value = self.arrived(value)
-        if isinstance(value, Fields):
+        if isinstance(value, Fields) and value not in self.loaded:
             self._load_tuple(value, number, node)
         elif isinstance(value, Atom):
             self._load_atom(value.node, number, node)

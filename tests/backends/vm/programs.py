@@ -83,6 +83,11 @@ def @main(%n: int32) { let %r = ref(fn (%x: int32) -> int32 { %x });
 def @main(%x: Tensor[(2, 3), float32], %t: (int32, (float32, bool))) {
   let %u = (%t, add(%x, %t.1.0)); ((%u.1, %u.0.1), (), %u) }
 """, TENSOR, (4, (2.5, True))),
+    "a tuple that is held and returned": ("""
+def @main(%x: int32, %c: bool) { let %t = (%x, %c);
+  let %u = if (%c) { let %f = fn () -> int32 { let %v = %t; match (%v) { (%a, _) => %a } }; let %y = %f(); %t } else { %t };
+  (%u.0, %u.1) }
+""", 4, True),
     "nested patterns": ("""
 type T { Leaf(int32), Node(T, T) }
 def @sum(%t: T) -> int32 { match (%t) { Node(Leaf(%a), Leaf(%b)) => multiply(%a, %b),
