@@ -20,6 +20,7 @@ from relaylang.backends.target import Target
 from relaylang.backends.vm.build import bound, make_program
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
+from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.typing import check
 
@@ -45,4 +46,5 @@ def compile_vm(mod: IRModule | Expr, target: str | Target = "c", params: Mapping
         mod = bound(mod, params, entries[0] if entries else "main")
     if entries is None:
         entries = [gv.name_hint for gv, function in mod.functions.items() if function.body is not None]
-    return make_program(mod, first, entries, native)
+    with gc_paused():
+        return make_program(mod, first, entries, native)

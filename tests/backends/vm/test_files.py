@@ -26,7 +26,7 @@ from tests.backends.vm.agree import assert_same, outcome
 from tests.backends.vm.programs import LISTS, PROGRAMS
 from tests.backends.vm.test_programs import module
 from tests.cli.command import one_diagnostic, relay
-from tests.shared import ROOT
+from tests.shared import ROOT, few
 
 FOLD = PROGRAMS["fold"]
 
@@ -81,6 +81,29 @@ def test_damaged_files(content: bytes) -> None:
         with pytest.raises(RelayError) as failed:
             loads(content[:size])
         assert failed.value.diagnostics[0].code == "R0641"
+
+
+@pytest.mark.parametrize("turn", few(range(40), 0))
+def test_damaged_files_with_right_checksums(content: bytes, turn: int) -> None:
+    """Bytes of each part change, go or come twice, and the sums are made again: the file is refused, or it is a program."""
+    files = read_sealed(content, "x")
+    rng = np.random.default_rng(turn)
+    refused = 0
+    for name, part in files.items():
+        if name in ("library", "kernels.c"):
+            continue
+        for _ in range(4):
+            first, last = sorted(rng.integers(0, len(part) + 1, 2).tolist())
+            last = min(last, first + int(rng.integers(1, 40)))
+            noise = bytes(rng.integers(0, 256, last - first).tolist())
+            digits = bytes(rng.choice(list(b"0123456789-[]{}\"e"), last - first).tolist())
+            for middle in (noise, digits, b"", 2 * part[first:last]):
+                try:
+                    loads(write_sealed({**files, name: part[:first] + middle + part[last:]}))
+                except RelayError as failed:
+                    assert failed.diagnostics[0].code == "R0641"
+                    refused += 1
+    assert refused
 
 
 def _changed(content: bytes, **fields: Any) -> bytes:
@@ -151,12 +174,22 @@ def test_verbs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     one_diagnostic(relay(capsys, "disasm", tmp_path / "none.vm"), 2, "R0001")
 
 
+ENDLESS = {
+    "a loop": ("def @main(%n: int32) -> int32 { @main(add(%n, 1)) }", "0"),
+    "kernels that take long": ("""
+def @main(%x: Tensor[(800, 800), float32]) -> Tensor[(800, 800), float32] { @main(nn.dense(%x, %x, units=None)) }
+""", "np.eye(800, dtype='float32')"),
+}  # fmt: skip
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_an_interrupt_ends_a_program_without_an_end() -> None:
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_interrupt_ends_a_program_without_an_end(name: str) -> None:
+    text, argument = ENDLESS[name]
     script = (
-        "import relaylang as relay\nfrom relaylang.backends.vm import compile_vm\n"
-        "mod = relay.parse('def @main(%n: int32) -> int32 { @main(add(%n, 1)) }')\n"
-        "made = compile_vm(mod)\nmade.loaded\nprint('ready', flush=True)\nmade.run(0)\n"
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.backends.vm import compile_vm\n"
+        f"mod = relay.parse({text!r})\n"
+        f"made = compile_vm(mod)\nmade.loaded\nx = {argument}\nprint('ready', flush=True)\nmade.run(x)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"

@@ -382,10 +382,11 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       FAIL(R_FAULT_MEMORY);
     }
-    const int64_t begin = m->spent ? r_now() : 0;
+    const int64_t begin = r_now();
     relay_regions[k->region].run(in, out, k->params, (char*)k->fixed, m->arena, threads);
     m->kernels++;
-    if (m->spent) { m->spent[3 * pc[1]]++; m->spent[3 * pc[1] + 2] += r_now() - begin; }
+    const int64_t time = r_now() - begin;
+    if (m->spent) { m->spent[3 * pc[1]]++; m->spent[3 * pc[1] + 2] += time; }
     if (k->status >= 0) {
       int32_t failed[2];
       memcpy(failed, m->arena + k->status, sizeof failed);
@@ -397,7 +398,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     at += k->inputs;
     for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);
-    fuel -= 64 + (arena >> 6);
+    fuel -= 64 + (time >> 10);  // about a second until the host looks at signals
     pc = at + k->outputs;
     goto *labels[*pc];
   }
