@@ -366,7 +366,8 @@ def static_shape(ty: Type | None, node: Expr) -> tuple[int, ...]:
             error("R0635", f"{what} has elements of the type {ty.dtype}, which cannot be compiled", node.span,
                   notes=[f"dtypes: {', '.join(CTYPES)}", "the interpreter runs it: relay run --executor interpreter"])
         )  # fmt: skip
-    return tuple(ty.shape)  # type: ignore[arg-type]
+    # Numbers of other classes have an arithmetic of their own.
+    return tuple([d if isinstance(d, Size) else int(d) for d in ty.shape])  # type: ignore[arg-type]
 
 
 def tensor_types(ty: Type | None, node: Expr) -> list[TensorType]:

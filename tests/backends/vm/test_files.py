@@ -85,7 +85,7 @@ def test_damaged_files(content: bytes) -> None:
 
 @pytest.mark.parametrize("turn", few(range(40), 0))
 def test_damaged_files_with_right_checksums(content: bytes, turn: int) -> None:
-    """Bytes of each part change, go or come twice, and the sums are made again: the file is refused, or it is a program."""
+    """Bytes of each part change, go or come twice, and the sums are made again. The file is refused, or it is a program."""
     files = read_sealed(content, "x")
     rng = np.random.default_rng(turn)
     refused = 0

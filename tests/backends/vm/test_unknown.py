@@ -15,8 +15,9 @@ from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
-from relaylang.ir import Call, Function, GlobalVar, IRModule
+from relaylang.ir import ANY, Call, Function, GlobalVar, IRModule, TensorType, Var
 from relaylang.ir.binding import bind_params
+from relaylang.ops.build import op_call
 from relaylang.rules.slices import RULES
 from relaylang.runtime.vm.executable import VMExecutable, loads
 from relaylang.typing import check
@@ -183,6 +184,18 @@ def test_programs_of_unknown_extents(name: str) -> None:
         assert code == failure
         if failure is None:
             assert_same(got, wanted)
+
+
+def test_numbers_of_another_class_among_the_extents() -> None:
+    """Their products with sizes are sizes."""
+
+    class Boxed(int):
+        pass
+
+    x = Var("x", TensorType((ANY, Boxed(3), ANY), "float32"))
+    mod = IRModule.from_expr(Function([x], op_call("max", [x], axis=[1, 2])))
+    check(mod)
+    assert_compiled(compile_vm(mod), mod, np.arange(24, dtype="float32").reshape(2, 3, 4))
 
 
 def test_extents_that_do_not_match() -> None:
