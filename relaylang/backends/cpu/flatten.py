@@ -15,6 +15,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import unsupported
+from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (
@@ -214,6 +215,7 @@ class _Flattener:
         for arg in expr.args:
             values.append((yield (arg, env)))
         if isinstance(expr.op, Op):
+            check_on_cpu(expr)
             if Trait.PLACEMENT in expr.op.traits:  # there is one device
                 return values[0]
             args = [self._expr(v, a) for v, a in zip(values, expr.args)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relaylang.backends.placement import check_on_cpu
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
 from relaylang.backends.vm.regions import STATIC, Region, ways_of
 from relaylang.backends.vm.scalars import row_of
@@ -16,6 +17,7 @@ from relaylang.ops.traits import Trait
 def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
     """The value of an operator's call, which a let binds to `variable`."""
     assert isinstance(call.op, Op)
+    check_on_cpu(call)
     if Trait.PLACEMENT in call.op.traits:  # there is one device
         return operands.value(call.args[0])
     args = [operands.value(a) for a in call.args]
