@@ -251,7 +251,7 @@ def _is_view(node: Expr, numbers: Sequence[int]) -> bool:
     if not (isinstance(node, Call) and isinstance(node.op, Op) and Trait.RESHAPE in node.op.traits):
         return False
     ty, source = node.checked_type, node.args[0].checked_type
-    if not (isinstance(ty, TensorType) and isinstance(source, TensorType) and is_static(ty)):
+    if not (isinstance(ty, TensorType) and isinstance(source, TensorType) and is_static(ty) and is_static(source)):
         return False
     same = bool(ty.shape and source.shape) and ty.dtype == source.dtype
     return same and len(numbers) == 1 and isinstance(node.args[0], Var)
