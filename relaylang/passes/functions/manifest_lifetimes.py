@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relaylang.ir import (
-    Clause,
     Expr,
     Function,
     If,
@@ -25,6 +24,7 @@ from relaylang.ir import (
     children,
     free_vars,
     pattern_vars,
+    rebuild,
 )
 from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.ops.build import op_call
@@ -62,14 +62,6 @@ def _branches(expr: Expr) -> list[Expr]:
     if isinstance(expr, If):
         return [expr.true_branch, expr.false_branch]
     return [c.rhs for c in expr.clauses] if isinstance(expr, Match) else []
-
-
-def _with_branches(expr: Expr, branches: list[Expr]) -> Expr:
-    if isinstance(expr, If):
-        return retype(If(expr.cond, *branches, expr.span), expr)
-    assert isinstance(expr, Match)
-    clauses = [Clause(c.lhs, rhs, c.span) for c, rhs in zip(expr.clauses, branches, strict=True)]
-    return retype(Match(expr.data, clauses, expr.complete, expr.span), expr)
 
 
 def _own(func: Function) -> set[Var]:
@@ -128,7 +120,7 @@ def manifest_lifetimes(func: Function) -> Expr:
             stack.append(opened(block.todo.pop(), (block, let)))
             continue
         need(block, block.needed)  # a branch ended these
-        value = _with_branches(let.value, block.branches) if block.branches else let.value
+        value = retype(rebuild(let.value, (children(let.value)[0], *block.branches)), let.value) if block.branches else let.value
         for var in reversed(need(block, _used(let.value))):
             ended = op_call("memory.kill", [var], TupleType([]))
             block.made = typed(Let(typed_var("_", TupleType([])), ended, block.made), block.made.checked_type)
