@@ -33,6 +33,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
     "tvm.relay.op.op": _OPERATORS,
+    "tvm.relay.op._make": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),
     "tvm.relay.op.nn.nn": ("relaylang.tvm.op.nn",),
