@@ -121,3 +121,8 @@ def test_supplies_of_names() -> None:
     assert supply.fresh_global("main", False).name_hint == "main_1" and supply.fresh_global("f").name_hint == "tvmgen_default_f"
     with pytest.raises(ValueError, match="@main is in this supply already"):
         supply.reserve_global(relay.GlobalVar("main"))
+
+
+def test_makers_of_calls() -> None:
+    x = relay.var("x", shape=(2, 3))
+    assert tvm.ir.structural_equal(op._make.concatenate((x, x), 1), relay.concatenate((x, x), 1))
