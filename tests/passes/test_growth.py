@@ -174,6 +174,7 @@ CASES: list[tuple[str, str]] = [
     ("ToCPS", "elementwise"),
     ("UnCPS", "elementwise"),
     ("Legalize", "elementwise quantized"),
+    ("FlexibleShapeDispatch([2], affects_output=False)", "elementwise"),
     ("InlineCompilerFunctionsBoundTo([])", "elementwise"),
     *[(name, "elementwise image") for name in PARTITION],
 ]

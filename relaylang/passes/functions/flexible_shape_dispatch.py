@@ -29,6 +29,7 @@ from relaylang.ir import (
     const,
     post_order,
 )
+from relaylang.ir.typed import typed
 from relaylang.ops.build import op_call
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import copy_with
@@ -60,7 +61,10 @@ class _Dispatch:
     def type_of(self, param: Var, extent: Any) -> Type:
         return with_extent(param.checked_type, self.options.axis, extent)
 
-    def returned(self, extent: Any) -> Type:
+    def returned(self, extent: Any) -> Type | None:
+        """The type that a function says to return: none where @main says none, for its text may be long."""
+        if self.main.ret_type is None:
+            return None
         return with_extent(self.result, self.options.axis, extent) if self.options.affects_output else self.result
 
     def specialised(self, extent: Any) -> GlobalVar:
@@ -71,7 +75,7 @@ class _Dispatch:
         kept = set(map(id, post_order(self.main.body)))
         for node in post_order(body):
             if id(node) not in kept and not node.is_record:
-                node.checked_type = None  # the copy's types are those of the old extents
+                typed(node, None)  # the copy's types are those of the old extents
         name = GlobalVar(f"main_{extent if isinstance(extent, int) else '?'}")
         self.made[name] = Function(params, body, self.returned(extent), self.main.type_params, self.main.attrs, self.main.span)
         return name
