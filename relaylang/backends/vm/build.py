@@ -14,7 +14,7 @@ from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
 from relaylang.backends.vm.kernels import RegionCode, lower_region
 from relaylang.backends.vm.pool import Pool
-from relaylang.backends.vm.regions import is_static
+from relaylang.backends.vm.regions import is_static, specs_of
 from relaylang.backends.vm.scalars import rows
 from relaylang.backends.vm.source import ProgramEmitter
 from relaylang.backends.vm.translate import translated
@@ -93,7 +93,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
             regions.append(made)
             if shapes is None:
-                packed.module = None
+                assert packed.module is not None
+                packed.takes, packed.module = specs_of(packed.module["main"].params), None
                 continue
             packed.sizes, packed.ranks = len(shapes.sizes), _ranks(packed.module)
         packed.module, packed.constants = weights.without(packed.module)

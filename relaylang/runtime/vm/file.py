@@ -26,7 +26,7 @@ from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import external_records, read_externals
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm import late
-from relaylang.runtime.vm.program import VERSION, Packed, VMFunction, VMProgram
+from relaylang.runtime.vm.program import VERSION, Packed, Spec, VMFunction, VMProgram
 from relaylang.runtime.vm.verify import verify
 from relaylang.syntax import astext, parse
 from relaylang.typing import check
@@ -36,6 +36,15 @@ FORMAT = "relaylang-vm"
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
 _PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "status")
+
+
+def _records(specs: Sequence[Spec]) -> list[list[Any]]:
+    """Types of tensors for the manifest."""
+    return [[dtype, list(shape)] for dtype, shape in specs]
+
+
+def _specs(records: Any) -> tuple[Spec, ...]:
+    return tuple((str(dtype), tuple(int(extent) for extent in shape)) for dtype, shape in records)
 
 
 def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str, externals: Parts) -> bytes:
@@ -62,8 +71,8 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
          **{name: getattr(f, name) for name in _FUNCTION}} for f in program.functions
     ]  # fmt: skip
     kernels = [
-        {**{name: getattr(p, name) for name in _PACKED}, "outputs": [[d, list(s)] for d, s in p.outputs], "weights": list(p.weights),
-         "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None,
+        {**{name: getattr(p, name) for name in _PACKED}, "outputs": _records(p.outputs), "takes": _records(p.takes),
+         "weights": list(p.weights), "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None,
          "calls": [place(call.span) for call in _calls(p.module)]}
         for p in program.packed
     ]
@@ -72,7 +81,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         "format": FORMAT, "version": VERSION, "target": program.target, "machine": machine, "features": sorted(features),
         "scalars": program.scalars, "functions": functions, "packed": kernels, "entries": program.entries,
         "constructors": [[c.belong_to.name_hint, c.name_hint] for c in program.constructors],
-        "specs": [[d, list(s)] for d, s in program.specs], "sources": [text.name for text in texts], "places": places,
+        "specs": _records(program.specs), "sources": [text.name for text in texts], "places": places,
         "parameters": {name: [p.name_hint for p in f.params] for name, f in program.signatures.items()},
         "externals": external_records(program.externals), "late": late.records(program),
     }  # fmt: skip
@@ -191,7 +200,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     ]  # fmt: skip
     kernels = []
     for n, item in enumerate(manifest["packed"]):
-        made = Packed(int(item["inputs"]), tuple((str(d), tuple(int(e) for e in s)) for d, s in item["outputs"]), int(item["count"]))
+        made = Packed(int(item["inputs"]), _specs(item["outputs"]), int(item["count"]), takes=_specs(item["takes"]))
         made.region, made.arena, made.fixed, made.sizes, made.status = (int(item[name]) for name in _PACKED[2:])
         made.weights = tuple(int(w) for w in item["weights"])
         made.constants = tuple(int(w) for w in item["constants"])
@@ -214,7 +223,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     program = VMProgram(
         code, functions, _loaded(files["constants.npz"]),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
-        [(str(d), tuple(int(e) for e in s)) for d, s in manifest["specs"]], kernels, _loaded(files["weights.npz"]),
+        list(_specs(manifest["specs"])), kernels, _loaded(files["weights.npz"]),
         [(str(name), int(count)) for name, count in manifest["scalars"]], entries,
         {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
         externals,

@@ -76,7 +76,8 @@ DTYPES: tuple[str, ...] = (
 DTYPE_NUMBERS: dict[str, int] = {name: number for number, name in enumerate(DTYPES) if name}
 
 #: The reasons for which a program stops, by the number that the machine gives.
-FAULTS: tuple[str, ...] = ("none", "match", "division", "shift", "power", "memory", "empty", "callee", "arity", "value", "external")
+FAULTS: tuple[str, ...] = ("none", "match", "division", "shift", "power", "memory", "empty", "callee", "arity", "value", "external",
+                          "extents")
 
 
 def table(scalars: Sequence[tuple[str, int]]) -> list[Instruction]:

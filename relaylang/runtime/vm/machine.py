@@ -69,7 +69,7 @@ class _Spec(ctypes.Structure):
 
 class _Packed(ctypes.Structure):
     _fields_ = [("region", ctypes.c_int32), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32), ("spec", ctypes.c_int32),
-                ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L), ("status", _L)]  # fmt: skip
+                ("takes", ctypes.c_int32), ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L), ("status", _L)]  # fmt: skip
 
 
 class _Program(ctypes.Structure):
@@ -133,8 +133,9 @@ class Loaded:
         for item in program.packed:
             fixed, params = self._prepared(item)
             numbers = item.arena, item.sizes, item.status
-            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), fixed, params, *numbers))
-            for dtype, shape in item.outputs:
+            takes = len(specs) + len(item.outputs) if item.takes else -1
+            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
+            for dtype, shape in (*item.outputs, *item.takes):
                 spec(dtype, shape)
         tables: list[Any] = [functions, (_Packed * max(1, len(packed)))(*packed), (_Spec * max(1, len(specs)))(*specs),
                   (_L * max(1, len(dims)))(*dims)]  # fmt: skip
@@ -389,6 +390,7 @@ class Machine:
             "empty": ("R0411", "ref_read: the reference has no value yet"),
             "callee": ("R0407", "this is no function to call"),
             "arity": ("R0401", "the function takes another number of arguments"),
+            "extents": ("R0403", "an operand has other extents than its type says"),
         }.get(name, ("R0404", "the value is of another kind than the program's types say"))
         return evaluation_error(code, title, span, None, frames)
 

@@ -12,7 +12,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 4
+VERSION = 5
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -46,7 +46,8 @@ class Packed:
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
     The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `ranks`
     are its inputs'. `status` is where the arena says which external code failed, -1 where there is none. `constants`
-    are the numbers of the weights that the host gives the function behind its inputs.
+    are the numbers of the weights that the host gives the function behind its inputs. `takes` are the inputs' types of
+    a kernel for known extents: a value may be of others, for the type system lets `?` stand for any extent.
     """
 
     inputs: int
@@ -61,6 +62,7 @@ class Packed:
     sizes: int = 0
     status: int = -1
     ranks: tuple[int, ...] = ()
+    takes: tuple[Spec, ...] = ()
 
     @property
     def words(self) -> int:

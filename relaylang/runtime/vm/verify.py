@@ -41,6 +41,8 @@ def _tables(program: VMProgram) -> None:
     for spec in program.specs:
         _spec(spec)
     for packed in program.packed:
+        for spec in packed.takes:
+            _spec(spec)
         for dtype, shape in packed.outputs:
             _spec((dtype, tuple(0 if d == UNKNOWN and packed.module is not None else d for d in shape)))
     regions = [p.region for p in program.packed if p.region >= 0]
@@ -51,6 +53,8 @@ def _tables(program: VMProgram) -> None:
             raise ValueError("a kernel is neither in the library nor in Relay")
         if packed.region >= 0 and len(packed.outputs) != packed.count:
             raise ValueError("a kernel has another count of results")
+        if packed.takes and len(packed.takes) != packed.inputs:
+            raise ValueError("a kernel has another count of types of inputs")
         if packed.ranks and len(packed.ranks) != packed.inputs:
             raise ValueError("a kernel has another count of inputs")
         counts, sizes = (packed.inputs, packed.count, packed.sizes, *packed.ranks), (packed.arena, packed.fixed)

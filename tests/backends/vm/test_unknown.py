@@ -279,3 +279,20 @@ def test_slices_of_every_operator(shard: int) -> None:
 @pytest.mark.parametrize("shard", few(range(8)))
 def test_sizes_of_every_operator(shard: int) -> None:
     assert differences(_first(_sizes(shard, 8), 4)) == {}
+
+
+@pytest.mark.parametrize("rows", [2, 4, 6])
+def test_a_value_of_other_extents_than_a_kernel_takes(rows: int) -> None:
+    """`?` may stand for any extent in a call: the kernel of the callee reads no more than there is."""
+    mod = module("""
+    def @f(%x: Tensor[(4, 3), float32], %r: ref(Tensor[(4, 3), float32])) { add(exp(%x), ref_read(%r)) }
+    def @main(%x: Tensor[(?, 3), float32]) { @f(%x, ref(%x)) }
+    """)
+    x = np.ones((rows, 3), "float32")
+    for made in (compile_vm(mod), loads(compile_vm(mod).content())):
+        if rows == 4:
+            assert_same(made.run(x), evaluate(mod, x))
+            continue
+        with pytest.raises(RelayError) as caught:
+            made.run(x)
+        assert caught.value.diagnostics[0].code == "R0403" and caught.value.diagnostics[0].span is not None

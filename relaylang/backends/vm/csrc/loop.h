@@ -154,6 +154,13 @@ static int r_arena(r_machine* m, int64_t size) {
   return 1;
 }
 
+// Whether a value has the extents that a kernel is compiled for. A scalar has none.
+static int r_fits(const r_program* p, const r_spec* s, const r_value* x) {
+  if (x->kind != R_TENSOR) return s->rank == 0;
+  const r_tensor* t = (const r_tensor*)x->v.o;
+  return t->head.tag == s->dtype && t->head.count == s->rank && !memcmp(t->dims, p->dims + s->first, (size_t)s->rank * sizeof *t->dims);
+}
+
 // What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. 0 where the
 // kernel is not for these.
 static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int32_t* inputs) {
@@ -355,6 +362,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     for (n = 0; n < k->inputs; n++) {
       const r_value* x = &R[at[n]];
+      if (k->takes >= 0 && !r_fits(p, &p->specs[k->takes + n], x)) FAIL(R_FAULT_EXTENTS);
       in[n] = x->kind == R_TENSOR ? (const void*)((const r_tensor*)x->v.o)->data : (const void*)&x->v;
     }
     for (n = 0; n < k->outputs; n++) {
