@@ -47,7 +47,7 @@ class Packed:
     The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `ranks`
     are its inputs'. `status` is where the arena says which external code failed, -1 where there is none. `constants`
     are the numbers of the weights that the host gives the function behind its inputs. `takes` are the inputs' types of
-    a kernel for known extents: a value may be of others, for the type system lets `?` stand for any extent.
+    a kernel for known extents. A value may have other extents, for `?` fits any type.
     """
 
     inputs: int
