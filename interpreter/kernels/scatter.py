@@ -224,6 +224,8 @@ def unique(attrs: Any, x: Any) -> Any:
 
 def sparse_fill_empty_rows(attrs: Any, indices: Any, values: Any, shape: Any, default: Any) -> Any:
     """An entry of the default at the start of each row that has none; and which rows those are. All in int64."""
+    if not indices.shape[1]:
+        raise KernelError("a tensor of no dimensions has no rows")
     rows = int(shape[0])
     if not np.size(default):
         raise KernelError("there is no default value")

@@ -283,7 +283,7 @@ OPS = (
         "vision.non_max_suppression", ("data", "valid_count", "indices", "max_output_size", "iou_threshold"),
         NonMaximumSuppressionAttrs, non_max_suppression, OPAQUE, 5, needs=(0, 1, 2),
         doc="Boxes that overlap less than a limit.",
-        takes="float[b,n,_] integer[b] any integer[] float[]",
+        takes="float[b,n,_] integer[b] tensor integer[] float[]",
         results=lambda args, attrs: 2 if attrs.return_indices else 0,
         python="(..., max_output_size=-1, iou_threshold=0.5)",
         example="fn (%x: Tensor[(1, 10, 6), float32], %count: Tensor[(1), int32], %indices: Tensor[(1, 10), int32]) { "

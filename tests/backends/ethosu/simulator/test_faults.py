@@ -62,7 +62,7 @@ def run(region: RegionCode) -> Any:
         ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "a weight stream of 768 values, and needs"),
         ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
         ("SET_KERNEL_HEIGHT_M1", 0, 0xFFFF, "kernel|bytes|elements|values"),
-        ("SET_IFM_PAD_TOP", 0, 0xFFFF, "padding beyond its windows"),
+        ("SET_IFM_PAD_TOP", 0, 0xFFFF, "a padding of 65535 rows or columns"),
     ],
 )
 def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: int, says: str) -> None:
