@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.ethosu.tflite import is_tflite, load_network
 from relaylang.cli.arguments import values_for
 from relaylang.cli.common import report, write_bytes
 from relaylang.cli.inputs import split_inputs
@@ -21,9 +20,12 @@ from relaylang.repl.session import Session, Value
 from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, loads
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.text import read_bytes
+from relaylang.services import service
 
 #: Where a tar says what it is.
 _TAR = slice(257, 262)
+#: Bytes 4 to 8 of a TFLite file.
+_TFLITE = b"TFL3"
 
 
 def is_compiled(path: str) -> bool:
@@ -46,7 +48,8 @@ def run_compiled(args: argparse.Namespace) -> int:
     with Stages() as stages:
         with stages.stage("load"):
             content = read_bytes(args.file)
-            artifact = load_network(content, args.file) if is_tflite(content) else loads(content, args.threads, args.file)
+            tflite = content[4:8] == _TFLITE
+            artifact = service("npu network")(content, args.file) if tflite else loads(content, args.threads, args.file)
             computed_by(args, artifact)
         values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
         report(notes)

@@ -17,6 +17,7 @@ import numpy as np
 
 from relaylang.diagnostics.source import Span
 from relaylang.ir.flat import Flat
+from relaylang.ir.shown import Shown
 from relaylang.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar, dtype_name
 from relaylang.services import service
 
@@ -27,24 +28,6 @@ def _operator(name: str, *args: AnyValue) -> Expr:
     return made
 
 
-def text_of(node: AnyValue, show_meta_data: bool = True) -> str:
-    """Relay text, for the methods `astext`."""
-    made: str = service("text")(node, show_meta_data=show_meta_data)
-    return made
-
-
-def brief(node: AnyValue) -> str:
-    """Relay text for Python's prompt: short for huge programs."""
-    made: str = service("brief")(node)
-    return made
-
-
-def html(node: AnyValue) -> str:
-    """Relay text for notebooks."""
-    made: str = service("html")(node)
-    return made
-
-
 def _no_expression(value: AnyValue, what: str) -> TypeError:
     """The error for a value of another class where a program needs an expression."""
     kind = "None" if value is None else f"a value of type {type(value).__name__}"
@@ -52,7 +35,7 @@ def _no_expression(value: AnyValue, what: str) -> TypeError:
     return TypeError(f"{what} is an expression{made}; here it is {kind}")
 
 
-class Expr(Flat):
+class Expr(Shown, Flat):
     """An expression. `span` is its place in a text, `checked_type` its type once it has been checked.
 
     `+ - * / < <= > >=` and `-` before an expression make calls of operators; a plain number beside them becomes a
@@ -67,23 +50,9 @@ class Expr(Flat):
     span: Span | None
     checked_type: Type | None
 
-    def astext(self, show_meta_data: bool = True) -> str:
-        """Relay text that reads back to the same expression: `relaylang.astext` with its defaults."""
-        return text_of(self, show_meta_data)
-
     def __str__(self) -> str:
         made: str = service("shown")(self)
         return made
-
-    def __repr__(self) -> str:
-        return brief(self)
-
-    def _repr_html_(self) -> str:
-        return html(self)
-
-    def show(self, style: str | None = None) -> None:
-        """Show the text, highlighted in notebooks and terminals."""
-        service("show")(self, style)
 
     def __add__(self, other: AnyValue) -> Expr:
         return _operator("add", self, other)

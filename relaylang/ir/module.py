@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any as AnyValue
 from typing import overload
 
-from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, brief, html, text_of
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
 from relaylang.ir.flat import Flat
+from relaylang.ir.shown import Shown
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.ir.visit import free_vars
 from relaylang.services import service
@@ -25,7 +26,7 @@ def function_of(value: AnyValue) -> Function:
     return value
 
 
-class IRModule(Flat):
+class IRModule(Shown, Flat):
     """A program: functions by `GlobalVar`, type definitions by `GlobalTypeVar`, and module attributes.
 
     Indexing takes a name or a variable: `mod["main"]`. For a missing definition, the module asks its `library`, if it has
@@ -61,22 +62,8 @@ class IRModule(Flat):
         mod["main"] = expr
         return mod
 
-    def astext(self, show_meta_data: bool = True) -> str:
-        """Relay text that reads back to the same module: `relaylang.astext` with its defaults."""
-        return text_of(self, show_meta_data)
-
     def __str__(self) -> str:
-        return text_of(self, show_meta_data=False)
-
-    def __repr__(self) -> str:
-        return brief(self)
-
-    def _repr_html_(self) -> str:
-        return html(self)
-
-    def show(self, style: str | None = None) -> None:
-        """Show the text, highlighted in notebooks and terminals."""
-        service("show")(self, style)
+        return self.astext(show_meta_data=False)
 
     def get_global_var(self, name: str) -> GlobalVar:
         """The function's variable. Raises `KeyError`."""

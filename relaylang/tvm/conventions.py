@@ -41,7 +41,6 @@ from relaylang.ir import (
     Var,
     is_incomplete,
 )
-from relaylang.ir.expr import text_of
 from relaylang.ir.typed import forget_stale_types
 from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
@@ -51,6 +50,7 @@ from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.passes.manager import Pass
+from relaylang.services import service
 from relaylang.tvm.arrays import Array
 from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
@@ -163,7 +163,7 @@ def with_result_types(func: Function) -> Function:
 
 def _shown(self: Expr | IRModule) -> str:
     """Relay text without its first line, the version."""
-    text = text_of(self, False)
+    text: str = service("text")(self, show_meta_data=False)
     return text.partition("\n")[2] if text.startswith("#[version") else text
 
 

@@ -18,8 +18,8 @@ from relaylang.partition.fixed_point import IDENTITY, Rescale
 from relaylang.partition.targets.ethos_u import layers, pools
 from relaylang.partition.targets.ethos_u.table import READERS
 
-#: Four numbers about the edges of a window, as each function says.
-Window = tuple[int, int, int, int]
+#: A padding: four numbers of rows and columns, in the order that each function says.
+Sides = tuple[int, int, int, int]
 
 _CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 
@@ -195,12 +195,12 @@ class _Writer:
         x = self.in_order(source)
         return self.graph.reshape(x, (1, x.shape[0], 1, x.shape[1])), weight
 
-    def fit(self, x: Tensor, pad: Window) -> Tensor:
+    def fit(self, x: Tensor, pad: Sides) -> Tensor:
         """NHWC without the last rows and columns that a negative padding says no window reaches."""
         n, h, w, c = x.shape
         return self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
 
-    def padded(self, x: Tensor, pad: Window, zero: int) -> tuple[Tensor, Window]:
+    def padded(self, x: Tensor, pad: Sides, zero: int) -> tuple[Tensor, Sides]:
         """A window's input and padding, as TOSA has it, by axes. `pad` is (top, left, bottom, right).
 
         Vela splits operators on several images. It then moves padding from the top to the bottom, and from the left to the

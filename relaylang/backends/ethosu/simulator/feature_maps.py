@@ -20,7 +20,11 @@ Extents = tuple[int, int, int]
 
 
 class FeatureMap(NamedTuple):
-    """Where a tensor lies. A tile below or right of the first begins at the second row or column of `split`."""
+    """Where a tensor lies: the addresses of its four tiles, and strides in bytes along height, width and bricks.
+
+    The tiles are upper left, upper right, lower left, lower right. `width0` columns are left; of the left columns `height0`
+    rows are above, of the right ones `height1`.
+    """
 
     region: int
     bases: tuple[int, ...]

@@ -13,7 +13,7 @@ from relaylang.backends.ethosu.simulator.feature_maps import MOST, feature_map, 
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.output import finish, scaled
 from relaylang.backends.ethosu.simulator.state import State
-from relaylang.backends.ethosu.simulator.weights import Scales, read_scales, read_weights
+from relaylang.backends.ethosu.simulator.weights import read_scales, read_weights
 from relaylang.backends.ethosu.stream import Stream
 
 #: `SET_IFM_UPSCALE`.
@@ -101,11 +101,7 @@ def convolve(state: State, memory: Memory, stream: Stream, depthwise: bool) -> N
             total += (np.ascontiguousarray(tap).reshape(-1, inputs) @ kernel.T).reshape(total.shape)
     sums = total.astype(np.int64)
     if state["OFM_PRECISION"] >> 8 & 1:
-        multiplier, shift = state.scale("OFM_SCALE")
-        scales = Scales(np.zeros(1, np.int64), np.asarray([multiplier]), np.asarray([shift]))
-        if state.has("SCALE_BASE"):
-            scales = scales._replace(bias=read_scales(state, memory, stream, outputs).bias)
-    else:
-        scales = read_scales(state, memory, stream, outputs)
+        raise state.fault("scales all channels of a convolution alike, which the simulator does not do")
+    scales = read_scales(state, memory, stream, outputs)
     sums += scales.bias
     finish(state, memory, scaled(sums, scales.multiplier, scales.shift, state["OFM_PRECISION"] >> 14 & 3))

@@ -26,9 +26,6 @@ class State:
             raise self.fault(f"needs {name}, which no command before it sets")
         return found
 
-    def has(self, name: str) -> bool:
-        return f"SET_{name}" in self._set
-
     def __getitem__(self, name: str) -> int:
         """A register of 16 bits, without sign."""
         return self._of(name).param
