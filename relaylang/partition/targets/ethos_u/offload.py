@@ -10,7 +10,8 @@ from relaylang.ops.record import Op
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import Judge, Refuse, Trace, run
 from relaylang.partition.scope import scope_nodes
-from relaylang.partition.targets.ethos_u import RECIPE, layers
+from relaylang.partition.targets.ethos_u import RECIPE
+from relaylang.partition.targets.ethos_u.parts import op_name
 from relaylang.partition.targets.ethos_u.table import pattern_table
 
 
@@ -63,7 +64,7 @@ def _reason(node: Call, reasons: dict[int, str]) -> tuple[str, str]:
     if isinstance(node.op, Op):
         what = node.op.name
     elif isinstance(node.op, Function) and composite_name(node):
-        what = " + ".join(layers.op_name(n) for n in composite_nodes(node.op) if isinstance(n, Call))
+        what = " + ".join(op_name(n) for n in composite_nodes(node.op) if isinstance(n, Call))
     found = reasons.get(id(node))
     if found is not None:
         return what, found

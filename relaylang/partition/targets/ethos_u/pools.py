@@ -19,24 +19,21 @@ import numpy as np
 
 from relaylang.ir import Call
 from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
-from relaylang.partition.targets.ethos_u.layers import (
+from relaylang.partition.targets.ethos_u.parts import (
     RANGES,
     Output,
     clamp_of,
     constant,
-    exact_padding,
     feature_type,
     narrow,
-    nchw,
     op_name,
-    padding4,
-    pair,
     scalar,
     scales,
     spread_of,
     tail,
     tensor_of,
 )
+from relaylang.partition.targets.ethos_u.windows import exact_padding, nchw, padding4, pair
 
 
 @dataclass(frozen=True)

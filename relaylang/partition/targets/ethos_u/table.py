@@ -7,22 +7,22 @@ from typing import Any
 from relaylang.ir import Call
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u import layers, pools
+from relaylang.partition.targets.ethos_u import arithmetic, convolutions, movement, pools
 from relaylang.patterns import DFPattern, Match, is_constant, is_op, is_tuple, wildcard
 
 #: The readers of composites' calls, by the composite's name.
 READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
-    "ethos-u.qnn_conv2d": layers.read_conv,
-    "ethos-u.qnn_dense": layers.read_dense,
-    "ethos-u.qnn_add": layers.read_add,
-    "ethos-u.qnn_concatenate": layers.read_qnn_concat,
-    "ethos-u.concatenate": layers.read_concat,
+    "ethos-u.qnn_conv2d": convolutions.read_conv,
+    "ethos-u.qnn_dense": convolutions.read_dense,
+    "ethos-u.qnn_add": arithmetic.read_add,
+    "ethos-u.qnn_concatenate": movement.read_qnn_concat,
+    "ethos-u.concatenate": movement.read_concat,
     "ethos-u.max_pool2d": pools.read_max_pool,
     "ethos-u.avg_pool2d": pools.read_avg_pool,
-    "ethos-u.qnn_requantize": layers.read_requantize,
-    "ethos-u.clamp": layers.read_clamp,
-    "ethos-u.pad": layers.read_pad,
-    "ethos-u.reshape": layers.read_reshape,
+    "ethos-u.qnn_requantize": arithmetic.read_requantize,
+    "ethos-u.clamp": arithmetic.read_clamp,
+    "ethos-u.pad": movement.read_pad,
+    "ethos-u.reshape": movement.read_reshape,
 }
 #: Composites that only move or limit what others computed: no reason for a region of their own.
 HELPERS = frozenset({"ethos-u.reshape", "ethos-u.pad", "ethos-u.concatenate", "ethos-u.clamp"})

@@ -1,0 +1,60 @@
+"""A region as a TOSA graph: its composites are written one by one, each by the function for its kind of layer.
+
+TOSA wants NHWC and int8. A tensor is stored with its channels last where a layer asked for that. It is transposed back
+where the region ends. A uint8 tensor is stored less 128, in int8. A rescale converts it at the region's edges, the one
+place where TOSA knows unsigned numbers. The graph's inputs and outputs have the shapes, layouts and bytes that the
+Relay function has.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from relaylang.backends.ethosu.emit import arithmetic, convolutions, movement, pools
+from relaylang.backends.ethosu.emit.writer import Composite, Value, Writer
+from relaylang.backends.ethosu.tosa import Graph
+from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
+from relaylang.partition.composites import composite_name, composite_nodes
+from relaylang.partition.targets.ethos_u.table import READERS
+
+#: The function that writes a layer, by its type. It returns the composite's value, or one for each field of a tuple.
+WRITERS: dict[type, Callable[[Writer, Any, Composite], Value | list[Value]]] = {
+    **convolutions.WRITERS,
+    **pools.WRITERS,
+    **arithmetic.WRITERS,
+    **movement.WRITERS,
+}
+
+
+def emit_region(func: Function, name: str) -> Graph:
+    """The TOSA graph of a region function whose types have been found; its body consists of composite calls."""
+    writer = Writer(Graph(name, layer="input"))
+    for param in func.params:
+        writer.values[id(param)] = writer.input(param)
+    for node in post_order(func.body):
+        if isinstance(node, Call) and isinstance(node.op, Function):
+            writer.values[id(node)] = _composite(writer, node)
+        elif isinstance(node, TupleGetItem):
+            fields = writer.values[id(node.tuple_value)]
+            assert isinstance(fields, list)
+            writer.values[id(node)] = fields[node.index]
+    outputs = func.body.fields if isinstance(func.body, Tuple) else (func.body,)
+    writer.graph.layer = "output"
+    for out in outputs:
+        writer.output(out)
+    return writer.graph
+
+
+def _composite(writer: Writer, call: Call) -> Value | list[Value]:
+    func = call.op
+    assert isinstance(func, Function)
+    name = composite_name(call) or ""
+    place = f" line {call.span.line}" if call.span is not None and call.span.source.text else ""
+    writer.graph.layer = name.removeprefix("ethos-u.") + place
+    calls = [node for node in composite_nodes(func) if isinstance(node, Call)]
+    layer = READERS[name](calls)
+    inputs = {id(param): writer.value(arg) for param, arg in zip(func.params, call.args)}
+    return WRITERS[type(layer)](writer, layer, Composite(writer, calls, inputs, call.checked_type or func.ret_type))
+
+
+__all__ = ["WRITERS", "emit_region"]

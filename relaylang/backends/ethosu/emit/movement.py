@@ -1,0 +1,40 @@
+"""Writers of layers that move elements."""
+from __future__ import annotations
+
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.ir import Tuple
+from relaylang.partition.targets.ethos_u.movement import Concat, Pad, Reshape
+
+
+def concat(w: Writer, layer: Concat, at: Composite) -> Value:
+    data = at.calls[-1].args[0]
+    assert isinstance(data, Tuple)
+    inputs = [at.operand(field) for field in data.fields]
+    perm, _ = w.any_order(inputs[0])
+    parts = []
+    for value, operand in zip(inputs, layer.operands):
+        tensor = w.in_order(value, perm)
+        if operand is not None:
+            tensor = w.rescale(tensor, operand.rescale, at.dtype, operand.input_zp - value.offset)
+        parts.append(tensor)
+    out = parts[0] if len(parts) == 1 else w.graph.concat(parts, perm.index(layer.axis))
+    return Value(at.dtype, {perm: out})
+
+
+def pad(w: Writer, layer: Pad, at: Composite) -> Value:
+    perm, x = w.any_order(at.source)
+    out = w.graph.pad(x, [layer.widths[axis] for axis in perm], layer.value - at.source.offset)
+    return Value(at.source.dtype, {perm: out})
+
+
+def reshape(w: Writer, layer: Reshape, at: Composite) -> Value:
+    source, shape = at.source, layer.shape
+    last = CHANNELS_LAST["NCHW"]
+    if len(shape) == 2 and last in source.stored and source.stored[last].shape[0] == shape[0]:
+        if (0, 1, 2, 3) not in source.stored:
+            return Value(source.dtype, {}, source)
+    out = w.graph.reshape(w.in_order(source), shape)
+    return Value(source.dtype, {tuple(range(len(shape))): out})
+
+
+WRITERS = {Concat: concat, Pad: pad, Reshape: reshape}

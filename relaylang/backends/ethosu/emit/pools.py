@@ -1,0 +1,58 @@
+"""Writers of pooling layers."""
+from __future__ import annotations
+
+import numpy as np
+
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.partition.fixed_point import IDENTITY, Rescale
+from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool
+
+
+def pool(w: Writer, layer: Pool, at: Composite) -> Value:
+    """A maximum over windows."""
+    perm = CHANNELS_LAST[layer.layout]
+    x = w.fit(w.in_order(at.source, perm), layer.pad)
+    x, pad = w.padded(x, layer.pad, -128)
+    out = w.graph.max_pool2d(x, layer.kernel, layer.stride, pad)
+    return Value(at.source.dtype, {perm: out})
+
+
+def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
+    """Sums whose rescale rounds down, and up where sums can be negative; see the layer's file.
+
+    Vela takes convolutions with equal weights for one, though their biases differ. So each direction has its own weight.
+    """
+    graph, window, source = w.graph, layer.window, at.source
+    perm = CHANNELS_LAST[window.layout]
+    x = w.fit(w.in_order(source, perm), window.pad)
+    x, pad = w.padded(x, window.pad, -source.offset)
+    channels = x.shape[3]
+
+    def divided(weight: int, rounding: int, dtype: str) -> Tensor:
+        total = graph.conv2d(
+            x,
+            np.full((*window.kernel, channels, 1), weight, np.int8),
+            np.full(channels, weight // 2 * rounding, np.int32),
+            pad=pad,
+            stride=window.stride,
+            dilation=(1, 1),
+            input_zp=-source.offset,
+            weight_zp=0,
+            depthwise=True,
+        )
+        return w.rescale(total, layer.division(weight), dtype)
+
+    n = layer.numbers
+    if layer.signed:
+        zero = graph.constant(np.zeros((1, 1, 1, 1), np.int32), "zero")
+        up = graph.binary("MINIMUM", divided(4, n - 1, "int32"), zero)
+        average = graph.binary("MAXIMUM", divided(2, 1 - n, "int32"), up)
+        average = w.rescale(average, Rescale((IDENTITY[0],), (IDENTITY[1],), 0), source.dtype)
+    else:
+        average = divided(2, 1 - n, source.dtype)
+    zero_point = layer.out_input_zp - source.offset
+    return Value(layer.out.dtype, {perm: w.finish(average, layer.out, zero_point)})
+
+
+WRITERS = {Pool: pool, AvgPool: average}

@@ -1,0 +1,185 @@
+"""The values of a region, their orders of axes, and what the writers of layers share."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylang.backends.ethosu.tosa import Graph, Tensor
+from relaylang.ir import Call, Constant, Expr, TensorType, Type, Var
+from relaylang.partition.fixed_point import IDENTITY, Rescale
+from relaylang.partition.targets.ethos_u.parts import Output
+
+#: A padding: four numbers of rows and columns, in the order that each function says.
+Sides = tuple[int, int, int, int]
+
+CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
+
+
+@dataclass
+class Value:
+    """A Relay tensor inside the graph.
+
+    `dtype` is Relay's type. `stored` has the tensor in each existing order of axes: axis i of `stored[perm]` is Relay's
+    axis perm[i]. `flat` is set for a matrix that is a flattened NCHW tensor whose transposition is put off.
+    """
+
+    dtype: str
+    stored: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+    flat: Value | None = None
+
+    @property
+    def offset(self) -> int:
+        """The difference of a number of the Relay tensor and the stored one."""
+        return 128 if self.dtype == "uint8" else 0
+
+
+class Writer:
+    """A graph under construction, and the values of Relay's nodes by their ids."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.values: dict[int, Value | list[Value]] = {}
+
+    # ---- edges
+
+    def input(self, param: Var) -> Value:
+        ty = param.checked_type or param.type_annotation
+        assert isinstance(ty, TensorType)
+        dtype = "int8" if ty.dtype == "uint8" else ty.dtype
+        tensor = self.graph.input(param.name_hint, [int(d) for d in ty.shape], dtype)  # type: ignore[arg-type]
+        if ty.dtype == "uint8":
+            tensor = self.graph.rescale(
+                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=128, input_unsigned=True
+            )
+        return Value(ty.dtype, {tuple(range(len(ty.shape))): tensor})
+
+    def value(self, node: Expr) -> Value:
+        """The value of a node that is one tensor."""
+        value = self.values[id(node)]
+        assert isinstance(value, Value)
+        return value
+
+    def constant(self, node: Constant) -> Value:
+        """A constant of the program."""
+        dtype = node.data.dtype.name
+        stored = (node.data.astype(np.int16) - 128).astype(np.int8) if dtype == "uint8" else node.data
+        return Value(dtype, {tuple(range(stored.ndim)): self.graph.constant(stored)})
+
+    def output(self, node: Expr) -> None:
+        value = self.value(node)
+        tensor = self.in_order(value)
+        if value.dtype == "uint8":
+            # Vela joins a conversion from zero point 0 to the operator in front, whose numbers it then cuts at 127.
+            tensor = self.graph.rescale(
+                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=1, output_zp=129, output_unsigned=True
+            )
+        if tensor.name in self.graph.inputs or tensor.name in self.graph.outputs:
+            tensor = self.graph.identity(tensor)
+        self.graph.output(tensor)
+
+    # ---- orders of axes
+
+    def in_order(self, value: Value, perm: tuple[int, ...] | None = None) -> Tensor:
+        """The tensor with its axes in an order; in Relay's where none is given."""
+        if value.flat is not None and not value.stored:
+            whole = self.in_order(value.flat)
+            value.stored[(0, 1)] = self.graph.reshape(whole, (whole.shape[0], int(np.prod(whole.shape[1:]))))
+        have, tensor = next(iter(value.stored.items()))
+        wanted = perm or tuple(range(len(have)))
+        if wanted in value.stored:
+            return value.stored[wanted]
+        move = [have.index(axis) for axis in wanted]
+        shape = [tensor.shape[m] for m in move]
+        # Where the axes longer than 1 keep their order no byte moves.
+        if [m for m in move if tensor.shape[m] > 1] == sorted(m for m in move if tensor.shape[m] > 1):
+            moved = self.graph.reshape(tensor, shape)
+        else:
+            moved = self.graph.transpose(tensor, move)
+        value.stored[wanted] = moved
+        return moved
+
+    def any_order(self, value: Value, last: int | None = None) -> tuple[tuple[int, ...], Tensor]:
+        """The tensor in an order in which it exists. Relay's axis `last` comes last if given."""
+        if value.flat is not None and not value.stored:
+            self.in_order(value)
+        for perm, tensor in value.stored.items():
+            if last is None or perm[-1] == last:
+                return perm, tensor
+        assert last is not None
+        rank = len(next(iter(value.stored)))
+        perm = (*(axis for axis in range(rank) if axis != last), last)
+        return perm, self.in_order(value, perm)
+
+    # ---- parts of layers
+
+    def fit(self, x: Tensor, pad: Sides) -> Tensor:
+        """NHWC without the last rows and columns that a negative padding says no window reaches."""
+        n, h, w, c = x.shape
+        return self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
+
+    def padded(self, x: Tensor, pad: Sides, zero: int) -> tuple[Tensor, Sides]:
+        """A window's input and padding, as TOSA has it, by axes. `pad` is (top, left, bottom, right).
+
+        Vela splits operators on several images. It then moves padding from the top to the bottom, and from the left to the
+        right. So several images are padded in front.
+        """
+        top, left, bottom, right = (max(p, 0) for p in pad)
+        if x.shape[0] > 1 and (top or left):
+            return self.graph.pad(x, [(0, 0), (top, bottom), (left, right), (0, 0)], zero), (0, 0, 0, 0)
+        return x, (top, bottom, left, right)
+
+    def finish(self, x: Tensor, out: Output, input_zp: int = 0) -> Tensor:
+        """The way out of a sum: rescale and saturate, then clamp. Channels are last."""
+        if out.rescale is not None:
+            x = self.rescale(x, out.rescale, out.dtype, input_zp)
+        return self.clamp(x, out)
+
+    def clamp(self, x: Tensor, out: Output) -> Tensor:
+        if out.clamp is None:
+            return x
+        offset = 128 if out.dtype == "uint8" else 0
+        return self.graph.clamp(x, out.clamp[0] - offset, out.clamp[1] - offset)
+
+    def rescale(self, x: Tensor, rescale: Rescale, dtype: str, input_zp: int = 0) -> Tensor:
+        """To a Relay type `dtype`; `input_zp` is that of the stored numbers."""
+        return self.graph.rescale(
+            x,
+            "int8" if dtype == "uint8" else dtype,
+            np.array(rescale.multipliers),
+            np.array(rescale.shifts),
+            input_zp=input_zp,
+            output_zp=rescale.output_zp - (128 if dtype == "uint8" else 0),
+            per_channel=len(rescale.shifts) > 1,
+        )
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A composite's call: its own calls, producers first, the values of its parameters by their ids, and its type."""
+
+    writer: Writer
+    calls: Sequence[Call]
+    inputs: Mapping[int, Value]
+    type: Type | None
+
+    @property
+    def source(self) -> Value:
+        """The value of the one parameter."""
+        (value,) = self.inputs.values()
+        return value
+
+    @property
+    def dtype(self) -> str:
+        assert isinstance(self.type, TensorType)
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        assert isinstance(self.type, TensorType)
+        return tuple(int(d) for d in self.type.shape)  # type: ignore[arg-type]
+
+    def operand(self, node: Expr) -> Value:
+        """The value of a parameter or constant."""
+        return self.writer.constant(node) if isinstance(node, Constant) else self.inputs[id(node)]

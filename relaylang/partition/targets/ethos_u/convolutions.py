@@ -1,0 +1,197 @@
+"""Convolutions and fully connected layers for the Ethos-U, read from their calls."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr
+from relaylang.partition.fixed_point import Unsupported
+from relaylang.partition.targets.ethos_u.movement import read_pad
+from relaylang.partition.targets.ethos_u.parts import (
+    Output,
+    constant,
+    feature_type,
+    in_range,
+    op_name,
+    scalar,
+    spread_of,
+    tail,
+    tensor_of,
+)
+from relaylang.partition.targets.ethos_u.windows import exact_padding, nchw, padding4, pair
+
+_MAX_ABS_WEIGHTS = 127 * 65536
+_MAX_EXTENT = 65536
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution or a fully connected layer: weight OHWI (depthwise HWCM), int32 bias, int32 sum, then `out`.
+
+    `pad` is (top, left, bottom, right). It may be negative at the end, where the last rows or columns are never read.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+    pad: tuple[int, int, int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    depthwise: bool
+    input_zp: int
+    weight_zp: int
+    layout: str
+    out: Output
+
+
+def read_conv(calls: Sequence[Call]) -> Conv:
+    """[nn.pad] qnn.conv2d [nn.bias_add | add] [[nn.relu] qnn.requantize [clip | nn.relu | cast]*]"""
+    calls = list(calls)
+    outer = calls.pop(0) if op_name(calls[0]) == "nn.pad" else None
+    conv = calls.pop(0)
+    attrs = conv.attrs
+    source = feature_type((outer or conv).args[0])
+    input_zp = in_range(scalar(conv.args[2], "its input zero point"), source.dtype, "the input zero point")
+    weight, weight_dtype = _weight(conv.args[1])
+    weight_zp = in_range(scalar(conv.args[3], "its kernel zero point"), weight_dtype, "the kernel zero point")
+    layout = attrs.data_layout
+    if layout not in ("NCHW", "NHWC"):
+        raise Unsupported(f"data layout {layout}; NCHW and NHWC are taken")
+    if attrs.out_layout not in ("", layout):
+        raise Unsupported(f"out_layout {attrs.out_layout} differs from data_layout {layout}")
+    if tensor_of(conv, "its result").dtype != "int32":
+        raise Unsupported(f"out_dtype {tensor_of(conv, 'its result').dtype}; the accelerator sums in int32")
+    _, c, h, w = nchw(source.shape, layout)
+    depthwise, weight = _arrange(weight, attrs.kernel_layout, attrs.groups, c)
+    kh, kw = weight.shape[:2] if depthwise else weight.shape[1:3]
+    channels = weight.shape[2] * weight.shape[3] if depthwise else weight.shape[0]
+    pad = padding4(attrs.padding)
+    if outer is not None:
+        pad = tuple(a + b for a, b in zip(pad, _outer_pad(outer, layout, input_zp)))  # type: ignore[assignment]
+    stride, dilation = pair(attrs.strides), pair(attrs.dilation)
+    _, _, oh, ow = nchw(tensor_of(conv, "its result").shape, layout)
+    pad = exact_padding((h, w), (oh, ow), (kh, kw), pad, stride, dilation)
+    if kh * kw > 4096 or kh > 64:
+        raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and 4096 elements")
+    channel_axis = layout.index("C")
+    bias = _bias(calls, channels, channel_axis, 4)
+    return _sum_layer(
+        calls, weight, weight_zp, bias, channels, channel_axis, source.dtype, input_zp,
+        pad=pad, stride=stride, dilation=dilation, depthwise=depthwise, layout=layout,
+    )  # fmt: skip
+
+
+def read_dense(calls: Sequence[Call]) -> Conv:
+    """qnn.dense [nn.bias_add | add] [[nn.relu] qnn.requantize [clip | nn.relu | cast]*]"""
+    calls = list(calls)
+    dense = calls.pop(0)
+    source = feature_type(dense.args[0])
+    if len(source.shape) != 2:
+        raise Unsupported(f"an input of {len(source.shape)} axes; a dense layer wants 2")
+    input_zp = in_range(scalar(dense.args[2], "its input zero point"), source.dtype, "the input zero point")
+    weight, weight_dtype = _weight(dense.args[1])
+    weight_zp = in_range(scalar(dense.args[3], "its kernel zero point"), weight_dtype, "the kernel zero point")
+    if tensor_of(dense, "its result").dtype != "int32":
+        raise Unsupported(f"out_dtype {tensor_of(dense, 'its result').dtype}; the accelerator sums in int32")
+    units = weight.shape[0]
+    bias = _bias(calls, units, 1, 2)
+    return _sum_layer(
+        calls, weight.reshape(units, 1, 1, -1), weight_zp, bias, units, 1, source.dtype, input_zp,
+        pad=(0, 0, 0, 0), stride=(1, 1), dilation=(1, 1), depthwise=False, layout="NC",
+    )  # fmt: skip
+
+
+def _sum_layer(
+    calls: Sequence[Call],
+    weight: np.ndarray,
+    weight_zp: int,
+    bias: np.ndarray,
+    channels: int,
+    channel_axis: int,
+    dtype: str,
+    input_zp: int,
+    **geometry: Any,
+) -> Conv:
+    """The common end of convolution and dense: the bounds of the sums, and the operators applied to them."""
+    centred = weight.astype(np.int64) - weight_zp
+    axes = (0, 1) if geometry["depthwise"] else (1, 2, 3)
+    sums = np.abs(centred).sum(axis=axes).reshape(-1)
+    if int(sums.max(initial=0)) > _MAX_ABS_WEIGHTS:
+        raise Unsupported("a channel's weights add up to more than 127 * 65536")
+    if max(weight.shape) > _MAX_EXTENT:
+        raise Unsupported(f"more than {_MAX_EXTENT} channels")
+    behind = [c for c in calls if op_name(c) == "qnn.requantize"][:1]
+    if behind:
+        bias = bias - _channel_values(behind[0].args[2], channels, "its input zero point")
+        axis = behind[0].attrs.axis
+        rank = len(tensor_of(behind[0], "its result").shape)
+        if np.ndim(constant(behind[0].args[1], "its input scale")) == 1 and axis % rank != channel_axis:
+            if constant(behind[0].args[1], "its input scale").size > 1:
+                raise Unsupported(f"scales along axis {axis}; the accelerator has one for each output channel")
+    bounds = sums * spread_of(dtype, input_zp) + np.abs(bias)
+    if int(bounds.max(initial=0)) >= 1 << 31:
+        raise Unsupported("its sums may leave the range of int32")
+    out = tail(calls, bounds)
+    return Conv(
+        weight=weight, bias=bias.astype(np.int32), input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
+    )
+
+
+def _weight(expr: Expr) -> tuple[np.ndarray, str]:
+    weight = constant(expr, "its weight")
+    if weight.dtype.name not in ("int8", "uint8"):
+        raise Unsupported(f"its weight is {weight.dtype.name}, the accelerator takes int8 and uint8")
+    return weight, weight.dtype.name
+
+
+def _arrange(weight: np.ndarray, layout: str, groups: int, channels: int) -> tuple[bool, np.ndarray]:
+    """The weight as OHWI, or as HWCM where the convolution is depthwise."""
+    if sorted(layout) != sorted("OIHW"):
+        raise Unsupported(f"kernel layout {layout}")
+    by_name = {name: i for i, name in enumerate(layout)}
+    if groups == 1:
+        return False, weight.transpose([by_name[a] for a in "OHWI"])
+    if groups != channels:
+        raise Unsupported(f"a grouped convolution ({groups} groups of {channels} channels)")
+    hwoi = weight.transpose([by_name[a] for a in "HWOI"])
+    kh, kw = hwoi.shape[:2]
+    return True, hwoi.reshape(kh, kw, channels, -1)
+
+
+def _bias(calls: list[Call], channels: int, channel_axis: int, rank: int) -> np.ndarray:
+    """The int64 bias of each channel; takes its call off the list."""
+    if not calls or op_name(calls[0]) not in ("nn.bias_add", "add"):
+        return np.zeros(channels, np.int64)
+    call = calls.pop(0)
+    if op_name(call) == "nn.bias_add":
+        value = constant(call.args[1], "the bias")
+        if call.attrs.axis % rank != channel_axis:
+            raise Unsupported(f"a bias along axis {call.attrs.axis}")
+        return value.astype(np.int64).reshape(-1)
+    constants = [a.data for a in call.args if isinstance(a, Constant)]
+    if not constants:
+        raise Unsupported("the bias is not a constant; give it with the parameters")
+    value = constants[0]
+    shape = (1,) * (rank - value.ndim) + value.shape
+    if any(extent != 1 and axis != channel_axis for axis, extent in enumerate(shape)):
+        raise Unsupported(f"an added constant of shape {value.shape} is no bias of the channels")
+    return np.broadcast_to(value.astype(np.int64).reshape(-1), (channels,))
+
+
+def _channel_values(expr: Expr, channels: int, what: str) -> np.ndarray:
+    value = constant(expr, what).astype(np.int64).reshape(-1)
+    if value.size not in (1, channels):
+        raise Unsupported(f"{what} has {value.size} values for {channels} channels")
+    return np.broadcast_to(value, (channels,))
+
+
+def _outer_pad(call: Call, layout: str, input_zp: int) -> tuple[int, int, int, int]:
+    pad = read_pad([call])
+    if pad.value != input_zp:
+        raise Unsupported(f"it is padded with {pad.value}, not with the zero point {input_zp}")
+    n, c, h, w = (pad.widths[layout.index(a)] for a in "NCHW")
+    if any(n) or any(c):
+        raise Unsupported("it is padded along batch or channels")
+    return h[0], w[0], h[1], w[1]

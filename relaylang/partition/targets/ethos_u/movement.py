@@ -1,0 +1,103 @@
+"""Layers for the Ethos-U that move elements, read from their calls."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
+from relaylang.partition.fixed_point import Unsupported
+from relaylang.partition.targets.ethos_u.arithmetic import Operand, operand
+from relaylang.partition.targets.ethos_u.parts import (
+    constant,
+    feature_type,
+    in_range,
+    scalar,
+    scales,
+    tensor_of,
+)
+
+
+@dataclass(frozen=True)
+class Concat:
+    axis: int
+    operands: tuple[Operand | None, ...]
+
+
+@dataclass(frozen=True)
+class Reshape:
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pad:
+    widths: tuple[tuple[int, int], ...]
+    value: int
+
+
+def read_pad(calls: Sequence[Call]) -> Pad:
+    """nn.pad with a constant; the value is cast to the tensor's type as Relay does."""
+    (call,) = calls
+    dtype = feature_type(call.args[0]).dtype
+    if call.attrs.pad_mode != "constant":
+        raise Unsupported(f"pad_mode {call.attrs.pad_mode}")
+    value = float(constant(call.args[1], "the pad value").reshape(()))
+    if not value.is_integer():
+        raise Unsupported(f"the pad value {value:g} is not a whole number")
+    widths = tuple((int(a), int(b)) for a, b in call.attrs.pad_width)
+    if any(a < 0 or b < 0 for a, b in widths):
+        raise Unsupported("a negative pad width")
+    return Pad(widths, in_range(int(value), dtype, "the pad value"))
+
+
+def read_qnn_concat(calls: Sequence[Call]) -> Concat:
+    call = calls[-1]
+    data, input_scales, zero_points = call.args[:3]
+    for part, what in ((data, "inputs"), (input_scales, "scales"), (zero_points, "zero points")):
+        if not isinstance(part, Tuple):
+            raise Unsupported(f"its {what} are not written as a tuple")
+    assert isinstance(data, Tuple) and isinstance(input_scales, Tuple) and isinstance(zero_points, Tuple)
+    result = feature_type(call, "its result")
+    output_scale = scales(call.args[3], "its output scale")
+    output_zp = in_range(scalar(call.args[4], "its output zero point"), result.dtype, "the output zero point")
+    operands: list[Operand | None] = []
+    for field, scale, zero_point in zip(data.fields, input_scales.fields, zero_points.fields):
+        source = _concat_input(field, result)
+        given = scales(scale, "an input scale")
+        zp = scalar(zero_point, "an input zero point")
+        same = given.size == 1 and np.float32(given.flat[0]) == np.float32(output_scale.flat[0]) and zp == output_zp
+        operands.append(None if same else operand(source.dtype, given, zp, output_scale, output_zp, output_zp))
+    return Concat(call.attrs.axis % len(result.shape), tuple(operands))
+
+
+def read_concat(calls: Sequence[Call]) -> Concat:
+    call = calls[-1]
+    data = call.args[0]
+    if not isinstance(data, Tuple):
+        raise Unsupported("its inputs are not written as a tuple")
+    result = feature_type(call, "its result")
+    for field in data.fields:
+        _concat_input(field, result)
+    return Concat(call.attrs.axis % len(result.shape), (None,) * len(data.fields))
+
+
+def _concat_input(field: Expr, result: TensorType) -> TensorType:
+    if isinstance(field, Constant):
+        raise Unsupported("one of its inputs is a constant")
+    source = feature_type(field, "an input")
+    if source.dtype != result.dtype:
+        raise Unsupported(f"an input is {source.dtype}, the result {result.dtype}")
+    return source
+
+
+def read_reshape(calls: Sequence[Call]) -> Reshape:
+    """reshape, nn.batch_flatten, squeeze or expand_dims: the new shape."""
+    (call,) = calls
+    source = feature_type(call.args[0])
+    shape = tensor_of(call, "its result").shape
+    if len(shape) > 4 or not shape:
+        raise Unsupported(f"a result of {len(shape)} axes; 1 to 4 are taken")
+    if len(source.shape) > 4 or not source.shape:
+        raise Unsupported(f"an input of {len(source.shape)} axes; 1 to 4 are taken")
+    return Reshape(tuple(int(d) for d in shape))  # type: ignore[arg-type]
