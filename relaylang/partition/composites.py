@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, post_order
 from relaylang.ir.bulk import gc_paused
@@ -49,9 +50,11 @@ def choose(
         if id(node) in taken or not matcher.match(entry.pattern, node):
             continue
         group = make_group(entry.pattern, node, matcher, graph, taken)
+        if group is not None and entry.joins is not None:
+            _grow(group, entry.joins, graph, taken)
         if group is None or (by_calls and not _closed_inside(group, graph)):
             continue
-        reason = _refused(entry, node, graph)
+        reason = _refused(entry, group, graph)
         if reason is not None:
             chosen.refusals.append(Refusal(entry, node, reason))
             continue
@@ -69,7 +72,6 @@ def _by_rows(graph: Graph, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Ex
     for node in reversed(graph.order):
         if isinstance(node, Call) and isinstance(node.op, Op) and id(node) not in closed:
             calls.setdefault(node.op.name, []).append(node)
-    place = {id(node): i for i, node in enumerate(graph.order)}
     for entry in entries:
         names = root_operators(entry.pattern)
         if names is None:
@@ -77,17 +79,20 @@ def _by_rows(graph: Graph, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Ex
         else:
             nodes = [n for name in names for n in calls.get(name, ())]
             if len(names) > 1:
-                nodes.sort(key=lambda n: -place[id(n)])
+                nodes.sort(key=lambda n: -graph.place[id(n)])
         for node in nodes:
             yield entry, node
 
 
 def _by_calls(func: Function, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Expr]]:
-    """Each node of the outermost scope, the result first, with the rows in the table's order."""
+    """Each node of the outermost scope, the result first, with the rows in the table's order that may match it."""
+    rows = [(entry, root_operators(entry.pattern)) for entry in entries]
     for node in reversed(scope_nodes(func.body)):
         if isinstance(node, (Call, TupleGetItem)):
-            for entry in entries:
-                yield entry, node
+            name = node.op.name if isinstance(node, Call) and isinstance(node.op, Op) else None
+            for entry, names in rows:
+                if names is None or name in names:
+                    yield entry, node
 
 
 def _closed_inside(group: Group, graph: Graph) -> bool:
@@ -102,11 +107,36 @@ def _closed_inside(group: Group, graph: Graph) -> bool:
     return True
 
 
-def _refused(entry: Entry, root: Expr, graph: Graph) -> str | None:
+def _grow(group: Group, joins: Callable[[Call], bool], graph: Graph, taken: set[int]) -> None:
+    """Take in the calls above a group for which `joins` holds and that nothing else uses, users before operands."""
+    inside = {id(node) for node in group.body}
+    waiting = [(-graph.place[id(node)], node) for node in group.inputs]
+    heapify(waiting)
+    group.inputs = []
+    seen = set(inside)
+    while waiting:
+        _, node = heappop(waiting)
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        free = id(node) not in taken and all([id(user) in inside for user in graph.users[id(node)]])
+        if not (isinstance(node, Call) and free and joins(node)):
+            group.inputs.append(node)
+            continue
+        inside.add(id(node))
+        group.body.append(node)
+        for arg in node.args:
+            heappush(waiting, (-graph.place[id(arg)], arg))
+    group.body.sort(key=lambda node: graph.place[id(node)])
+
+
+def _refused(entry: Entry, group: Group, graph: Graph) -> str | None:
     if entry.check is None:
         return None
-    found = find_match(entry.pattern, root, graph)
+    found = find_match(entry.pattern, group.root, graph)
     assert found is not None
+    if entry.joins is not None:
+        found = replace(found, nodes=tuple([node for node in group.body if isinstance(node, Call)]))
     return refusal(entry, found)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError, error
-from relaylang.ir import Expr
+from relaylang.ir import Call, Expr
 from relaylang.passes.manager import raised_in
 from relaylang.patterns import DFPattern, Match
 
@@ -17,11 +17,15 @@ Check = Callable[[Match], "bool | str | None"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a pattern table: the composite's name, its pattern, and what else must hold."""
+    """A row of a pattern table: the composite's name, its pattern, and what else must hold.
+
+    Calls above the matched ones join the composite where `joins` holds and nothing else uses them.
+    """
 
     name: str
     pattern: DFPattern
     check: Check | None = None
+    joins: Callable[[Call], bool] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         """The row as TVM has it: `for name, pattern, *check in table`."""

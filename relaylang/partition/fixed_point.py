@@ -48,6 +48,11 @@ class Rescale:
         return ((value.astype(np.int64) * multiplier + half) >> shift) + self.output_zp
 
 
+def unscaled(output_zp: int = 0) -> Rescale:
+    """A rescale by 1."""
+    return Rescale((IDENTITY[0],), (IDENTITY[1],), output_zp)
+
+
 def multiplier_and_shift(ratio: float) -> tuple[int, int]:
     """`ratio` as multiplier / 2^shift with 2^30 <= multiplier < 2^31, rounded half away from zero, as Relay does."""
     if ratio == 0:

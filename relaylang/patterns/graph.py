@@ -13,6 +13,7 @@ class Graph:
         self.root = root
         self.order = list(post_order(root)) if order is None else order
         self._users: dict[int, list[Expr]] | None = None
+        self._place: dict[int, int] | None = None
         self._tree: dict[int, tuple[int, int]] | None = None
 
     @property
@@ -25,6 +26,13 @@ class Graph:
                     users[id(child)].append(node)
             self._users = users
         return self._users
+
+    @property
+    def place(self) -> dict[int, int]:
+        """For each node, by identity, its index in `order`."""
+        if self._place is None:
+            self._place = {id(node): i for i, node in enumerate(self.order)}
+        return self._place
 
     def dominates(self, upper: Expr, node: Expr) -> bool:
         """Whether every way from a node to the expression's result leads through `upper`."""

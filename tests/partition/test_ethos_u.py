@@ -56,6 +56,24 @@ TAKEN = {
     "pool and flatten": ("nn.batch_flatten(nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]))", 2),
     "sum": ("qnn.add(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", 1),
     "average": ("cast(nn.global_avg_pool2d(cast(%x, dtype=\"int32\")), dtype=\"int8\")", 3),
+    "difference": ("qnn.subtract(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", 1),
+    "product with a constant": ("nn.relu(qnn.mul(%x, zeros(shape=[3, 1, 1], dtype=\"int8\"), 0.1f, 0, 0.1f, 0, 0.2f, 3))", 2),
+    "extremes": ("qnn.requantize(clip(maximum(%x, minimum(%x, 3i8)), a_min=0f, a_max=9f), 1f, 0, 2f, 0, out_dtype=\"int8\")", 4),
+    "function": ("qnn.sigmoid(%x, 0.1f, 3, 0.00390625f, -128)", 1),
+    "table of a chain": (
+        "%1 = qnn.dequantize(%x, 0.1f, 3); %2 = exp(negative(%1)); "
+        "qnn.quantize(divide(%1, add(%2, 1f)), 0.1f, 0, out_dtype=\"int8\")",
+        6,
+    ),
+    "requantize in floats": (
+        "qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype=\"int8\", compute_dtype=\"float32\")",
+        1,
+    ),
+    "halves away from zero": (
+        "qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype=\"int8\", rounding=\"TONEAREST\")",
+        1,
+    ),
+    "clip at fractions": ("qnn.add(clip(%x, a_min=0.5f, a_max=3f), %x, 1f, 0, 1f, 0, 1f, 0)", 2),
     "let form": ("let %a = nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]); let %b = nn.relu(%a); %b", 2),
 }
 
@@ -68,7 +86,7 @@ def test_taken(name: str) -> None:
     assert len(regions_of(done.module, "ethos-u")) == 1
 
 
-REQUANTIZE = "qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
+REQUANTIZE = f"qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
 REFUSED = {
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
     "zero point": (f"{conv(zero_points='%w, 0')}", "zero point is not a constant", "%w: int32"),
@@ -78,16 +96,20 @@ REFUSED = {
         "%w: Tensor[(1, 6, 8, 8), int8]",
     ),
     "float requantize": (REQUANTIZE + ", compute_dtype=\"float32\")", "compute_dtype is float32", ""),
-    "midpoints": (REQUANTIZE + ", rounding=\"TONEAREST\")", "negative midpoints", ""),
+    "several operands": ("add(%x, %w)", "computes with several tensors", "%w: Tensor[(1, 3, 8, 8), int8]"),
     "dilated pool": ("nn.max_pool2d(%x, pool_size=[2, 2], dilation=[2, 2])", "a dilated pool", ""),
-    "clip": ("qnn.add(clip(%x, a_min=0.5f, a_max=3f), %x, 1f, 0, 1f, 0, 1f, 0)", "whole numbers", ""),
+    "clip": (
+        f"cast(clip(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), a_min=0.5f, a_max=3f), dtype=\"int8\")",
+        "whole numbers",
+        "",
+    ),
     "float": ("exp(%w)", "it works on float32, the accelerator on int8", "%w: Tensor[(2, 2), float32]"),
     "no row": ("reverse(%x, axis=1)", "the accelerator's pattern table has no row for it", ""),
     "int8 average": ("nn.global_avg_pool2d(%x)", "it adds in int8, which may overflow", ""),
     "alone": ("nn.relu(%x)", "only moves or limits values", ""),
     "shape": ("nn.max_pool2d(%w, pool_size=[2, 2])", "known only at run time", "%w: Tensor[(1, 3, ?, 8), int8]"),
     "wrapping cast": (
-        "cast(qnn.requantize(%x, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), dtype=\"int8\")", "clip them first", ""
+        f"cast(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), dtype=\"int8\")", "clip them first", ""
     ),
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ OPS = {
     "MINIMUM": 27,
     "MUL": 28,
     "SUB": 30,
+    "TABLE": 31,
     "CONCAT": 55,
     "PAD": 56,
     "RESHAPE": 57,
@@ -268,6 +269,15 @@ class Graph:
         shape = np.broadcast_shapes(a.shape, b.shape)
         extra = ((0, "uint32", _NAN_PROPAGATE),) if op in ("MAXIMUM", "MINIMUM") else ()
         return self._emit(op, (a, b), shape, a.dtype, *extra)
+
+    def multiply(self, a: Tensor, b: Tensor) -> Tensor:
+        """The low 32 bits of products of int32 tensors of one rank, with broadcasting."""
+        shift = self.constant(np.zeros(1, np.int8), "shift")
+        return self._emit("MUL", (a, b, shift), np.broadcast_shapes(a.shape, b.shape), a.dtype)
+
+    def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
+        """`entries[x + 128]` of an int8 tensor: 256 int8 numbers."""
+        return self._emit("TABLE", (x, self.constant(entries, "table")), x.shape, entries.dtype.name)
 
     def concat(self, xs: Sequence[Tensor], axis: int) -> Tensor:
         """Concatenation along `axis` (non-negative)."""

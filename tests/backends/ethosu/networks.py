@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -206,16 +207,57 @@ class Builder:
             self.behind_sum(summed, 1, units, inputs, [1, units])
 
 
+    # ---- element-wise
+
+    def function(self) -> None:
+        """A function of each element, quantised or on real numbers, alone or in a chain."""
+        name = self.pick("qnn.sigmoid", "qnn.tanh", "qnn.exp", "qnn.rsqrt", "qnn.abs", "qnn.hardswish", "leaky", "chain")
+        low, high = RANGE[self.dtype]
+        scales = self.scale(0.1), self.scale(0.1)
+        result = self.number(low, high)
+        if name == "leaky":
+            self.value = call("qnn.leaky_relu", self.value, scales[0], self.zero_point, scales[1], result, alpha=0.3)
+        elif name == "chain":
+            real = call("qnn.dequantize", self.value, scales[0], self.zero_point, out_dtype="float32", axis=-1)
+            gate = call("clip", call("add", real, np.float32(3)), a_min=0.0, a_max=6.0)
+            real = call("multiply", real, self.pick(gate, call("sigmoid", real), np.float32(1.5)))
+            self.value = call("qnn.quantize", real, scales[1], result, out_dtype=self.dtype, axis=-1)
+        else:
+            self.value = call(name, self.value, scales[0], self.zero_point, scales[1], result)
+        self.zero_point = result
+
+    def binary(self) -> None:
+        """qnn.subtract, qnn.mul or an extreme of the value and another one, which may be a constant or broadcast."""
+        low, high = RANGE[self.dtype]
+        shape = self.value.checked_type.shape  # type: ignore[union-attr]
+        shape = self.pick(shape, shape[1:], [self.pick(1, d) for d in shape])
+        other = self.pick(
+            self.value,
+            call("clip", self.value, a_min=float(low + 3), a_max=float(high - 3)),
+            self.rng.integers(low, high + 1, shape).astype(self.dtype),
+        )
+        name = self.pick("qnn.subtract", "qnn.mul", "minimum", "maximum")
+        operands = [self.value, other] if self.pick(0, 1) else [other, self.value]
+        if name.startswith("qnn."):
+            zero_points = [self.zero_point, self.number(low, high), self.number(low, high)]
+            numbers = [n for zero_point in zero_points for n in (self.scale(0.5), zero_point)]
+            self.value, self.zero_point = self.limited(call(name, *operands, *numbers), self.dtype), zero_points[2]
+        else:
+            self.value = self.limited(call(name, *operands), self.dtype)
+
+
 LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
+#: Layers of later networks, whose seeds are their own.
+FURTHER = ("function", "binary", "conv", "add")
 
 
-def random_network(seed: int) -> Function:
+def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:
     """A network of one to four layers; the input is `%x`, int8 or uint8."""
     builder = Builder(seed)
     for _ in range(builder.number(1, 3)):
         if min(builder.extent("H"), builder.extent("W")) < 2:
             break
-        getattr(builder, builder.pick(*LAYERS))()
+        getattr(builder, builder.pick(*layers))()
     if builder.pick(0, 1):
         builder.dense()
     made = Function([builder.x], builder.value)

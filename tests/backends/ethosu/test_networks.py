@@ -14,17 +14,18 @@ from relaylang.ir import IRModule
 from relaylang.partition.targets.ethos_u.offload import offload
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
-from tests.backends.ethosu.networks import random_input, random_network
+from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network
 from tests.shared import FRAGMENTS, ROOT, few, needs_shared
 
 ACCELERATORS = ("ethos-u55-256", "ethos-u65-512", "ethos-u85-256")
 
 
+@pytest.mark.parametrize("layers", [LAYERS, FURTHER], ids=["layers", "further"])
 @pytest.mark.parametrize("start", few(range(0, 240, 20), 0, 120))
-def test_random_networks(start: int) -> None:
+def test_random_networks(start: int, layers: tuple[str, ...]) -> None:
     compiled = 0
     for seed in range(start, start + 20):
-        network = random_network(seed)
+        network = random_network(seed, layers)
         x = random_input(network, seed)
         wanted = evaluate(network, x)
         try:

@@ -1,4 +1,4 @@
-"""A region as a TOSA graph: its composites are written one by one, each by the function for its kind of layer.
+"""A region as a TOSA graph. Each composite is written by the function for its kind of layer.
 
 TOSA wants NHWC and int8. A tensor is stored with its channels last where a layer asked for that. It is transposed back
 where the region ends. A uint8 tensor is stored less 128, in int8. A rescale converts it at the region's edges, the one
@@ -7,21 +7,19 @@ Relay function has.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from relaylang.backends.ethosu.emit import arithmetic, convolutions, movement, pools
-from relaylang.backends.ethosu.emit.writer import Composite, Value, Writer
+from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, pools
+from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Graph
 from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.targets.ethos_u.table import READERS
 
 #: The function that writes a layer, by its type. It returns the composite's value, or one for each field of a tuple.
-WRITERS: dict[type, Callable[[Writer, Any, Composite], Value | list[Value]]] = {
+WRITERS: dict[type, Write] = {
     **convolutions.WRITERS,
     **pools.WRITERS,
     **arithmetic.WRITERS,
+    **functions.WRITERS,
     **movement.WRITERS,
 }
 

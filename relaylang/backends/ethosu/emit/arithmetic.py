@@ -1,22 +1,50 @@
 """Writers of element-wise layers."""
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit.writer import Composite, Value, Writer
-from relaylang.partition.fixed_point import IDENTITY, Rescale
-from relaylang.partition.targets.ethos_u.arithmetic import Add, Elementwise
+from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
+from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.partition.fixed_point import unscaled
+from relaylang.partition.targets.ethos_u.arithmetic import Elementwise, Extreme, Product, Sum
+from relaylang.partition.targets.ethos_u.parts import Output
 
 
-def add(w: Writer, layer: Add, at: Composite) -> Value:
-    left, right = (at.operand(node) for node in at.calls[0].args[:2])
-    perm, x = w.any_order(left)
-    y = w.in_order(right, perm)
-    sides = []
-    for tensor, value, operand in ((x, left, layer.operands[0]), (y, right, layer.operands[1])):
-        sides.append(w.rescale(tensor, operand.rescale, "int32", operand.input_zp - value.offset))
-    total = w.graph.binary("ADD", sides[0], sides[1])
-    back = Rescale((IDENTITY[0],), (IDENTITY[1],), layer.output_zp)
+def _operands(w: Writer, at: Composite) -> tuple[tuple[int, ...], list[tuple[Tensor, Value]]]:
+    """An order of axes, and the operands of the first call in it, both with the result's number of axes."""
+    values = [at.operand(node) for node in at.calls[0].args[:2]]
+    rank = max(len(value.shape) for value in values)
+    wide = [w.with_rank(value, rank) for value in values]
+    kept = next((new for old, new in zip(values, wide) if old is new and old.shape == at.shape), wide[0])
+    perm, _ = w.any_order(kept)
+    return perm, [(w.in_order(value, perm), value) for value in wide]
+
+
+def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
+    perm, found = _operands(w, at)
+    sides = [
+        w.rescale(x, operand.rescale, "int32", operand.input_zp - value.offset)
+        for (x, value), operand in zip(found, layer.operands)
+    ]
+    total = w.graph.binary(layer.op, *sides)
+    back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
     return Value(layer.out.dtype, {perm: out})
+
+
+def product(w: Writer, layer: Product, at: Composite) -> Value:
+    perm, found = _operands(w, at)
+    sides = [
+        w.converted(x, "int32", input_zp=zero_point - value.offset)
+        for (x, value), zero_point in zip(found, layer.zero_points)
+    ]
+    return Value(layer.out.dtype, {perm: w.finish(w.graph.multiply(*sides), layer.out)})
+
+
+def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
+    perm, found = _operands(w, at)
+    value = found[0][1]
+    out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
+    out = w.clamp(w.converted(out, "int8"), Output(value.dtype, None, layer.clamp))
+    return Value(layer.out.dtype, {perm: w.finish(out, layer.out, layer.input_zp - value.offset)})
 
 
 def elementwise(w: Writer, layer: Elementwise, at: Composite) -> Value:
@@ -26,4 +54,4 @@ def elementwise(w: Writer, layer: Elementwise, at: Composite) -> Value:
     return Value(layer.out.dtype, {perm: w.finish(x, layer.out, zero_point)})
 
 
-WRITERS = {Add: add, Elementwise: elementwise}
+WRITERS: dict[type, Write] = {Sum: sum_, Product: product, Extreme: extreme, Elementwise: elementwise}

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer, as_stored
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.targets.ethos_u.convolutions import Conv
 
@@ -12,7 +12,8 @@ def conv(w: Writer, layer: Conv, at: Composite) -> Value:
     """A convolution, regular or depthwise, or a fully connected layer as a convolution of one pixel a row."""
     graph, source = w.graph, at.source
     perm = CHANNELS_LAST[layer.layout]
-    weight, weight_zp = _as_int8(layer.weight, layer.weight_zp)
+    weight = np.ascontiguousarray(as_stored(layer.weight))
+    weight_zp = layer.weight_zp - (128 if layer.weight.dtype == np.uint8 else 0)
     depthwise = layer.depthwise and weight.shape[3] == 1
     if layer.depthwise and not depthwise:
         weight = _full(weight, weight_zp)
@@ -53,12 +54,6 @@ def _matrix(w: Writer, source: Value, weight: np.ndarray) -> tuple[Tensor, np.nd
     return w.graph.reshape(x, (1, x.shape[0], 1, x.shape[1])), weight
 
 
-def _as_int8(weight: np.ndarray, zero_point: int) -> tuple[np.ndarray, int]:
-    if weight.dtype == np.uint8:
-        return (weight.astype(np.int16) - 128).astype(np.int8), zero_point - 128
-    return np.ascontiguousarray(weight), zero_point
-
-
 def _full(weight: np.ndarray, zero_point: int) -> np.ndarray:
     """The weight (OHWI) of a convolution that computes a depthwise one (HWCM) with several outputs for each channel.
 
@@ -71,4 +66,4 @@ def _full(weight: np.ndarray, zero_point: int) -> np.ndarray:
     return full.reshape(channels * several, height, width, channels)
 
 
-WRITERS = {Conv: conv}
+WRITERS: dict[type, Write] = {Conv: conv}

@@ -1,7 +1,7 @@
 """Writers of layers that move elements."""
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer
 from relaylang.ir import Tuple
 from relaylang.partition.targets.ethos_u.movement import Concat, Pad, Reshape
 
@@ -37,4 +37,4 @@ def reshape(w: Writer, layer: Reshape, at: Composite) -> Value:
     return Value(source.dtype, {tuple(range(len(shape))): out})
 
 
-WRITERS = {Concat: concat, Pad: pad, Reshape: reshape}
+WRITERS: dict[type, Write] = {Concat: concat, Pad: pad, Reshape: reshape}

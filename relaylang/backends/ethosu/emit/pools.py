@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
-from relaylang.partition.fixed_point import IDENTITY, Rescale
+from relaylang.partition.fixed_point import unscaled
 from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool
 
 
@@ -48,11 +48,11 @@ def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
         zero = graph.constant(np.zeros((1, 1, 1, 1), np.int32), "zero")
         up = graph.binary("MINIMUM", divided(4, n - 1, "int32"), zero)
         average = graph.binary("MAXIMUM", divided(2, 1 - n, "int32"), up)
-        average = w.rescale(average, Rescale((IDENTITY[0],), (IDENTITY[1],), 0), source.dtype)
+        average = w.rescale(average, unscaled(), source.dtype)
     else:
         average = divided(2, 1 - n, source.dtype)
     zero_point = layer.out_input_zp - source.offset
     return Value(layer.out.dtype, {perm: w.finish(average, layer.out, zero_point)})
 
 
-WRITERS = {Pool: pool, AvgPool: average}
+WRITERS: dict[type, Write] = {Pool: pool, AvgPool: average}

@@ -1,8 +1,10 @@
 """The values of a region, their orders of axes, and what the writers of layers share."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,21 @@ class Value:
         """The difference of a number of the Relay tensor and the stored one."""
         return 128 if self.dtype == "uint8" else 0
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Relay's shape."""
+        if not self.stored:
+            assert self.flat is not None
+            first, *others = self.flat.shape
+            return (first, math.prod(others))
+        perm, tensor = next(iter(self.stored.items()))
+        return tuple(tensor.shape[perm.index(axis)] for axis in range(len(perm)))
+
+
+def as_stored(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of a Relay tensor as the graph holds them."""
+    return (numbers.astype(np.int16) - 128).astype(np.int8) if numbers.dtype == np.uint8 else numbers
+
 
 class Writer:
     """A graph under construction, and the values of Relay's nodes by their ids."""
@@ -50,9 +67,7 @@ class Writer:
         dtype = "int8" if ty.dtype == "uint8" else ty.dtype
         tensor = self.graph.input(param.name_hint, [int(d) for d in ty.shape], dtype)  # type: ignore[arg-type]
         if ty.dtype == "uint8":
-            tensor = self.graph.rescale(
-                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=128, input_unsigned=True
-            )
+            tensor = self.converted(tensor, "int8", input_zp=128, input_unsigned=True)
         return Value(ty.dtype, {tuple(range(len(ty.shape))): tensor})
 
     def value(self, node: Expr) -> Value:
@@ -63,18 +78,15 @@ class Writer:
 
     def constant(self, node: Constant) -> Value:
         """A constant of the program."""
-        dtype = node.data.dtype.name
-        stored = (node.data.astype(np.int16) - 128).astype(np.int8) if dtype == "uint8" else node.data
-        return Value(dtype, {tuple(range(stored.ndim)): self.graph.constant(stored)})
+        stored = as_stored(node.data)
+        return Value(node.data.dtype.name, {tuple(range(stored.ndim)): self.graph.constant(stored)})
 
     def output(self, node: Expr) -> None:
         value = self.value(node)
         tensor = self.in_order(value)
         if value.dtype == "uint8":
             # Vela joins a conversion from zero point 0 to the operator in front, whose numbers it then cuts at 127.
-            tensor = self.graph.rescale(
-                tensor, "int8", np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), input_zp=1, output_zp=129, output_unsigned=True
-            )
+            tensor = self.converted(tensor, "int8", input_zp=1, output_zp=129, output_unsigned=True)
         if tensor.name in self.graph.inputs or tensor.name in self.graph.outputs:
             tensor = self.graph.identity(tensor)
         self.graph.output(tensor)
@@ -99,6 +111,14 @@ class Writer:
             moved = self.graph.transpose(tensor, move)
         value.stored[wanted] = moved
         return moved
+
+    def with_rank(self, value: Value, rank: int) -> Value:
+        """The tensor with axes of extent 1 in front, as broadcasting wants."""
+        missing = rank - len(value.shape)
+        if not missing:
+            return value
+        tensor = self.graph.reshape(self.in_order(value), (*(1,) * missing, *value.shape))
+        return Value(value.dtype, {tuple(range(rank)): tensor})
 
     def any_order(self, value: Value, last: int | None = None) -> tuple[tuple[int, ...], Tensor]:
         """The tensor in an order in which it exists. Relay's axis `last` comes last if given."""
@@ -142,6 +162,10 @@ class Writer:
         offset = 128 if out.dtype == "uint8" else 0
         return self.graph.clamp(x, out.clamp[0] - offset, out.clamp[1] - offset)
 
+    def converted(self, x: Tensor, dtype: str, **zero_points: Any) -> Tensor:
+        """The numbers as another type of the graph, moved from one zero point to another."""
+        return self.graph.rescale(x, dtype, np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), **zero_points)
+
     def rescale(self, x: Tensor, rescale: Rescale, dtype: str, input_zp: int = 0) -> Tensor:
         """To a Relay type `dtype`; `input_zp` is that of the stored numbers."""
         return self.graph.rescale(
@@ -183,3 +207,7 @@ class Composite:
     def operand(self, node: Expr) -> Value:
         """The value of a parameter or constant."""
         return self.writer.constant(node) if isinstance(node, Constant) else self.inputs[id(node)]
+
+
+#: Writes a layer, and returns the composite's value, or one for each field of a tuple.
+Write = Callable[[Writer, Any, Composite], "Value | list[Value]"]

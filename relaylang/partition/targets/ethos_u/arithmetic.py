@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call, Constant
-from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported, make_rescale
+from relaylang.ir import Call
+from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
 from relaylang.partition.targets.ethos_u.parts import (
     RANGES,
     Output,
@@ -15,6 +15,7 @@ from relaylang.partition.targets.ethos_u.parts import (
     feature_type,
     in_range,
     narrow,
+    op_name,
     scalar,
     scales,
     spread_of,
@@ -31,11 +32,30 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Add:
-    """The sum of two rescaled operands, plus `output_zp`, saturated and clamped."""
+class Sum:
+    """The sum (`op` "ADD") or difference ("SUB") of two rescaled operands, plus `output_zp`, saturated and clamped."""
 
+    op: str
     operands: tuple[Operand, Operand]
     output_zp: int
+    out: Output
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of two operands less their zero points, then `out`."""
+
+    zero_points: tuple[int, int]
+    out: Output
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The smaller (`op` "MINIMUM") or larger ("MAXIMUM") of two numbers, clamped, less `input_zp`, then `out`."""
+
+    op: str
+    clamp: tuple[int, int] | None
+    input_zp: int
     out: Output
 
 
@@ -47,26 +67,66 @@ class Elementwise:
     out: Output
 
 
-def read_add(calls: Sequence[Call]) -> Add:
-    """qnn.add [clip | nn.relu | cast]*: both sides are brought to the output's scale in int32 and added there."""
+def read_sum(calls: Sequence[Call]) -> Sum:
+    """qnn.add or qnn.subtract, then limits: both sides are brought to the output's scale in int32 and added there."""
     call, *rest = calls
     result = feature_type(call, "its result")
     output_scale = scales(call.args[6], "its output scale")
     output_zp = in_range(scalar(call.args[7], "its output zero point"), result.dtype, "the output zero point")
     sides = []
+    for dtype, scale, zp in _sides(call):
+        sides.append(operand(dtype, scale, zp, output_scale, output_zp, 0))
+    op = "ADD" if op_name(call) == "qnn.add" else "SUB"
+    return Sum(op, (sides[0], sides[1]), output_zp, _limited(rest, result.dtype))
+
+
+def read_product(calls: Sequence[Call]) -> Product:
+    """qnn.mul, then limits: the product of int32 numbers, rescaled by the product of the scales in float32."""
+    call, *rest = calls
+    result = feature_type(call, "its result")
+    (left, left_scale, left_zp), (right, right_scale, right_zp) = _sides(call)
+    output_scale = scales(call.args[6], "its output scale")
+    if any(scale.size != 1 for scale in (left_scale, right_scale, output_scale)):
+        raise Unsupported("a scale differs between channels")
+    output_zp = in_range(scalar(call.args[7], "its output zero point"), result.dtype, "the output zero point")
+    bound = spread_of(left, left_zp) * spread_of(right, right_zp)
+    scale = np.float32(left_scale.flat[0]) * np.float32(right_scale.flat[0])
+    rescale = make_rescale(np.asarray(scale), output_scale.flat[0], output_zp, np.array([bound]))
+    limits = _limited(rest, result.dtype)
+    return Product((left_zp, right_zp), Output(limits.dtype, rescale, limits.clamp))
+
+
+def _sides(call: Call) -> list[tuple[str, np.ndarray, int]]:
+    """Element type, scale and zero point of a quantized operator's two operands, which are broadcast."""
+    sides = []
     for name, data, scale, zero_point in (("left", 0, 2, 3), ("right", 1, 4, 5)):
         source = feature_type(call.args[data], f"its {name} side")
-        if isinstance(call.args[data], Constant):
-            raise Unsupported(f"its {name} side is a constant")
-        if len(source.shape) != len(result.shape):
-            raise Unsupported(f"its {name} side has {len(source.shape)} axes, the result {len(result.shape)}")
-        zp = scalar(call.args[zero_point], f"the zero point of its {name} side")
-        sides.append(operand(source.dtype, scales(call.args[scale], f"the scale of its {name} side"), zp,
-                              output_scale, output_zp, 0))  # fmt: skip
-    low, high, dtype = narrow(rest, *RANGES[result.dtype], result.dtype)
-    if dtype != result.dtype:
-        raise Unsupported(f"a cast to {dtype} behind it")
-    return Add((sides[0], sides[1]), output_zp, Output(dtype, None, clamp_of(low, high, dtype)))
+        zp = in_range(scalar(call.args[zero_point], f"the zero point of its {name} side"), source.dtype, "an input zero point")
+        sides.append((source.dtype, scales(call.args[scale], f"the scale of its {name} side"), zp))
+    return sides
+
+
+def _limited(calls: Sequence[Call], dtype: str) -> Output:
+    """Limits behind a saturation to `dtype`."""
+    low, high, found = narrow(calls, *RANGES[dtype], dtype)
+    if found != dtype:
+        raise Unsupported(f"a cast to {found} behind it")
+    return Output(dtype, None, clamp_of(low, high, dtype))
+
+
+def read_extreme(calls: Sequence[Call]) -> Extreme:
+    """minimum or maximum of stored numbers, then limits, or limits, a requantize and limits."""
+    call, *rest = calls
+    result = feature_type(call, "its result")
+    for arg, name in zip(call.args, ("left", "right")):
+        feature_type(arg, f"its {name} side")
+    behind = next((i for i, c in enumerate(rest) if op_name(c) == "qnn.requantize"), len(rest))
+    limits = _limited(rest[:behind], result.dtype)
+    op = "MINIMUM" if op_name(call) == "minimum" else "MAXIMUM"
+    if behind == len(rest):
+        return Extreme(op, limits.clamp, 0, Output(result.dtype, None, None))
+    then = read_requantize(rest[behind:])
+    return Extreme(op, limits.clamp, then.input_zp, then.out)
 
 
 def operand(
@@ -77,7 +137,7 @@ def operand(
     if scale.size != 1 or output_scale.size != 1:
         raise Unsupported("a scale differs between channels")
     if np.float32(scale.flat[0]) == np.float32(output_scale.flat[0]):
-        return Operand(zero_point, Rescale((IDENTITY[0],), (IDENTITY[1],), added))
+        return Operand(zero_point, unscaled(added))
     limit = np.array([spread_of(dtype, zero_point)])
     return Operand(zero_point, make_rescale(scale.reshape(()), output_scale.flat[0], added, limit))
 

@@ -13,6 +13,7 @@ from relaylang.partition.targets.ethos_u.parts import (
     constant,
     feature_type,
     in_range,
+    op_name,
     scalar,
     scales,
     tensor_of,
@@ -51,8 +52,7 @@ def read_pad(calls: Sequence[Call]) -> Pad:
     return Pad(widths, in_range(int(value), dtype, "the pad value"))
 
 
-def read_qnn_concat(calls: Sequence[Call]) -> Concat:
-    call = calls[-1]
+def _read_quantised_concat(call: Call) -> Concat:
     data, input_scales, zero_points = call.args[:3]
     for part, what in ((data, "inputs"), (input_scales, "scales"), (zero_points, "zero points")):
         if not isinstance(part, Tuple):
@@ -72,7 +72,10 @@ def read_qnn_concat(calls: Sequence[Call]) -> Concat:
 
 
 def read_concat(calls: Sequence[Call]) -> Concat:
+    """concatenate or qnn.concatenate of a tuple that is written there."""
     call = calls[-1]
+    if op_name(call) == "qnn.concatenate":
+        return _read_quantised_concat(call)
     data = call.args[0]
     if not isinstance(data, Tuple):
         raise Unsupported("its inputs are not written as a tuple")

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops.record import Op
-from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported, make_rescale
+from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 
@@ -105,7 +105,7 @@ def requantize(call: Call, bounds: np.ndarray) -> tuple[Rescale, str]:
     axis = attrs.axis if attrs.axis >= 0 else rank + attrs.axis
     if input_scale.ndim == 0 and np.float32(input_scale) == np.float32(output_scale.flat[0]):
         _fits_int32(bounds, output_zp)
-        return Rescale((IDENTITY[0],), (IDENTITY[1],), output_zp), dtype
+        return unscaled(output_zp), dtype
     rounding = "TONEAREST" if attrs.rounding == "TONEAREST" else "UPWARD"
     return make_rescale(
         input_scale, output_scale.flat[0], output_zp, bounds, rounding=rounding, axis=axis

@@ -2,41 +2,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from relaylang.ir import Call
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u import arithmetic, convolutions, movement, pools
-from relaylang.patterns import DFPattern, Match, is_constant, is_op, is_tuple, wildcard
+from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, pools
+from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
-#: The readers of composites' calls, by the composite's name.
+#: The readers of composites' calls, by the composite's name: TVM's where it has one.
 READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_conv2d": convolutions.read_conv,
-    "ethos-u.qnn_dense": convolutions.read_dense,
-    "ethos-u.qnn_add": arithmetic.read_add,
-    "ethos-u.qnn_concatenate": movement.read_qnn_concat,
-    "ethos-u.concatenate": movement.read_concat,
-    "ethos-u.max_pool2d": pools.read_max_pool,
-    "ethos-u.avg_pool2d": pools.read_avg_pool,
-    "ethos-u.qnn_requantize": arithmetic.read_requantize,
+    "ethos-u.depthwise_conv2d": convolutions.read_conv,
+    "ethos-u.fully_connected": convolutions.read_dense,
+    "ethos-u.add": arithmetic.read_sum,
+    "ethos-u.sub": arithmetic.read_sum,
+    "ethos-u.mul": arithmetic.read_product,
+    "ethos-u.min": arithmetic.read_extreme,
+    "ethos-u.max": arithmetic.read_extreme,
+    "ethos-u.concat": movement.read_concat,
+    "ethos-u.maxpool2d": pools.read_max_pool,
+    "ethos-u.avgpool2d": pools.read_avg_pool,
+    "ethos-u.requantize": arithmetic.read_requantize,
     "ethos-u.clamp": arithmetic.read_clamp,
-    "ethos-u.pad": movement.read_pad,
+    "ethos-u.pad2d": movement.read_pad,
     "ethos-u.reshape": movement.read_reshape,
+    "ethos-u.expand_dims": movement.read_reshape,
+    "ethos-u.squeeze": movement.read_reshape,
+    "ethos-u.abs": functions.read_table,
+    "ethos-u.tanh": functions.read_table,
+    "ethos-u.sigmoid": functions.read_table,
+    "ethos-u.leaky_relu": functions.read_table,
+    "ethos-u.hard_swish": functions.read_table,
+    "ethos-u.table": functions.read_table,
 }
 #: Composites that only move or limit what others computed: no reason for a region of their own.
-HELPERS = frozenset({"ethos-u.reshape", "ethos-u.pad", "ethos-u.concatenate", "ethos-u.clamp"})
+HELPERS = frozenset(
+    {"ethos-u.reshape", "ethos-u.expand_dims", "ethos-u.squeeze", "ethos-u.pad2d", "ethos-u.concat", "ethos-u.clamp"}
+)
 
 
 def _any(count: int) -> list[DFPattern]:
     return [wildcard() for _ in range(count)]
-
-
-def _clips(pattern: DFPattern, cast: bool = True) -> DFPattern:
-    """Behind the pattern: clip or relu, then a cast, then clip or relu, each of which may be missing."""
-
-    pattern = pattern.optional(limits)
-    return pattern.optional(lambda p: is_op("cast")(p)).optional(limits) if cast else pattern
 
 
 def limits(pattern: DFPattern) -> DFPattern:
@@ -44,15 +52,70 @@ def limits(pattern: DFPattern) -> DFPattern:
     return is_op("clip")(pattern) | is_op("nn.relu")(pattern)
 
 
-def _requantized(pattern: DFPattern) -> DFPattern:
-    """The pattern with a bias, then requantized, then limited."""
-    summed = pattern.optional(lambda p: is_op("nn.bias_add")(p, wildcard()) | is_op("add")(p, is_constant()))
-    limited = summed.optional(lambda p: is_op("nn.relu")(p))
-    return _clips(is_op("qnn.requantize")(limited, *_any(4)))
+def _clips(pattern: DFPattern, cast: bool = True) -> DFPattern:
+    """Behind the pattern: clip or relu, then a cast, then clip or relu, each of which may be missing."""
+    pattern = pattern.optional(limits)
+    return pattern.optional(lambda p: is_op("cast")(p)).optional(limits) if cast else pattern
+
+
+def _requantize(pattern: DFPattern) -> DFPattern:
+    return _clips(is_op("qnn.requantize")(pattern, *_any(4)))
 
 
 def _summed(pattern: DFPattern) -> DFPattern:
+    """The pattern with a bias, which may be missing."""
     return pattern.optional(lambda p: is_op("nn.bias_add")(p, wildcard()) | is_op("add")(p, is_constant()))
+
+
+def _requantized(pattern: DFPattern) -> DFPattern:
+    """The pattern with a bias, then requantized, then limited."""
+    return _requantize(_summed(pattern).optional(lambda p: is_op("nn.relu")(p)))
+
+
+def _conv(data: DFPattern) -> DFPattern:
+    return is_op("qnn.conv2d")(data, *_any(5))
+
+
+def _depthwise(data: DFPattern) -> DFPattern:
+    return _conv(data).has_attr({"kernel_layout": "HWOI"})
+
+
+def _padded() -> DFPattern:
+    return is_op("nn.pad")(wildcard(), wildcard())
+
+
+def _binary(name: str) -> DFPattern:
+    return _clips(is_op(name)(*_any(8)), cast=False)
+
+
+def _extreme(name: str) -> list[DFPattern]:
+    least = is_op(name)(*_any(2)).optional(limits)
+    return [_requantize(least), least]
+
+
+def _real(call: Callable[[DFPattern], DFPattern]) -> DFPattern:
+    """Real numbers in between: quantized numbers as real ones, the call, and quantized again."""
+    return is_op("qnn.quantize")(call(is_op("qnn.dequantize")(*_any(3))), *_any(2))
+
+
+def _function(name: str, quantised: str | None = None) -> DFPattern:
+    """A function of one element on real numbers, or its quantized form."""
+    real = _real(lambda p: is_op(name)(p))
+    return real if quantised is None else real | is_op(quantised)(*_any(5))
+
+
+def _hard_swish() -> DFPattern:
+    def gated(p: DFPattern) -> DFPattern:
+        return is_op("divide")(is_op("multiply")(p, is_op("clip")(is_op("add")(p, is_constant()))), is_constant())
+
+    return _real(gated) | is_op("qnn.hardswish")(*_any(5))
+
+
+def _tables() -> DFPattern:
+    """Calls that make 8 bits by a function of each element."""
+    any_of = reduce(lambda a, b: a | b, [is_op(name) for name in sorted(functions.POINTWISE)])
+    call = any_of(None)
+    return has_dtype("int8", call) | has_dtype("uint8", call)
 
 
 def _check(name: str) -> Callable[[Match], str | None]:
@@ -68,49 +131,54 @@ def _check(name: str) -> Callable[[Match], str | None]:
     return check
 
 
-def pattern_table() -> list[Entry]:
-    """The rows for the Ethos-U, those that take most first."""
-
-    def conv(data: DFPattern) -> DFPattern:
-        return is_op("qnn.conv2d")(data, *_any(5))
-
-    def padded() -> DFPattern:
-        return conv(is_op("nn.pad")(wildcard(), wildcard()))
-
-    def dense() -> DFPattern:
-        return is_op("qnn.dense")(*_any(6))
-
-    reshapes = (
-        is_op("reshape")(wildcard())
-        | is_op("nn.batch_flatten")(wildcard())
-        | is_op("squeeze")(wildcard())
-        | is_op("expand_dims")(wildcard())
-    )
-    limit = is_op("clip")(wildcard()) | is_op("nn.relu")(wildcard())
+def _rows() -> list[tuple[str, DFPattern]]:
+    """Names without the accelerator's, and patterns, those that take most first."""
+    dense = is_op("qnn.dense")(*_any(6))
+    limit = limits(wildcard())
     widened = is_op("cast")(wildcard())
     averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
-    rows = [
-        ("ethos-u.qnn_conv2d", _requantized(padded())),
-        ("ethos-u.qnn_conv2d", _requantized(conv(wildcard()))),
-        ("ethos-u.qnn_dense", _requantized(dense())),
-        ("ethos-u.qnn_conv2d", _summed(padded())),
-        ("ethos-u.qnn_conv2d", _summed(conv(wildcard()))),
-        ("ethos-u.qnn_dense", _summed(dense())),
-        ("ethos-u.qnn_add", _clips(is_op("qnn.add")(*_any(8)), cast=False)),
-        ("ethos-u.qnn_concatenate", is_op("qnn.concatenate")(is_tuple(None), is_tuple(None), is_tuple(None), *_any(2))),
-        ("ethos-u.concatenate", is_op("concatenate")(is_tuple(None))),
-        ("ethos-u.max_pool2d", is_op("nn.max_pool2d")(wildcard())),
-        ("ethos-u.avg_pool2d", _clips(is_op("qnn.requantize")(averaged, *_any(4)))),
-        ("ethos-u.avg_pool2d", is_op("cast")(averaged.optional(limits))),
-        ("ethos-u.avg_pool2d", _clips(is_op("qnn.avg_pool2d")(*_any(5)), cast=False)),
-        ("ethos-u.avg_pool2d", is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard())),
-        ("ethos-u.qnn_requantize", _clips(is_op("qnn.requantize")(*_any(5)))),
-        ("ethos-u.clamp", limits(limit)),
-        ("ethos-u.clamp", limit),
-        ("ethos-u.pad", is_op("nn.pad")(wildcard(), wildcard())),
-        ("ethos-u.reshape", reshapes),
+    return [
+        ("depthwise_conv2d", _requantized(_depthwise(_padded()))),
+        ("depthwise_conv2d", _requantized(_depthwise(wildcard()))),
+        ("qnn_conv2d", _requantized(_conv(_padded()))),
+        ("qnn_conv2d", _requantized(_conv(wildcard()))),
+        ("fully_connected", _requantized(dense)),
+        ("depthwise_conv2d", _summed(_depthwise(_padded()))),
+        ("depthwise_conv2d", _summed(_depthwise(wildcard()))),
+        ("qnn_conv2d", _summed(_conv(_padded()))),
+        ("qnn_conv2d", _summed(_conv(wildcard()))),
+        ("fully_connected", _summed(dense)),
+        ("add", _binary("qnn.add")),
+        ("sub", _binary("qnn.subtract")),
+        ("mul", _binary("qnn.mul")),
+        *[("min", pattern) for pattern in _extreme("minimum")],
+        *[("max", pattern) for pattern in _extreme("maximum")],
+        ("concat", is_op("qnn.concatenate")(is_tuple(None), is_tuple(None), is_tuple(None), *_any(2))),
+        ("concat", is_op("concatenate")(is_tuple(None))),
+        ("maxpool2d", is_op("nn.max_pool2d")(wildcard())),
+        ("avgpool2d", _requantize(averaged)),
+        ("avgpool2d", is_op("cast")(averaged.optional(limits))),
+        ("avgpool2d", _clips(is_op("qnn.avg_pool2d")(*_any(5)), cast=False)),
+        ("avgpool2d", is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard())),
+        ("requantize", _requantize(wildcard())),
+        ("clamp", limits(limit)),
+        ("clamp", limit),
+        ("pad2d", _padded()),
+        ("reshape", is_op("reshape")(wildcard()) | is_op("nn.batch_flatten")(wildcard())),
+        ("expand_dims", is_op("expand_dims")(wildcard())),
+        ("squeeze", is_op("squeeze")(wildcard())),
+        ("abs", _function("abs", "qnn.abs")),
+        ("tanh", _function("tanh", "qnn.tanh")),
+        ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
+        ("leaky_relu", _function("nn.leaky_relu", "qnn.leaky_relu")),
+        ("hard_swish", _hard_swish()),
     ]
-    return [Entry(name, pattern, _check(name)) for name, pattern in rows]
+
+
+def pattern_table() -> list[Entry]:
+    """The rows for the Ethos-U, those that take most first."""
+    rows = [Entry(f"ethos-u.{name}", pattern, _check(f"ethos-u.{name}")) for name, pattern in _rows()]
+    return [*rows, Entry("ethos-u.table", _tables(), _check("ethos-u.table"), functions.joins_table)]
 
 
 __all__ = ["HELPERS", "READERS", "pattern_table"]

@@ -12,7 +12,7 @@ from relaylang.backends import ethosu
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import parse
-from tests.backends.ethosu.networks import random_input, random_network
+from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network
 from tests.shared import ROOT, few
 
 ACCELERATORS = ("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256", "ethos-u65-512")
@@ -35,9 +35,10 @@ def differing(network: Expr, seed: int, accelerator: str) -> int | None:
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("layers", [LAYERS, FURTHER], ids=["layers", "further"])
 @pytest.mark.parametrize("start", few(range(0, 600, 20), 0))
-def test_random_networks(accelerator: str, start: int) -> None:
-    found = {seed: differing(random_network(seed), seed, accelerator) for seed in range(start, start + 20)}
+def test_random_networks(accelerator: str, layers: tuple[str, ...], start: int) -> None:
+    found = {seed: differing(random_network(seed, layers), seed, accelerator) for seed in range(start, start + 20)}
     assert {seed: count for seed, count in found.items() if count} == {}
     assert sum(count is not None for count in found.values()) >= 17
 
