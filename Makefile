@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm fuzz-vm clean generated
+.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
+	@echo "make bench-npu          compile networks for the Ethos-U, beside Vela's compilation of the same files"
 	@echo "make fuzz-vm            run random programs on the VM, some as C, and in the interpreter (COUNT=1000, SEED=0)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
@@ -104,6 +105,9 @@ bench-cpu: setup
 
 bench-vm: setup
 	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write)
+
+bench-npu: setup
+	@$(BIN)/python benchmarks/npu.py $(if $(WRITE),--write)
 
 fuzz-vm: setup
 	@$(BIN)/python -m fuzz.vm --count $(or $(COUNT),1000) --seed $(or $(SEED),0)

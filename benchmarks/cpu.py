@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -40,6 +39,7 @@ try:
 except ImportError as missing:
     sys.exit(f"{missing.name} is not installed, and writes the networks for the peers: pip install 'relaylang[onnx,peers]'")
 from benchmarks.cpu_peers import PEERS, Run, build, in_onnxruntime, in_openvino, ours, peak, share_of_mlas, times
+from benchmarks.machine import model
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.files import atomic_write
 from relaylang.syntax import parse
@@ -194,15 +194,6 @@ def @main(%x: Tensor[({rows}, {depth}), float32], %w: Tensor[({columns}, {depth}
         speed, top = 2e-6 * rows * columns * depth / best["ours"], 1e3 * operations / best["peak"]
         yield (f"| {rows} × {columns} × {depth} | {best['ours']:.3f} | {best['numpy']:.3f} | {best['ours'] / best['numpy']:.2f} "
                f"| {speed:.0f} | {speed / top:.2f} of {top:.0f} |")  # fmt: skip
-
-
-def model() -> str:
-    """The processor's name, with its family and model: virtual machines call many processors by one name."""
-    info = Path("/proc/cpuinfo")
-    rows = [line.partition(":") for line in (info.read_text().splitlines() if info.exists() else [])]
-    found = {key.strip(): value.strip() for key, _, value in reversed(rows)}
-    name = found.get("model name", platform.machine())
-    return f"{name}, family {found['cpu family']}, model {found['model']}" if {"cpu family", "model"} <= found.keys() else name
 
 
 def machine() -> str:

@@ -16,9 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
+from benchmarks.machine import model
+
+RESULTS = Path(__file__).parent / "results" / "vm.md"
 LISTS = """
 type Chain[A] { Link(A, Chain[A]), End }
 def @iota(%n: int32, %l: Chain[int32]) -> Chain[int32] {
@@ -196,8 +200,8 @@ def main() -> None:
     table = "\n".join([*lines, "", *batches()]) + "\n"
     print(table)
     if given.write:
-        head = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n\n"
-        (HERE / "results" / "vm.md").write_text(head + table)
+        head = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n"
+        RESULTS.write_text(f"{head}{model()}, {os.cpu_count()} processors.\n\n{table}")
 
 
 if __name__ == "__main__":

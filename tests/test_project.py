@@ -97,9 +97,9 @@ def floor(module: str) -> int | None:
     return found[0] if found else None
 
 
-def imports(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.stmt]]:
+def imports(nodes: Iterable[ast.AST], known: set[str]) -> Iterator[tuple[str, ast.stmt]]:
     """Every module that is imported; `from package import module` names the module."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node
@@ -109,31 +109,31 @@ def imports(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.stmt]]:
                 yield (full if full in known else node.module), node
 
 
-def in_functions(tree: ast.AST) -> set[int]:
-    """The ids of the statements that stand inside functions."""
+def in_functions(nodes: Iterable[ast.AST]) -> set[int]:
+    """The ids of the imports that stand inside functions."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             found.update(id(inner) for inner in ast.walk(node) if isinstance(inner, (ast.Import, ast.ImportFrom)))
     return found
 
 
-def for_types_only(tree: ast.AST) -> set[int]:
+def for_types_only(nodes: Iterable[ast.AST]) -> set[int]:
     """The ids of the imports under `if TYPE_CHECKING`."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             found.update(id(inner) for inner in ast.walk(node))
     return found
 
 
-def named(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
+def named(nodes: Iterable[ast.AST], known: set[str]) -> Iterator[tuple[str, ast.expr]]:
     """Every module whose name stands in a text, alone or in front of ":name": what `import_module` may be given.
 
     A text in braces counts up to the first brace, so that f"relaylang.cli.{verb}" names relaylang.cli. The names of the
     groups of entry points stand in `plugins.entrypoints` alone; `uses` leaves that module's texts out.
     """
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value.split(":")[0].rstrip(".")
             if name in known and name != "relaylang":
@@ -145,19 +145,20 @@ KNOWN = {"relaylang", *(f"relaylang.{name}" for name in ALL)}
 
 
 @cache
-def tree_of(module: str) -> ast.Module:
-    return ast.parse(ALL[module].read_text())
+def nodes_of(module: str) -> list[ast.AST]:
+    """Every node of a module's syntax tree."""
+    return list(ast.walk(ast.parse(ALL[module].read_text())))
 
 
 @cache
 def uses(module: str) -> dict[str, int]:
     """The modules of ours that a module imports or names, and the line of each; imports for types alone apart."""
-    tree = tree_of(module)
-    typing_only = for_types_only(tree)
-    texts = named(tree, KNOWN) if module != "plugins.entrypoints" else ()
+    nodes = nodes_of(module)
+    typing_only = for_types_only(nodes)
+    texts = named(nodes, KNOWN) if module != "plugins.entrypoints" else ()
     return {
         target.removeprefix("relaylang."): node.lineno
-        for target, node in [*imports(tree, KNOWN), *texts]
+        for target, node in [*imports(nodes, KNOWN), *texts]
         if target.startswith("relaylang.") and id(node) not in typing_only
     }
 
@@ -222,17 +223,15 @@ def test_every_floor_has_modules_and_stands_in_the_architecture() -> None:
     assert [set(re.findall(r"`([^`]+)`", row.split("|")[1])) for row in table.splitlines()] == FLOORS
 
 
-@pytest.mark.parametrize("module", sorted(ALL))
-def test_imports_go_down(module: str) -> None:
-    if module in FACE:
-        return
-    own = floor(module)
-    assert own is not None
-    upward = []
-    for target, line in uses(module).items():
-        theirs = floor(target)
-        if theirs is None or theirs > own:
-            upward.append(f"{ALL[module].name}:{line} names {target}")
+def test_imports_go_down() -> None:
+    floors = {module: floor(module) for module in ALL}
+    upward = [
+        f"{ALL[module].relative_to(ROOT)}:{line} names {target}"
+        for module in ALL
+        if module not in FACE
+        for target, line in uses(module).items()
+        if floors[target] is None or floors[target] > floors[module]
+    ]
     assert upward == []
 
 
@@ -249,7 +248,7 @@ def test_one_file_registers_services() -> None:
     asked: set[str] = set()
     provides: set[str] = set()
     for module in ALL:
-        for node in ast.walk(tree_of(module)):
+        for node in nodes_of(module):
             if isinstance(node, ast.ImportFrom) and node.module == "relaylang.services":
                 provides |= {module for alias in node.names if alias.name == "provide"}
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "service":
@@ -270,13 +269,12 @@ def test_few_names_stand_at_the_top() -> None:
     assert len(packages) <= 24, packages
 
 
-@pytest.mark.parametrize("module", sorted(ALL))
-def test_no_imports_inside_functions(module: str) -> None:
-    tree = tree_of(module)
-    inside = in_functions(tree)
+def test_no_imports_inside_functions() -> None:
     hidden = [
-        f"{ALL[module].name}:{node.lineno} imports {target}"
-        for target, node in imports(tree, KNOWN)
+        f"{ALL[module].relative_to(ROOT)}:{node.lineno} imports {target}"
+        for module in ALL
+        for inside in [in_functions(nodes_of(module))]
+        for target, node in imports(nodes_of(module), KNOWN)
         if id(node) in inside and target.split(".")[0] not in OPTIONAL and (module, target) not in LAZY
     ]
     assert hidden == []
@@ -286,8 +284,8 @@ def test_every_lazy_import_of_the_list_is_there() -> None:
     present = {
         (module, target)
         for module in {module for module, _ in LAZY}
-        for target, node in imports(tree_of(module), KNOWN)
-        if id(node) in in_functions(tree_of(module))
+        for target, node in imports(nodes_of(module), KNOWN)
+        if id(node) in in_functions(nodes_of(module))
     }
     assert set(LAZY) - present == set()
 

@@ -22,7 +22,8 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr
 from relaylang.runtime.vm.instructions import DTYPES
 
-#: A value of more tensors and tuples grows with every turn of a loop.
+#: Values of a function that get larger more often than this, or to more tensors and tuples, grow with every turn of a loop.
+_MOST_GROWTH = 256
 _MOST_TOKENS = 4096
 #: More functions than this come from calls whose values never repeat.
 _MOST_INSTANCES = 1 << 16
@@ -148,6 +149,7 @@ class Instances:
         self.lower = lower
         self.groups: list[Group] = []
         self._known: dict[tuple[int, tuple[Shape, ...], tuple[Shape, ...]], Instance] = {}
+        self._growth: dict[int, tuple[int, int]] = {}  # a function to the size of its largest values, and how often they grew
         self._rows = {row.name: row for row in rows()}
 
     def instance(self, function: int, given: Iterable[Shape], captured: Iterable[Shape], node: Expr | None) -> Instance:
@@ -155,7 +157,12 @@ class Instances:
         key = (function, tuple(given), tuple(captured))
         found = self._known.get(key)
         if found is None:
-            if sum(map(len, (*key[1], *key[2]))) > _MOST_TOKENS or len(self._known) >= _MOST_INSTANCES:
+            size = sum(map(len, (*key[1], *key[2])))
+            largest, grown = self._growth.get(function, (0, 0))
+            grows = size > largest
+            if grows:
+                self._growth[function] = (size, grown + 1)
+            if (grows and grown and (grown >= _MOST_GROWTH or size > _MOST_TOKENS)) or len(self._known) >= _MOST_INSTANCES:
                 raise refused("a call with values that grow in each turn needs memory without a bound", node)
             found = self._known[key] = Instance(self.pool.codes[function].name, *key)
         return found

@@ -12,7 +12,7 @@ from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.tools import load
-from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_tosa, settings
+from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import Evaluator, evaluate
 from relaylang.ir import (
@@ -212,7 +212,7 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
     tosa: dict[str, bytes] = {}
     for gv, func in regions_of(partitioned.module, RECIPE.name):
         tosa[gv.name_hint] = serialize(emit_region(func, gv.name_hint))
-        compiled[gv.name_hint] = compile_tosa(tosa[gv.name_hint], how)
+        compiled[gv.name_hint] = compile_model(tosa[gv.name_hint], how)
     return compiled, tosa
 
 
@@ -221,7 +221,7 @@ def _refusal(region: Region, how: Settings) -> str | None:
     func, _ = region_function(region, "trial", 0, Lifting(recipe=RECIPE))
     check(IRModule.from_expr(func))
     try:
-        compile_tosa(serialize(emit_region(func, "trial")), how)
+        compile_model(serialize(emit_region(func, "trial")), how)
     except CompileError as failure:
         return f"the Ethos-U compiler says: {failure}"
     return None

@@ -168,8 +168,8 @@ class CompileError(Exception):
     """The compiler refused a graph; the message is its own."""
 
 
-def compile_tosa(tosa: bytes, how: Settings) -> Compiled:
-    """Compile a TOSA file in memory. Raises `CompileError` with the compiler's words where it refuses."""
+def compile_model(model: bytes, how: Settings, kind: str = "TOSA") -> Compiled:
+    """Compile a file in memory: `kind` is TOSA or TFLITE. Raises `CompileError` with Vela's words where it refuses."""
     regor = load("ethosu.regor", "compiling for the Ethos-U")
     architecture, macs, cores = ACCELERATORS[how.accelerator]
     config = (
@@ -182,10 +182,10 @@ def compile_tosa(tosa: bytes, how: Settings) -> Compiled:
         f"\n[scheduler]\noptimize={how.optimise}\n{limit}cpu_tensor_alignment=16\n"
     )
     try:
-        model = regor.compile(architecture, tosa, "TOSA", config, options=options)
+        made = regor.compile(architecture, model, kind, config, options=options)
     except (RuntimeError, ValueError) as problem:
         raise CompileError(" ".join(str(problem).split())) from None
-    return _compiled(model)
+    return _compiled(made)
 
 
 def _compiled(model: Any) -> Compiled:

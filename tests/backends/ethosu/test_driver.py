@@ -19,7 +19,7 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 from relaylang.backends import compile_module, ethosu
 from relaylang.backends.ethosu import driver
 from relaylang.backends.ethosu.reference import run_tosa
-from relaylang.backends.ethosu.vela import ACCELERATORS, CompileError, compile_tosa, settings
+from relaylang.backends.ethosu.vela import ACCELERATORS, CompileError, compile_model, settings
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
@@ -216,9 +216,9 @@ def test_what_the_compiler_refuses_stays_on_the_host(monkeypatch: pytest.MonkeyP
     def no_pools(tosa: bytes, how: object) -> object:
         if b"max_pool2d" in tosa:
             raise CompileError("MaxPool: too wet")
-        return compile_tosa(tosa, how)  # type: ignore[arg-type]
+        return compile_model(tosa, how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(driver, "compile_tosa", no_pools)
+    monkeypatch.setattr(driver, "compile_model", no_pools)
     artifact = ethosu.compile(bars())
     assert "nn.max_pool2d: the Ethos-U compiler says: MaxPool: too wet" in artifact.report()
     assert len(artifact.regions) == 2
@@ -239,9 +239,9 @@ def test_what_the_compiler_refuses_in_company_stays_on_the_host(monkeypatch: pyt
     def no_company(tosa: bytes, how: object) -> object:
         if b"pad2d line" in tosa and b"conv2d line" in tosa:
             raise CompileError("Pad: only alone")
-        return compile_tosa(tosa, how)  # type: ignore[arg-type]
+        return compile_model(tosa, how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(driver, "compile_tosa", no_company)
+    monkeypatch.setattr(driver, "compile_model", no_company)
     mod, rng = parse(text).module, np.random.default_rng(1)
     x, w = (rng.integers(-128, 128, s).astype("int8") for s in ((1, 8, 8, 4), (3, 3, 4, 8)))
     artifact = ethosu.compile(mod, params={"w": w})
@@ -252,7 +252,7 @@ def test_what_the_compiler_refuses_in_company_stays_on_the_host(monkeypatch: pyt
 
 def test_junk_to_the_tools() -> None:
     with pytest.raises(CompileError, match="TOSA"):
-        compile_tosa(b"junk", settings({}))
+        compile_model(b"junk", settings({}))
 
 
 def test_inputs_of_the_reference_model_must_fit() -> None:
