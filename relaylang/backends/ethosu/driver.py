@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
+#: A feature of Vela: transfers of weights. It takes the second of two images for empty, and lets transfers overwrite it.
+_UNSAFE_FOR_TWO = "WeightBuffering"
 
 
 def compile_module(
@@ -211,9 +214,17 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
     compiled: dict[str, Compiled] = {}
     tosa: dict[str, bytes] = {}
     for gv, func in regions_of(partitioned.module, RECIPE.name):
-        tosa[gv.name_hint] = serialize(emit_region(func, gv.name_hint))
-        compiled[gv.name_hint] = compile_model(tosa[gv.name_hint], how)
+        tosa[gv.name_hint], compiled[gv.name_hint] = _compile_region(func, gv.name_hint, how)
     return compiled, tosa
+
+
+def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Compiled]:
+    """A region as TOSA, and compiled. Raises `CompileError`."""
+    graph = emit_region(func, name)
+    tosa = serialize(graph)
+    if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()):
+        how = replace(how, without=_UNSAFE_FOR_TWO)
+    return tosa, compile_model(tosa, how)
 
 
 def _refusal(region: Region, how: Settings) -> str | None:
@@ -221,7 +232,7 @@ def _refusal(region: Region, how: Settings) -> str | None:
     func, _ = region_function(region, "trial", 0, Lifting(recipe=RECIPE))
     check(IRModule.from_expr(func))
     try:
-        compile_model(serialize(emit_region(func, "trial")), how)
+        _compile_region(func, "trial", how)
     except CompileError as failure:
         return f"the Ethos-U compiler says: {failure}"
     return None

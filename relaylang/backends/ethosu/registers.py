@@ -59,5 +59,49 @@ COMMANDS: dict[str, tuple[dict[int, str], dict[int, str]]] = {
     "ethos-u85": (_U85_SHORT, _U85_LONG),
 }
 
+#: Register -> field -> its lowest bit, and its number of bits. All are of the first word's upper half.
+Fields = dict[str, dict[str, tuple[int, int]]]
+
+_IFM_FIELDS = {"activation_type": (0, 1), "activation_precision": (2, 2), "activation_format": (6, 2)}
+_OFM_FIELDS = {"activation_type": (0, 1), "activation_precision": (1, 2), "activation_format": (6, 2), "scale_mode": (8, 1)}
+_DMA_FIELDS = {"region": (0, 3), "region_mode": (8, 1), "stride_mode": (9, 2)}
+_FIELDS: Fields = {
+    "KERNEL_STRIDE": {
+        "stride_x_lsb": (0, 1), "stride_y_lsb": (1, 1), "weight_order": (2, 1), "dilation_x": (3, 1), "dilation_y": (4, 1),
+        "stride_x_msb": (6, 3), "stride_y_msb": (9, 3),
+    },
+    "DMA0_SRC_REGION": _DMA_FIELDS,
+    "DMA0_DST_REGION": _DMA_FIELDS,
+}  # fmt: skip
+_U55_FIELDS = _FIELDS | {
+    "IFM_PRECISION": _IFM_FIELDS | {"scale_mode": (8, 2)},
+    "IFM2_PRECISION": _IFM_FIELDS,
+    "OFM_PRECISION": _OFM_FIELDS | {"round_mode": (14, 2)},
+    "IFM2_BROADCAST": {"axes": (0, 3), "operand_order": (6, 1), "scalar": (7, 1)},
+    "ACTIVATION": {"activation_function": (0, 8), "activation_clip_range": (12, 3)},
+    "OFM_SCALE": {"shift": (0, 6)},
+    "OPA_SCALE": {"shift": (0, 6)},
+}
+_U85_FIELDS = _FIELDS | {
+    "IFM_PRECISION": _IFM_FIELDS | {"activation_storage": (14, 2)},
+    "IFM2_PRECISION": _IFM_FIELDS | {"activation_storage": (14, 2)},
+    "OFM_PRECISION": _OFM_FIELDS
+    | {"activation_reverse": (9, 2), "activation_transpose": (11, 3), "activation_storage": (14, 2)},
+    "IFM_BROADCAST": {"axes": (0, 3), "scalar": (3, 1)},
+    "IFM2_BROADCAST": {"axes": (0, 3), "scalar": (3, 1)},
+    "ACC_FORMAT": {"acc_format": (0, 2), "acc_input": (4, 2), "acc_output": (6, 1), "microblock": (8, 3)},
+    "ACTIVATION": {"activation_function": (0, 5), "table": (5, 3), "activation_clip_range": (12, 1)},
+    "WEIGHT_FORMAT": {"weight_format": (0, 1), "weight_sparsity": (4, 1)},
+    "OFM_SCALE": {"shift": (0, 6), "dbl_rnd": (6, 5), "round_mode": (13, 3)},
+    "IFM_SCALE": {"shift": (0, 6), "dbl_rnd": (6, 5), "round_mode": (13, 1)},
+    "IFM2_SCALE": {"shift": (0, 6), "dbl_rnd": (6, 5), "round_mode": (13, 1)},
+    "DMA0_SRC_REGION": _DMA_FIELDS | {"idx_mode": (11, 1)},
+    "DMA0_DST_REGION": _DMA_FIELDS | {"idx_mode": (11, 1)},
+    "DMA0_IDX_REGION": {"region": (0, 3)},
+}
+
+#: Product -> the fields of its registers.
+FIELDS: dict[str, Fields] = {"ethos-u55": _U55_FIELDS, "ethos-u65": _U55_FIELDS, "ethos-u85": _U85_FIELDS}
+
 #: The numbers of the products in the driver's header.
 PRODUCTS = {0: "ethos-u55", 1: "ethos-u65", 2: "ethos-u85"}

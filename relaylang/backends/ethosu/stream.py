@@ -12,6 +12,8 @@ from relaylang.diagnostics import RelayError, error
 MAGIC = b"COP1"
 #: Actions of the driver, in the low byte of a word: the configuration, the stream itself, and a filler.
 _CONFIG, _STREAM, _FILLER = 1, 2, 5
+#: Accelerators with several cores.
+_CORES = {"ethos-u65-512": 2, "ethos-u85-512": 2, "ethos-u85-1024": 4, "ethos-u85-2048": 4}
 
 
 class Command(NamedTuple):
@@ -42,7 +44,7 @@ class Stream(NamedTuple):
 
     @property
     def cores(self) -> int:
-        return 2 if self.accelerator == "ethos-u65-512" else 1
+        return _CORES.get(self.accelerator, 1)
 
 
 def read_stream(content: bytes, source: str) -> Stream:

@@ -31,7 +31,10 @@ _INTERNAL = frozenset({"shram", "lutram"})
 
 @dataclass(frozen=True)
 class Settings:
-    """What to compile for: an accelerator in a system, how its memories are used, and what to optimise."""
+    """What to compile for: an accelerator in a system, how its memories are used, and what to optimise.
+
+    `without` names a feature of the compiler that it shall not use.
+    """
 
     accelerator: str
     system_config: str
@@ -39,6 +42,7 @@ class Settings:
     optimise: str
     arena_cache_size: int | None
     config: str = field(repr=False)
+    without: str = ""
 
     @property
     def architecture(self) -> str:
@@ -177,9 +181,10 @@ def compile_model(model: bytes, how: Settings, kind: str = "TOSA") -> Compiled:
         f"[vela]\nsystem_config_name={how.system_config}\nmemory_mode_name={how.memory_mode}\n{how.config}"
     )
     limit = "" if how.arena_cache_size is None else f"arena_size_limit={how.arena_cache_size}\n"
+    without = f"disable_feature={how.without}\n" if how.without else ""
     options = (
         "\n[compiler]\nenable_db=true\noutput_format=Raw\ncop_format=COP1\n"
-        f"\n[scheduler]\noptimize={how.optimise}\n{limit}cpu_tensor_alignment=16\n"
+        f"\n[scheduler]\noptimize={how.optimise}\n{limit}{without}cpu_tensor_alignment=16\n"
     )
     try:
         made = regor.compile(architecture, model, kind, config, options=options)

@@ -1,4 +1,4 @@
-"""The elementwise unit: two operands, of which the second may be broadcast or a number, or one."""
+"""The elementwise unit: two operands, of which one may be broadcast or a number, or one operand."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ import numpy as np
 
 from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
-from relaylang.backends.ethosu.simulator.output import DOUBLE, TRUNCATE, finish, scaled
+from relaylang.backends.ethosu.simulator.output import finish
+from relaylang.backends.ethosu.simulator.scaling import Rounding, rounding, scaled, scaled_by
 from relaylang.backends.ethosu.simulator.state import State
 
-_NAMES = {0: "MUL", 1: "ADD", 2: "SUB", 3: "MIN", 4: "MAX", 5: "LRELU", 6: "ABS", 7: "CLZ", 8: "SHR", 9: "SHL"}
-_UNARY = frozenset({"LRELU", "ABS", "CLZ"})
-#: `SET_IFM2_BROADCAST`: the axes along which the second operand has one element, the order, and a number in its place.
-_REVERSED, _SCALAR = 1 << 6, 1 << 7
-#: `SET_IFM_PRECISION`, bits 8 and 9: both operands have a multiplier of 16 bits, or one has one of 32 bits.
+_U55 = {0: "MUL", 1: "ADD", 2: "SUB", 3: "MIN", 4: "MAX", 5: "LRELU", 6: "ABS", 7: "CLZ", 8: "SHR", 9: "SHL"}
+_U85 = _U55 | {
+    10: "LSR", 11: "DIV", 16: "CMP_EQ", 17: "CMP_NE", 18: "CMP_GE", 19: "CMP_GT", 33: "AND", 34: "OR", 35: "XOR", 36: "NOT",
+    42: "AND_NOT",
+}  # fmt: skip
+_UNARY = frozenset({"LRELU", "ABS", "CLZ", "NOT"})
+#: Modes whose results a scale follows on the U55 and U65.
+_SCALED = frozenset({"MUL", "ADD", "SUB", "ABS"})
+_SHIFTS = frozenset({"SHR", "SHL", "LSR"})
+#: `SET_IFM_PRECISION`, `scale_mode`: both operands have a multiplier of 16 bits, or one has one of 32 bits.
 _BOTH, _FIRST, _SECOND = 0, 1, 2
 #: Bits by which the operand without a multiplier is raised, by the bytes of the operands.
 _RAISED = {1: 19, 2: 14}
 
 
-def _shifted_right(a: np.ndarray, b: np.ndarray, rounding: int) -> np.ndarray:
+def _shifted_right(a: np.ndarray, b: np.ndarray, kind: Rounding) -> np.ndarray:
     down = a >> b
-    if rounding == TRUNCATE:
+    if kind in (Rounding.TRUNCATE_TO_ZERO, Rounding.TRUNCATE_TO_LOWER):
         return down
     half = np.where(b > 0, a >> np.maximum(b - 1, 0) & 1, 0)
-    if rounding == DOUBLE:
+    if kind == Rounding.DOUBLE_SYMMETRIC:
         exact = (down << b) + (np.int64(1) << np.maximum(b - 1, 0)) == a
         half = np.where((a < 0) & exact, 0, half)
     return np.asarray(down + half)
@@ -37,77 +43,122 @@ def _leading_zeros(a: np.ndarray) -> np.ndarray:
     return 32 - np.ceil(np.log2(bits.astype(np.float64) + 1)).astype(np.int64)
 
 
-def elementwise(state: State, memory: Memory) -> None:
-    """`OP_ELEMENTWISE`."""
-    name = _NAMES.get(state.command.param)
-    if name is None:
-        raise state.fault(f"has the mode {state.command.param}, which the simulator does not know")
-    extents = ofm_extents(state)
-    ifm = feature_map(state, "IFM")
-    a = ifm.read(memory, extents) - ifm.zero_point
-    rounding = state["OFM_PRECISION"] >> 14 & 3
-    if name in _UNARY:
-        finish(state, memory, _of_one(state, name, a, rounding))
-        return
-    b = _second(state, memory)
-    if state["IFM2_BROADCAST"] & _REVERSED:
-        a, b = b, a
-    if name in ("ADD", "SUB"):
-        a, b = _on_one_scale(state, a, b, ifm.dtype.itemsize)
-    found = _OF_TWO[name](a, b, rounding)
-    if name in ("MUL", "ADD", "SUB"):
-        multiplier, shift = state.scale("OFM_SCALE")
-        if name == "MUL" and ifm.dtype.itemsize == 4:  # the product has 64 bits, which only shift
-            found = _shifted_right(found, np.asarray(shift), rounding)
-        else:
-            found = scaled(found, multiplier, shift, rounding)
-    finish(state, memory, np.broadcast_to(found, extents))
+def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rounded towards zero."""
+    whole = np.abs(a) // np.maximum(np.abs(b), 1)
+    return np.where((a < 0) != (b < 0), -whole, whole)
 
 
-_OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
-    "MUL": lambda a, b, rounding: a * b,
-    "ADD": lambda a, b, rounding: a + b,
-    "SUB": lambda a, b, rounding: a - b,
-    "MIN": lambda a, b, rounding: np.minimum(a, b),
-    "MAX": lambda a, b, rounding: np.maximum(a, b),
+_OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, Rounding], np.ndarray]] = {
+    "MUL": lambda a, b, kind: a * b,
+    "ADD": lambda a, b, kind: a + b,
+    "SUB": lambda a, b, kind: a - b,
+    "MIN": lambda a, b, kind: np.minimum(a, b),
+    "MAX": lambda a, b, kind: np.maximum(a, b),
     "SHR": _shifted_right,
-    "SHL": lambda a, b, rounding: a << b,
+    "SHL": lambda a, b, kind: a << b,
+    "LSR": lambda a, b, kind: (a & 0xFFFFFFFF) >> b,
+    "DIV": lambda a, b, kind: _quotient(a, b),
+    "CMP_EQ": lambda a, b, kind: a == b,
+    "CMP_NE": lambda a, b, kind: a != b,
+    "CMP_GE": lambda a, b, kind: a >= b,
+    "CMP_GT": lambda a, b, kind: a > b,
+    "AND": lambda a, b, kind: a & b,
+    "OR": lambda a, b, kind: a | b,
+    "XOR": lambda a, b, kind: a ^ b,
+    "AND_NOT": lambda a, b, kind: a & ~b,
 }
 
 
-def _of_one(state: State, name: str, a: np.ndarray, rounding: int) -> np.ndarray:
-    if name == "CLZ":
-        return _leading_zeros(a)
-    multiplier, shift = state.scale("OFM_SCALE")
-    if name == "ABS":
-        return scaled(np.abs(a), multiplier, shift, rounding)
-    return np.where(a >= 0, a, scaled(a, multiplier, shift, rounding))
+def elementwise(state: State, memory: Memory) -> None:
+    """`OP_ELEMENTWISE`."""
+    name = (_U85 if state.is_u85 else _U55).get(state.command.param)
+    if name is None:
+        raise state.fault(f"has the mode {state.command.param}, which the simulator does not know")
+    operands = [_operand(state, memory, "IFM")]
+    if name not in _UNARY:
+        operands.append(_operand(state, memory, "IFM2"))
+    found = _on_u85(state, name, operands) if state.is_u85 else _on_u55(state, name, operands)
+    finish(state, memory, np.broadcast_to(found.astype(np.int64), ofm_extents(state)))
 
 
-def _second(state: State, memory: Memory) -> np.ndarray:
-    """The second operand without its zero point."""
-    broadcast = state["IFM2_BROADCAST"]
-    if broadcast & _SCALAR:
-        signed = state["IFM2_PRECISION"] & 1
-        value = state.signed("IFM2_SCALAR") if signed else state["IFM2_SCALAR"]
-        zero = state.signed("IFM2_ZERO_POINT") if signed else state["IFM2_ZERO_POINT"]
-        return np.full((1, 1, 1), value - zero, np.int64)
-    ifm2 = feature_map(state, "IFM2")
+def _operand(state: State, memory: Memory, name: str) -> np.ndarray:
+    """An operand without its zero point."""
+    broadcast = f"{name}_BROADCAST"
+    if state.field(broadcast, "scalar"):
+        is_signed = state.field(f"{name}_PRECISION", "activation_type")
+        zero = state.signed(f"{name}_ZERO_POINT") if is_signed else state[f"{name}_ZERO_POINT"]
+        return np.full((1, 1, 1), _scalar(state, bool(is_signed)) - zero, np.int64)
+    axes = state.field(broadcast, "axes")
     height, width, channels = ofm_extents(state)
-    extents = (1 if broadcast & 1 else height, 1 if broadcast & 2 else width, 1 if broadcast & 4 else channels)
-    return ifm2.read(memory, extents) - ifm2.zero_point
+    extents = (1 if axes & 1 else height, 1 if axes & 2 else width, 1 if axes & 4 else channels)
+    fm = feature_map(state, name)
+    return fm.read(memory, extents) - fm.zero_point
 
 
-def _on_one_scale(state: State, a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The operands of a sum as numbers of one scale."""
-    mode = state["IFM_PRECISION"] >> 8 & 3
+def _scalar(state: State, is_signed: bool) -> int:
+    """The number in place of an operand."""
+    if state.is_u85:
+        value = state.payload("OP_SCALAR")
+        return value - (1 << 32) if is_signed and value >> 31 else value
+    return state.signed("IFM2_SCALAR") if is_signed else state["IFM2_SCALAR"]
+
+
+def _of_two(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
+    a, b = operands
+    if name in _SHIFTS and b.size and not (0 <= b.min() and b.max() < 64):
+        raise state.fault(f"shifts by {b.min()} to {b.max()} bits")
+    if name == "DIV" and not b.all():
+        raise state.fault("divides by zero")
+    return _OF_TWO[name](a, b, rounding(state))
+
+
+def _on_u85(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
+    """Operands have scales, and so has the result."""
+    if name == "LRELU":  # the second scale is that of negative numbers
+        (a,) = operands
+        found = np.where(a >= 0, scaled_by(state, "IFM_SCALE", a), scaled_by(state, "IFM2_SCALE", a))
+        return scaled_by(state, "OFM_SCALE", found)
+    operands = [scaled_by(state, f"{ifm}_SCALE", a) for ifm, a in zip(("IFM", "IFM2"), operands)]
+    if name in ("ABS", "CLZ", "NOT"):
+        (a,) = operands
+        found = np.abs(a) if name == "ABS" else _leading_zeros(a) if name == "CLZ" else ~a
+    else:
+        found = _of_two(state, name, operands)
+    return scaled_by(state, "OFM_SCALE", found)
+
+
+def _on_u55(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
+    """The operands of sums have scales, and so have some results."""
+    size = 1 << state.field("IFM_PRECISION", "activation_precision")
+    if name == "CLZ":
+        return _leading_zeros(operands[0])
+    if name == "LRELU":
+        (a,) = operands
+        return np.where(a >= 0, a, scaled_by(state, "OFM_SCALE", a))
+    if name == "ABS":
+        found = np.abs(operands[0])
+    else:
+        if state.field("IFM2_BROADCAST", "operand_order"):
+            operands = operands[::-1]
+        if name in ("ADD", "SUB"):
+            operands = _on_one_scale(state, operands, size)
+        found = _of_two(state, name, operands)
+    if name == "MUL" and size == 4:  # the product has 64 bits, which only shift
+        return _shifted_right(found, np.asarray(state.scale("OFM_SCALE")[1]), rounding(state))
+    return scaled_by(state, "OFM_SCALE", found) if name in _SCALED else found
+
+
+def _on_one_scale(state: State, operands: list[np.ndarray], size: int) -> list[np.ndarray]:
+    """The operands of a sum as numbers of one scale, on the U55 and U65."""
+    a, b = operands
+    mode = state.field("IFM_PRECISION", "scale_mode")
     first, shift = state.scale("OPA_SCALE")
     if mode == _BOTH:
         second, _ = state.scale("OPB_SCALE")
-        return a * (first & 0xFFFF), b * (second & 0xFFFF)
+        return [a * (first & 0xFFFF), b * (second & 0xFFFF)]
     if size not in _RAISED:
-        raise state.fault("scales one operand of 32 bits, which the accelerator cannot")
+        raise state.fault(f"scales one operand of {8 * size} bits, which the accelerator cannot")
     if mode == _FIRST:
-        return scaled(a, first, shift, DOUBLE), b << _RAISED[size]
-    return a << _RAISED[size], scaled(b, first, shift, DOUBLE)
-
+        return [scaled(a, first, shift, Rounding.DOUBLE_SYMMETRIC), b << _RAISED[size]]
+    return [a << _RAISED[size], scaled(b, first, shift, Rounding.DOUBLE_SYMMETRIC)]

@@ -13,7 +13,9 @@ from relaylang.backends.ethosu.simulator.state import State
 _BRICK = 16
 #: The most elements of a tensor.
 MOST = 1 << 25
-_INTEGERS = {(size, signed): np.dtype(f"<{'i' if signed else 'u'}{size}") for size in (1, 2, 4) for signed in (False, True)}
+_INTEGERS = {(size, signed): np.dtype(f"<{'i' if signed else 'u'}{size}") for size in (1, 2, 4, 8) for signed in (False, True)}
+#: `activation_storage`: four tiles, and a buffer of a chain of operations.
+_TILES, _CHAINED = 0, 2
 
 #: Height, width, channels.
 Extents = tuple[int, int, int]
@@ -23,7 +25,7 @@ class FeatureMap(NamedTuple):
     """Where a tensor lies: the addresses of its four tiles, and strides in bytes along height, width and bricks.
 
     The tiles are upper left, upper right, lower left, lower right. `width0` columns are left; of the left columns `height0`
-    rows are above, of the right ones `height1`.
+    rows are above, of the right ones `height1`. A chained one lies in the buffer `region` instead.
     """
 
     region: int
@@ -35,6 +37,7 @@ class FeatureMap(NamedTuple):
     bricks: bool
     dtype: np.dtype
     zero_point: int
+    is_chained: bool = False
 
     def addresses(self, extents: Extents) -> np.ndarray:
         """The byte addresses of all elements."""
@@ -61,6 +64,8 @@ class FeatureMap(NamedTuple):
 
     def read(self, memory: Memory, extents: Extents) -> np.ndarray:
         """The elements without the zero point taken off, as int64."""
+        if self.is_chained:
+            return memory.chained(self.region, extents)
         at = self._places(memory, extents)
         size = self.dtype.itemsize
         raw = memory.read(self.region, at[..., None] + np.arange(size))
@@ -68,6 +73,9 @@ class FeatureMap(NamedTuple):
 
     def write(self, memory: Memory, values: np.ndarray) -> None:
         """Store int64 values, which fit."""
+        if self.is_chained:
+            memory.chain(self.region, values)
+            return
         at = self._places(memory, values.shape)  # type: ignore[arg-type]
         size = self.dtype.itemsize
         raw = np.ascontiguousarray(values.astype(self.dtype))[..., None].view(np.uint8)
@@ -76,14 +84,20 @@ class FeatureMap(NamedTuple):
 
 def feature_map(state: State, name: str) -> FeatureMap:
     """The feature map that the registers of IFM, IFM2 or OFM describe."""
-    precision = state[f"{name}_PRECISION"]
-    size = 1 << (precision >> (1 if name == "OFM" else 2) & 3)
-    if size not in (1, 2, 4):
+    register = f"{name}_PRECISION"
+    size = 1 << state.field(register, "activation_precision")
+    if size > (8 if state.is_u85 else 4):
         raise state.fault(f"has {name} elements of {size} bytes")
-    dtype = _INTEGERS[size, bool(precision & 1)]
-    zero = state.signed(f"{name}_ZERO_POINT") if precision & 1 else state[f"{name}_ZERO_POINT"]
+    is_signed = bool(state.field(register, "activation_type"))
+    dtype = _INTEGERS[size, is_signed]
+    zero = state.signed(f"{name}_ZERO_POINT") if is_signed else state[f"{name}_ZERO_POINT"]
+    storage = state.field(register, "activation_storage")
+    if is_chained(state, name):
+        return FeatureMap(state[f"{name}_REGION"], (), 0, 0, 0, (0, 0, 0), False, dtype, zero, True)
+    if storage != _TILES:
+        raise state.fault(f"has {name} in the storage {storage}, which the simulator does not know")
     bases = tuple([state.address(f"{name}_BASE{i}") for i in range(4)])
-    bricks = bool(precision >> 6 & 3)
+    bricks = bool(state.field(register, "activation_format"))
     aligned = _BRICK if bricks else size
     for base in bases:
         if base % aligned:
@@ -93,6 +107,11 @@ def feature_map(state: State, name: str) -> FeatureMap:
         state[f"{name}_REGION"], bases, state[f"{name}_HEIGHT0_M1"] + 1, state[f"{name}_HEIGHT1_M1"] + 1,
         state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,
     )  # fmt: skip
+
+
+def is_chained(state: State, name: str) -> bool:
+    """Whether a feature map lies in a buffer of a chain of operations."""
+    return state.field(f"{name}_PRECISION", "activation_storage") == _CHAINED
 
 
 def ofm_extents(state: State) -> Extents:

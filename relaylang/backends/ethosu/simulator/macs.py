@@ -9,12 +9,13 @@ import math
 
 import numpy as np
 
+from relaylang.backends.ethosu.simulator.accumulators import accumulated
 from relaylang.backends.ethosu.simulator.feature_maps import MOST, feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
-from relaylang.backends.ethosu.simulator.output import finish, scaled
+from relaylang.backends.ethosu.simulator.output import finish
+from relaylang.backends.ethosu.simulator.scales import apply_scales
 from relaylang.backends.ethosu.simulator.state import State
-from relaylang.backends.ethosu.simulator.weights import read_scales, read_weights
-from relaylang.backends.ethosu.stream import Stream
+from relaylang.backends.ethosu.simulator.weights import read_weights
 
 #: `SET_IFM_UPSCALE`.
 _NEAREST, _ZEROS = 1, 2
@@ -22,6 +23,8 @@ _NEAREST, _ZEROS = 1, 2
 _MOST_TAPS = 1 << 16
 #: The most rows or columns of padding at a side.
 _MOST_PADDING = 255
+#: The flag of `OP_CONV` for weights that are a tensor.
+_WEIGHTS_IFM2 = 1
 _PADS = ("TOP", "LEFT", "BOTTOM", "RIGHT")
 
 
@@ -29,9 +32,13 @@ class Window:
     """A kernel over an input: strides, dilation, padding, and the input that the output's extents need."""
 
     def __init__(self, state: State) -> None:
-        word = state["KERNEL_STRIDE"]
-        self.stride = (1 + (word >> 1 & 1) + 2 * (word >> 9 & 7), 1 + (word & 1) + 2 * (word >> 6 & 7))
-        self.dilation = (1 + (word >> 4 & 1), 1 + (word >> 3 & 1))
+        def of_axes(field: str, end: str = "") -> tuple[int, int]:
+            y, x = (state.field("KERNEL_STRIDE", f"{field}_{axis}{end}") for axis in "yx")
+            return y, x
+
+        low, high, dilation = of_axes("stride", "_lsb"), of_axes("stride", "_msb"), of_axes("dilation")
+        self.stride = (1 + low[0] + 2 * high[0], 1 + low[1] + 2 * high[1])
+        self.dilation = (1 + dilation[0], 1 + dilation[1])
         self.reach = (state["KERNEL_HEIGHT_M1"] + 1, state["KERNEL_WIDTH_M1"] + 1)
         self.kernel = tuple([(reach - 1) // dilation + 1 for reach, dilation in zip(self.reach, self.dilation)])
         if self.kernel[0] * self.kernel[1] > _MOST_TAPS:
@@ -81,16 +88,19 @@ class Window:
         return out
 
 
-def convolve(state: State, memory: Memory, stream: Stream, depthwise: bool) -> None:
+def convolve(state: State, memory: Memory) -> None:
     """`OP_CONV` and `OP_DEPTHWISE`."""
+    depthwise = state.command.name == "OP_DEPTHWISE"
     window = Window(state)
     outputs = state["OFM_DEPTH_M1"] + 1
     inputs = state["IFM_DEPTH_M1"] + 1
     if depthwise and inputs != outputs:
         raise state.fault(f"has {inputs} input channels and {outputs} output channels")
     values, _ = window.read(state, memory, inputs)
-    bits = 8 << (state["IFM_PRECISION"] >> 2 & 3)
-    weights = read_weights(state, memory, stream, (outputs, *window.kernel, 1 if depthwise else inputs), depthwise, bits)  # type: ignore[arg-type]
+    if not depthwise and state.command.param & _WEIGHTS_IFM2:
+        weights = _second_operand(state, memory, window, outputs, inputs)
+    else:
+        weights = read_weights(state, memory, (outputs, *window.kernel, 1 if depthwise else inputs), depthwise)  # type: ignore[arg-type]
     height, width = window.output
     total = np.zeros((height, width, outputs))
     for number, tap in enumerate(window.taps(values)):
@@ -99,9 +109,15 @@ def convolve(state: State, memory: Memory, stream: Stream, depthwise: bool) -> N
             total += tap * kernel[:, 0]
         else:
             total += (np.ascontiguousarray(tap).reshape(-1, inputs) @ kernel.T).reshape(total.shape)
-    sums = total.astype(np.int64)
-    if state["OFM_PRECISION"] >> 8 & 1:
-        raise state.fault("scales all channels of a convolution alike, which the simulator does not do")
-    scales = read_scales(state, memory, stream, outputs)
-    sums += scales.bias
-    finish(state, memory, scaled(sums, scales.multiplier, scales.shift, state["OFM_PRECISION"] >> 14 & 3))
+    sums = accumulated(state, memory, total.astype(np.int64))
+    if sums is not None:
+        finish(state, memory, apply_scales(state, memory, sums))
+
+
+def _second_operand(state: State, memory: Memory, window: Window, outputs: int, inputs: int) -> np.ndarray:
+    """Weights that are a tensor: a column for each output channel."""
+    if window.kernel != (1, 1):
+        raise state.fault(f"takes a tensor for weights of a kernel of {window.kernel[0]} x {window.kernel[1]}")
+    ifm2 = feature_map(state, "IFM2")
+    values = ifm2.read(memory, (1, outputs, inputs)) - ifm2.zero_point
+    return values.astype(np.float64).reshape(outputs, 1, 1, inputs)

@@ -1,4 +1,4 @@
-"""The memories that a command stream reads and writes: the driver's regions, and the table memory inside.
+"""The memories that a command stream reads and writes: the driver's regions, and those inside of the accelerator.
 
 Each byte knows whether anything was written to it. Operations that are under way know what they read and write, so that a
 missing wait is found.
@@ -57,17 +57,28 @@ class Memory:
         self._most = {"kernel": 2, "transfer": transfers}
         self.under_way: dict[str, deque[Traffic]] = {"kernel": deque(), "transfer": deque()}
         self.traffic = Traffic("kernel")
+        self._is_chain = False
+        self._chained: dict[int, np.ndarray] = {}
+        #: The accumulators that the last operation left, if it has any.
+        self.accumulators: np.ndarray | None = None
 
     # ---- operations under way
 
     def begin(self, what: str) -> None:
-        """An operation starts: a `kernel` or a `transfer`."""
-        self.traffic = Traffic(what)
+        """An operation starts: a `kernel` or a `transfer`. The operations of a chain are one kernel."""
+        if not self._is_chain:
+            self.traffic = Traffic(what)
 
-    def end(self) -> None:
-        """All of the operation's accesses are known: those of the other kind that are under way must not meet them."""
+    def end(self, is_chain: bool = False) -> None:
+        """All of the operation's accesses are known: those of others that are under way must not meet them.
+
+        Operations of one kind do not meet but for transfers, where there may be several. `is_chain`: more of it follows.
+        """
         done = self.traffic
-        for other in self.under_way["transfer" if done.what == "kernel" else "kernel"]:
+        others = self.under_way["transfer" if done.what == "kernel" else "kernel"]
+        if done.what == "transfer":
+            others = others + self.under_way["transfer"]
+        for other in others:
             for mine, theirs in ((done.reads, other.writes), (done.writes, other.writes), (done.writes, other.reads)):
                 met = _meet(mine, theirs)
                 if met is not None:
@@ -76,6 +87,9 @@ class Memory:
                     raise self.state.fault(
                         f"uses byte {met[1]:#x} of {_name(met[0])} while {what} on it is under way: {wait} is missing"
                     )
+        self._is_chain = is_chain
+        if is_chain:
+            return
         queue = self.under_way[done.what]
         queue.append(done)
         while len(queue) > self._most[done.what]:
@@ -86,6 +100,22 @@ class Memory:
         queue = self.under_way[what]
         while len(queue) > most:
             queue.popleft()
+
+    # ---- chains
+
+    def chain(self, buffer: int, values: np.ndarray) -> None:
+        """Keep the output of an operation for the next ones of its chain."""
+        self._chained[buffer] = values
+
+    def chained(self, buffer: int, extents: tuple[int, int, int]) -> np.ndarray:
+        """The tensor in a buffer of chains."""
+        found = self._chained.get(buffer)
+        if found is None:
+            raise self.state.fault(f"reads buffer {buffer} of chains, to which nothing was written")
+        if found.shape != extents:
+            needed, given = (" x ".join(map(str, shape)) for shape in (extents, found.shape))
+            raise self.state.fault(f"reads {needed} elements of buffer {buffer} of chains, which has {given}")
+        return found
 
     # ---- accesses
 

@@ -1,57 +1,89 @@
-"""The pooling unit: maxima, averages and sums over channels."""
+"""The pooling unit: maxima, minima, their places, averages and sums."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from relaylang.backends.ethosu.simulator.accumulators import accumulated
+from relaylang.backends.ethosu.simulator.feature_maps import ofm_extents
 from relaylang.backends.ethosu.simulator.macs import Window
 from relaylang.backends.ethosu.simulator.memory import Memory
-from relaylang.backends.ethosu.simulator.output import finish, scaled
+from relaylang.backends.ethosu.simulator.output import finish
+from relaylang.backends.ethosu.simulator.scales import apply_scales, are_global
+from relaylang.backends.ethosu.simulator.scaling import Rounding, rounding, scaled, scaled_by
 from relaylang.backends.ethosu.simulator.state import State
-from relaylang.backends.ethosu.simulator.weights import read_scales
-from relaylang.backends.ethosu.stream import Stream
 
-_MAX, _AVERAGE, _SUM = 0, 1, 2
+_U55 = ("MAX", "AVERAGE", "REDUCE_SUM")
+_U85 = (*_U55, "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
+#: Bits below the place of a maximum, which hold its value.
+_BELOW_PLACE = 16
 
 
-def pool(state: State, memory: Memory, stream: Stream) -> None:
+def pool(state: State, memory: Memory) -> None:
     """`OP_POOL`."""
-    mode = state.command.param
-    window = Window(state)
-    channels = state["IFM_DEPTH_M1"] + 1
-    outputs = state["OFM_DEPTH_M1"] + 1
-    if outputs != (1 if mode == _SUM else channels):
-        raise state.fault(f"has {channels} input channels and {outputs} output channels")
-    values, inside = window.read(state, memory, channels)
-    rounding = state["OFM_PRECISION"] >> 14 & 3
-    whole = bool(state["OFM_PRECISION"] >> 8 & 1)
-    if mode == _MAX:
-        values[~inside] = -np.inf
-        found = np.maximum.reduce(window.taps(values))
-        if np.isneginf(found).any():
-            raise state.fault("takes the maximum of padding alone")
-        finish(state, memory, found.astype(np.int64))
+    modes = _U85 if state.is_u85 else _U55
+    number = state.command.param & 7
+    if number >= len(modes):
+        raise state.fault(f"has the pooling mode {number}, which the simulator does not know")
+    mode = modes[number]
+    channels, outputs = state["IFM_DEPTH_M1"] + 1, state["OFM_DEPTH_M1"] + 1
+    if mode == "NONE":
+        _sum_out(state, memory, np.zeros(ofm_extents(state), np.int64))
         return
-    if mode not in (_AVERAGE, _SUM):
-        raise state.fault(f"has the pooling mode {mode}, which the simulator does not know")
-    total = sum(window.taps(values), np.zeros((*window.output, channels))).astype(np.int64)
-    if mode == _SUM:
-        total = total.sum(2, keepdims=True)
-    if mode == _AVERAGE and any(window.pads):
-        if whole and state.scale("OFM_SCALE") != (1, 0):
-            raise state.fault("scales an average over padding, which the accelerator cannot")
-        count = sum(window.taps(inside.astype(np.int64)), np.zeros(window.output, np.int64))[..., None]
-        finish(state, memory, _average(total, count, rounding))
-    elif whole:
-        multiplier, shift = state.scale("OFM_SCALE")
-        finish(state, memory, scaled(total, multiplier, shift, rounding))
+    if outputs != (1 if mode == "REDUCE_SUM" else channels):
+        raise state.fault(f"has {channels} input channels and {outputs} output channels")
+    window = Window(state)
+    values, inside = window.read(state, memory, channels)
+    if mode in ("MAX", "MIN"):
+        found = _extreme(state, window, values, inside, mode)
+        finish(state, memory, scaled_by(state, "OFM_SCALE", found) if state.is_u85 else found)
+    elif mode in ("ARGMAX_X", "ARGMAX_Y"):
+        finish(state, memory, scaled_by(state, "OFM_SCALE", _places(state, window, values, inside, mode)))
     else:
-        scales = read_scales(state, memory, stream, outputs)
-        finish(state, memory, scaled(total + scales.bias, scales.multiplier, scales.shift, rounding))
+        total = sum(window.taps(values), np.zeros((*window.output, channels))).astype(np.int64)
+        if mode == "AVERAGE" and (state.is_u85 or any(window.pads)):
+            count = sum(window.taps(inside.astype(np.int64)), np.zeros(window.output, np.int64))[..., None]
+            _average_out(state, memory, total, count)
+        else:
+            _sum_out(state, memory, total.sum(2, keepdims=True) if mode == "REDUCE_SUM" else total)
 
 
-def _average(total: np.ndarray, count: np.ndarray, rounding: int) -> np.ndarray:
+def _extreme(state: State, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> np.ndarray:
+    worst, of = (-np.inf, np.maximum) if mode == "MAX" else (np.inf, np.minimum)
+    values[~inside] = worst
+    found = of.reduce(window.taps(values))
+    if np.isinf(found).any():
+        raise state.fault("takes the maximum or minimum of padding alone")
+    return found.astype(np.int64)
+
+
+def _places(state: State, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> np.ndarray:
+    """The first place of each maximum along an axis, in front of its value."""
+    if window.kernel[0 if mode == "ARGMAX_X" else 1] != 1:
+        raise state.fault(f"looks for maxima in a kernel of {window.kernel[0]} x {window.kernel[1]}")
+    if not inside.all():
+        raise state.fault("looks for maxima in padding")
+    taps = np.asarray(window.taps(values))
+    place = taps.argmax(0)
+    return (place << _BELOW_PLACE) + np.take_along_axis(taps, place[None], 0)[0].astype(np.int64)
+
+
+def _sum_out(state: State, memory: Memory, total: np.ndarray) -> None:
+    sums = accumulated(state, memory, total)
+    if sums is not None:
+        finish(state, memory, apply_scales(state, memory, sums))
+
+
+def _average_out(state: State, memory: Memory, total: np.ndarray, count: np.ndarray) -> None:
+    """Sums over their numbers of elements."""
+    multiplier, shift = state.scale("OFM_SCALE")
+    if are_global(state) and multiplier != 1 << shift:
+        raise state.fault("scales an average, which the simulator does not do")
+    finish(state, memory, _average(total, count, rounding(state)))
+
+
+def _average(total: np.ndarray, count: np.ndarray, kind: Rounding) -> np.ndarray:
     """Sums over their numbers of elements, by the multiplier of 32 bits that Vela gives windows without padding."""
     bits = np.asarray([int(n - 1).bit_length() for n in range(int(count.max()) + 1)])[count]
     multiplier = ((np.int64(1) << (31 + bits)) + (np.int64(1) << bits)) // np.maximum(count, 1)
-    return scaled(total, multiplier, 31 + bits, rounding)
+    return scaled(total, multiplier, 31 + bits, kind)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from relaylang.backends.ethosu.stream import Command
+from relaylang.backends.ethosu.registers import FIELDS
+from relaylang.backends.ethosu.stream import Command, Stream
 from relaylang.diagnostics import RelayError, error
 
 
 class State:
     """The registers. Reading one that no command has set is a fault: the hardware would compute with anything."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
         self.command = Command(0, "the start", 0, None)
         self._set: dict[str, Command] = {}
+        self._fields = FIELDS[stream.product]
+
+    @property
+    def is_u85(self) -> bool:
+        return self.stream.product == "ethos-u85"
 
     def set(self, command: Command) -> None:
         self._set[command.name] = command
@@ -30,6 +37,14 @@ class State:
         """A register of 16 bits, without sign."""
         return self._of(name).param
 
+    def field(self, name: str, field: str) -> int:
+        """A field of a register; 0 where the product lacks it."""
+        place = self._fields.get(name, {}).get(field)
+        if place is None:
+            return 0
+        low, bits = place
+        return self._of(name).param >> low & ((1 << bits) - 1)
+
     def signed(self, name: str) -> int:
         value = self._of(name).param
         return value - (1 << 16) if value & 0x8000 else value
@@ -38,7 +53,10 @@ class State:
         """A register of 48 bits: an address, a stride or a length."""
         return self._of(name).address
 
+    def payload(self, name: str) -> int:
+        """The second word of a register: a number of 32 bits, without sign."""
+        return self._of(name).payload or 0
+
     def scale(self, name: str) -> tuple[int, int]:
         """A multiplier of 32 bits, and its shift to the right."""
-        found = self._of(name)
-        return found.payload or 0, found.param & 0x3F
+        return self.payload(name), self._of(name).param & 0x3F

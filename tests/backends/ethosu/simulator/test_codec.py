@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from relaylang.backends.ethosu.simulator.codec import Damaged, decode
+from relaylang.backends.ethosu.simulator.fast_codec import decode_fast
 
 codec = pytest.importorskip("ethosu.mlw_codec", reason="needs relaylang[ethosu]")
 
@@ -47,3 +50,39 @@ def test_damage_is_found() -> None:
     assert refused > 100
     with pytest.raises(Damaged):
         decode(whole[:40])
+
+
+class Encoded(ctypes.Structure):
+    """The result of Arm's encoder: the content, its bytes, and what it read."""
+
+    _fields_ = (
+        ("data", ctypes.POINTER(ctypes.c_uint8)), ("length", ctypes.c_int32), ("read", ctypes.c_int32),
+        ("sections", ctypes.c_void_p), ("section_count", ctypes.c_int32),
+    )  # fmt: skip
+
+
+def encode_fast(weights: np.ndarray) -> bytes:
+    """The fast form by the encoder inside of Vela."""
+    library = ctypes.CDLL(pytest.importorskip("ethosu.regor").__file__)
+    library.mle_create_context.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(library.mle_create_context(2))
+    result = Encoded()
+    values = np.ascontiguousarray(weights, np.int16)
+    library.mle_encode(context, ctypes.byref(result), values.ctypes.data_as(ctypes.c_void_p), len(values), 0)
+    content = ctypes.string_at(result.data, result.length)
+    library.mle_free(ctypes.byref(result))
+    library.mle_destroy_context(context)
+    return content
+
+
+@pytest.mark.parametrize("low", [-255, -200, -128, 0])
+@pytest.mark.parametrize("kinds", [1, 3, 4, 5, 16, 17, 256])
+def test_the_fast_form_is_read_back(kinds: int, low: int) -> None:
+    rng = np.random.default_rng(kinds)
+    weights = low + rng.integers(0, kinds, 1001)
+    content = encode_fast(weights)
+    assert len(content) % 32 == 0
+    np.testing.assert_array_equal(decode_fast(content, 1001), weights)
+    assert len(decode_fast(content[:64], 1001)) < 1001
+    with pytest.raises(Damaged, match="its header has 20 bytes of 32"):
+        decode_fast(content[:20], 1001)

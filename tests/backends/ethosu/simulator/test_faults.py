@@ -22,11 +22,20 @@ from tests.backends.ethosu.networks import random_input, random_network
 from tests.shared import ROOT, few
 
 
+def example(accelerator: str) -> RegionCode:
+    mod = parse((ROOT / "examples/ethosu_bars.relay").read_text()).module
+    (code,) = ethosu.compile(mod, {"accelerator": accelerator}).regions.values()
+    return code
+
+
 @pytest.fixture(scope="module")
 def region() -> RegionCode:
-    mod = parse((ROOT / "examples/ethosu_bars.relay").read_text()).module
-    (code,) = ethosu.compile(mod, {"accelerator": "ethos-u55-128"}).regions.values()
-    return code
+    return example("ethos-u55-128")
+
+
+@pytest.fixture(scope="module")
+def region85() -> RegionCode:
+    return example("ethos-u85-512")
 
 
 def words(content: bytes) -> list[int]:
@@ -68,6 +77,29 @@ def run(region: RegionCode) -> Any:
 def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: int, says: str) -> None:
     with pytest.raises(RelayError, match=f"R0616.*the command at byte 0x[0-9a-f]+, OP_[A-Z]+, .*({says})"):
         run(changed(region, name, nth, value))
+
+
+@pytest.mark.parametrize(
+    ("name", "nth", "value", "says"),
+    [
+        ("SET_IFM_BASE0", 0, 0x10000000, "reads byte 0x10000.* of region 1, which has"),
+        ("SET_IFM_PRECISION", 0, 0x4001, "IFM in the storage 1, which the simulator does not know"),
+        ("SET_IFM_PRECISION", 0, 0x8001, "reads buffer 1 of chains, to which nothing was written"),
+        ("SET_OFM_PRECISION", 0, 0x2901, "the unknown transposition 5"),
+        ("SET_ACC_FORMAT", 0, 0x700, "the microblock 7, which ethos-u85-512 lacks"),
+        ("SET_ACC_FORMAT", 0, 0x310, "keeps accumulators, and the operation before it left others"),
+        ("SET_ACC_FORMAT", 0, 0x330, "accumulators that start with 3"),
+        ("SET_WEIGHT_FORMAT", 0, 1, "a weight stream"),
+        ("SET_SCALE_LENGTH", 0, 16, "has a table of scales of 16 bytes for 4 channels"),
+        ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "weights|values"),
+        ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
+        ("SET_ACTIVATION", 0, 4, "the table memory, to which nothing was written"),
+        ("SET_ACTIVATION_MIN", 0, 0x7FFF, "has the limits 32767 and 127, in this order"),
+    ],
+)
+def test_commands_of_the_u85_that_go_wrong(region85: RegionCode, name: str, nth: int, value: int, says: str) -> None:
+    with pytest.raises(RelayError, match=f"R0616.*the command at byte 0x[0-9a-f]+, OP_[A-Z]+, .*({says})"):
+        run(changed(region85, name, nth, value))
 
 
 def test_memory_that_nothing_wrote(region: RegionCode) -> None:
@@ -126,8 +158,10 @@ def test_a_missing_wait_is_found() -> None:
 
 
 @pytest.mark.parametrize("seed", few(range(20), 0))
-def test_random_damage_ends_in_a_diagnostic(region: RegionCode, seed: int) -> None:
+@pytest.mark.parametrize("of", ["region", "region85"])
+def test_random_damage_ends_in_a_diagnostic(request: pytest.FixtureRequest, of: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
+    region = request.getfixturevalue(of)
     content = words(region.command_stream)
     for _ in range(60):
         damaged = list(content)

@@ -9,13 +9,14 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang import RelayError
 from relaylang.backends import ethosu
+from relaylang.backends.ethosu import driver, vela
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import parse
 from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network
 from tests.shared import ROOT, few
 
-ACCELERATORS = ("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256", "ethos-u65-512")
+ACCELERATORS = tuple(vela.ACCELERATORS)
 #: Networks in which Vela alone would go wrong: pools at uint8 edges, averages, several images, several outputs for a channel.
 TELLING = (15, 16, 26, 30, 52, 56, 85, 88, 94, 123, 184, 219, 224)
 
@@ -48,7 +49,16 @@ def test_networks_that_vela_alone_gets_wrong(seed: int) -> None:
     assert differing(random_network(seed), seed, "ethos-u55-256") == 0
 
 
-@pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u65-512"))
+def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vela's transfers of weights would overwrite the second image while a pool reads it."""
+    network = random_network(217)
+    assert differing(network, 217, "ethos-u85-128") == 0
+    monkeypatch.setattr(driver, "_UNSAFE_FOR_TWO", "")
+    with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START.*OP_KERNEL_WAIT is missing"):
+        differing(network, 217, "ethos-u85-128")
+
+
+@pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u65-512", "ethos-u85-2048"))
 def test_an_example(accelerator: str) -> None:
     mod = parse((ROOT / "examples/ethosu_bars.relay").read_text()).module
     x = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)

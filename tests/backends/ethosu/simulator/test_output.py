@@ -6,47 +6,70 @@ import numpy as np
 import pytest
 
 from relaylang.backends.ethosu.simulator.elementwise import _leading_zeros, _shifted_right
-from relaylang.backends.ethosu.simulator.output import DOUBLE, NATURAL, TRUNCATE, scaled
+from relaylang.backends.ethosu.simulator.scaling import Rounding, scaled
 
 
-def exact(value: int, multiplier: int, shift: int, rounding: int) -> int:
-    """As TOSA 1.0 defines RESCALE: rounding halves up, in two steps, or towards zero."""
+def exact(value: int, multiplier: int, shift: int, kind: Rounding, raised: int) -> int:
+    """By whole numbers: one addend and a shift, or a division of the magnitude."""
     product = value * multiplier
     half = 1 << shift >> 1
-    if rounding == NATURAL:
-        return (product + half) >> shift
-    if rounding == DOUBLE:
-        extra = (1 << 30) * (1 if value >= 0 else -1) if shift > 31 else 0
-        return (product + half + extra) >> shift
-    return abs(product) >> shift if product >= 0 else -(abs(product) >> shift)
+    first = 1 << 30 >> raised if shift > 31 - raised else 0
+    if kind == Rounding.TRUNCATE_TO_ZERO:
+        return abs(product) >> shift if product >= 0 else -(abs(product) >> shift)
+    if kind == Rounding.SYMMETRIC:
+        return (abs(product) + half) >> shift if product >= 0 else -((abs(product) + half) >> shift)
+    addends = {
+        Rounding.NATURAL: half,
+        Rounding.TRUNCATE_TO_LOWER: 0,
+        Rounding.DOUBLE_ASYMMETRIC: half + first,
+        Rounding.DOUBLE_SYMMETRIC: half + (first if value >= 0 else -first),
+    }
+    return (product + addends[kind]) >> shift
 
 
-@pytest.mark.parametrize("rounding", [DOUBLE, TRUNCATE, NATURAL])
+@pytest.mark.parametrize("raised", [0, 15, 20])
+@pytest.mark.parametrize("kind", Rounding)
 @pytest.mark.parametrize("bits", [8, 16, 31, 39, 47])
-def test_scaling_is_exact(rounding: int, bits: int) -> None:
+def test_scaling_is_exact(kind: Rounding, bits: int, raised: int) -> None:
     rng = np.random.default_rng(bits)
-    values = rng.integers(-(1 << bits), 1 << bits, 5000)
-    multipliers = rng.integers(0, 1 << 32, 5000) >> rng.integers(0, 31, 5000)
-    shifts = rng.integers(0, 63, 5000)
-    wanted = [exact(int(v), int(m), int(s), rounding) for v, m, s in zip(values, multipliers, shifts)]
+    values = rng.integers(-(1 << bits), 1 << bits, 2000)
+    multipliers = rng.integers(0, 1 << 32, 2000) >> rng.integers(0, 31, 2000)
+    shifts = rng.integers(0, 64, 2000)
+    wanted = [exact(int(v), int(m), int(s), kind, raised) for v, m, s in zip(values, multipliers, shifts)]
     # A shift of up to 20 of a larger product gives what no output holds; it stays as large.
-    found = [max(min(int(v), 1 << 41), -(1 << 41)) for v in scaled(values, multipliers, shifts, rounding)]
+    found = [max(min(int(v), 1 << 41), -(1 << 41)) for v in scaled(values, multipliers, shifts, kind, raised)]
     assert found == [max(min(w, 1 << 41), -(1 << 41)) for w in wanted]
 
 
-@pytest.mark.parametrize("rounding", [DOUBLE, TRUNCATE, NATURAL])
-def test_halves_are_rounded_as_they_should(rounding: int) -> None:
-    values = np.arange(-8, 9)
-    found = scaled(values, 1, 1, rounding)
-    wanted = {TRUNCATE: np.trunc(values / 2)}.get(rounding, np.floor(values / 2 + 0.5))
-    np.testing.assert_array_equal(found, wanted)
+#: Halves below and above zero.
+HALVES = {
+    Rounding.NATURAL: (-2, 3), Rounding.SYMMETRIC: (-3, 3), Rounding.TRUNCATE_TO_ZERO: (-2, 2),
+    Rounding.TRUNCATE_TO_LOWER: (-3, 2), Rounding.DOUBLE_SYMMETRIC: (-2, 3), Rounding.DOUBLE_ASYMMETRIC: (-2, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", Rounding)
+def test_halves_are_rounded_as_they_should(kind: Rounding) -> None:
+    assert tuple(scaled(np.asarray([-5, 5]), 1, 1, kind)) == HALVES[kind]
+
+
+@pytest.mark.parametrize("e", [1, 5, 12])
+def test_double_rounding_is_that_of_tensorflow_lite(e: int) -> None:
+    """Its multiplication rounds at bit 31, halves away from zero; its shift does so behind."""
+    rng = np.random.default_rng(e)
+    for value, multiplier in zip(rng.integers(-(1 << 20), 1 << 20, 3000), rng.integers(1 << 30, 1 << 31, 3000)):
+        product = abs(int(value) * int(multiplier))
+        once = (product + (1 << 30)) >> 31
+        wanted = (once + (1 << e >> 1)) >> e
+        found = scaled(np.asarray([value]), int(multiplier), 31 + e, Rounding.DOUBLE_SYMMETRIC)
+        assert found[0] == (wanted if value >= 0 else -wanted)
 
 
 def test_shifts_and_leading_zeros() -> None:
     values = np.asarray([-7, -6, -5, -1, 0, 1, 5, 6, 7, 127])
-    np.testing.assert_array_equal(_shifted_right(values, np.full(10, 2), NATURAL), np.floor(values / 4 + 0.5))
-    np.testing.assert_array_equal(_shifted_right(values, np.full(10, 2), TRUNCATE), values >> 2)
-    np.testing.assert_array_equal(_shifted_right(values, np.zeros(10, int), DOUBLE), values)
+    np.testing.assert_array_equal(_shifted_right(values, np.full(10, 2), Rounding.NATURAL), np.floor(values / 4 + 0.5))
+    np.testing.assert_array_equal(_shifted_right(values, np.full(10, 2), Rounding.TRUNCATE_TO_ZERO), values >> 2)
+    np.testing.assert_array_equal(_shifted_right(values, np.zeros(10, int), Rounding.DOUBLE_SYMMETRIC), values)
     numbers = [0, 1, 2, 3, 255, 256, (1 << 31) - 1, -1, 1 << 30]
     np.testing.assert_array_equal(
         _leading_zeros(np.asarray(numbers)), [32 - (n & 0xFFFFFFFF).bit_length() for n in numbers]

@@ -1,0 +1,64 @@
+"""The accumulators. An operation starts them at zero, with a tensor, or with those before. They may stay inside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
+from relaylang.backends.ethosu.simulator.memory import Memory
+from relaylang.backends.ethosu.simulator.state import State
+
+#: `acc_input`: where accumulators start.
+_RESET, _KEEP, _IFM2 = 0, 1, 2
+#: `acc_format`: accumulators of 48 bits.
+_WIDE = 1
+#: `microblock`: its rows and columns.
+_MICROBLOCKS = ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4))
+#: The microblocks of each accelerator, by its MACs.
+_KNOWN = {
+    128: {(1, 1), (1, 2)}, 256: {(1, 2), (1, 4), (2, 2)}, 512: {(1, 4), (2, 2)}, 1024: {(1, 4), (2, 2), (2, 4)},
+    2048: {(1, 4), (2, 2), (4, 4)},
+}  # fmt: skip
+
+
+def are_wide(state: State) -> bool:
+    """Whether accumulators have 48 bits, and biases as many."""
+    return state.is_u85 and state.field("ACC_FORMAT", "acc_format") == _WIDE
+
+
+def microblock_depth(state: State) -> int:
+    """The channels of the smallest part of an output that the U85 computes at once."""
+    number = state.field("ACC_FORMAT", "microblock")
+    shape = _MICROBLOCKS[number] if number < len(_MICROBLOCKS) else None
+    macs = state.stream.macs
+    if shape is None or shape not in _KNOWN[macs]:
+        raise state.fault(f"has the microblock {number}, which {state.stream.accelerator} lacks")
+    return macs // 8 // (shape[0] * shape[1])
+
+
+def accumulated(state: State, memory: Memory, sums: np.ndarray) -> np.ndarray | None:
+    """The accumulators after an operation adds its sums; None where they do not go out."""
+    source = state.field("ACC_FORMAT", "acc_input")
+    if source == _KEEP:
+        _check_block(state)
+        before = memory.accumulators
+        if before is None or before.shape != sums.shape:
+            raise state.fault("keeps accumulators, and the operation before it left others")
+        sums = sums + before
+    elif source == _IFM2:
+        ifm2 = feature_map(state, "IFM2")
+        sums = sums + ifm2.read(memory, ofm_extents(state)) - ifm2.zero_point
+    elif source != _RESET:
+        raise state.fault(f"has accumulators that start with {source}, which the simulator does not know")
+    memory.accumulators = sums
+    if state.field("ACC_FORMAT", "acc_output"):
+        _check_block(state)
+        return None
+    return sums
+
+
+def _check_block(state: State) -> None:
+    """Accumulators that stay inside are those of one block."""
+    block = [state[f"OFM_BLK_{axis}_M1"] + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH")]
+    if any(extent > most for extent, most in zip(ofm_extents(state), block)):
+        raise state.fault("leaves accumulators of more than one block inside")

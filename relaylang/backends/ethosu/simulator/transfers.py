@@ -1,0 +1,69 @@
+"""Transfers: bytes in a row, rows of them with strides, and rows that indices choose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.feature_maps import MOST
+from relaylang.backends.ethosu.simulator.memory import INTERNAL, TABLES, Memory
+from relaylang.backends.ethosu.simulator.state import State
+
+#: Bytes of an index.
+_INDEX = 4
+
+
+def transfer(state: State, memory: Memory) -> None:
+    """`OP_DMA_START`."""
+    size = state.address("DMA0_LEN")
+    rows = _rows(state)
+    if size * rows[0] * rows[1] > MOST:
+        raise state.fault(f"copies {rows[1]} x {rows[0]} rows of {size} bytes")
+    chosen = {end: bool(state.field(f"DMA0_{end}_REGION", "idx_mode")) for end in ("SRC", "DST")}
+    if all(chosen.values()):
+        raise state.fault("chooses the rows of both ends, which the accelerator cannot")
+    indices = _indices(state, memory, rows) if any(chosen.values()) else None
+    source, target = (_addresses(state, memory, end, rows, size, indices if chosen[end] else None) for end in ("SRC", "DST"))
+    memory.write(*target, memory.read(*source))
+
+
+def _rows(state: State) -> tuple[int, int]:
+    """The rows of a transfer, and how often there are as many."""
+    mode = state.field("DMA0_SRC_REGION", "stride_mode")
+    if not mode and not state.is_u85:
+        return 1, 1
+    if not state.is_u85:
+        raise state.fault("copies with strides, which the simulator does not do")
+    if mode > 2:
+        raise state.fault(f"has the unknown kind of strides {mode}")
+    return state["DMA0_SIZE0"] if mode else 1, state["DMA0_SIZE1"] if mode == 2 else 1
+
+
+def _indices(state: State, memory: Memory, rows: tuple[int, int]) -> np.ndarray:
+    """The numbers of the rows that a transfer chooses."""
+    inner, outer = np.arange(rows[0]), np.arange(rows[1])[:, None]
+    skip = state.address("DMA0_IDX_SKIP1") if rows[1] > 1 else 0
+    at = state.address("DMA0_IDX") + (outer * rows[0] + inner) * _INDEX + outer * skip
+    raw = memory.read(state.field("DMA0_IDX_REGION", "region"), at[..., None] + np.arange(_INDEX))
+    found = raw.view("<i4")[..., 0].astype(np.int64)
+    most = state.payload("DMA0_IDX_MAX")
+    if found.size and not (0 <= found.min() and found.max() <= most):
+        bad = found.min() if found.min() < 0 else found.max()
+        raise state.fault(f"chooses the row {bad} of {most + 1}")
+    return found
+
+
+def _addresses(state: State, memory: Memory, end: str, rows: tuple[int, int], size: int,
+               indices: np.ndarray | None) -> tuple[int, np.ndarray]:  # fmt: skip
+    """The region of an end of a transfer, and the addresses of all bytes."""
+    at = state.address(f"DMA0_{end}")
+    region = state.field(f"DMA0_{end}_REGION", "region")
+    if state.field(f"DMA0_{end}_REGION", "region_mode"):
+        region = INTERNAL
+        if not state.is_u85:
+            at -= (state.stream.shared_kib // state.stream.cores << 10) - TABLES
+    if rows == (1, 1) and indices is None:
+        return region, memory.span(region, at, size)
+    inner, outer = np.arange(rows[0]) if indices is None else indices, np.arange(rows[1])[:, None]
+    stride0 = state.address(f"DMA0_{end}_STRIDE0")
+    stride1 = state.address(f"DMA0_{end}_STRIDE1") if rows[1] > 1 else 0
+    return region, (at + outer * stride1 + inner * stride0)[..., None] + np.arange(size)
