@@ -125,7 +125,7 @@ def _input_block(o: Order) -> int:
 
 
 def _walk(order: Order, rows: int, columns: int) -> list[tuple[int, int]]:
-    """The elements of a part of a kernel, in the U85's order: by phase of strides, in turns from both sides."""
+    """Elements of a part of a kernel in the U85's order: by phase of strides, from both sides in turn."""
     vertical, horizontal = order.stride if order.kernel_first or order.depthwise else (1, 1)
     found = []
     for phase_y in range(vertical):
