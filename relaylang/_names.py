@@ -23,6 +23,7 @@ SERVICES: dict[str, str] = {
     "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
+    "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
     "npu network": "relaylang.backends.ethosu.tflite:load_network",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }

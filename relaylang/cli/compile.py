@@ -13,6 +13,7 @@ from typing import Any
 
 from relaylang.backends import compile_module
 from relaylang.backends.aot import compile_aot
+from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
@@ -41,6 +42,7 @@ examples:
   relay compile net.relay --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o net.so
   relay compile net.relay --target "c -mtriple=riscv64-linux-gnu" --cross-compiler riscv64-linux-gnu-gcc -o net.tar
   relay compile net.relay --target "ethos-u -accelerator=ethos-u55-256, c" --random-params 0 -o net.tar
+  relay compile examples/ethosu_bars.relay --target "ethos-u, c" --runtime bare-metal -o bars.tar
 
 A target is a backend's name and its options, -key=value; of several, with commas between them, each takes what it can.
 --random-params gives every parameter a value but the inputs: those named by --input, or else the first one.
@@ -49,6 +51,8 @@ A target is a backend's name and its options, -key=value; of several, with comma
 
 #: Options of --runtime aot.
 _AOT = ("static_memory", "main", "external_weights")
+#: The values of --runtime whose result is C.
+_SOURCE = ("aot", "bare-metal")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,13 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given"
     )
-    parser.add_argument("--runtime", choices=["graph", "vm", "aot"], default="graph",
+    parser.add_argument("--runtime", choices=["graph", "vm", "aot", "bare-metal"], default="graph",
                         help="graph (default): one data-flow graph; vm: any program, with recursion and data types; "
-                             "aot: C source and a header, for programs with branches and loops")  # fmt: skip
+                             "aot: C source and a header, for programs with branches and loops; "
+                             "bare-metal: such C for a microcontroller and its NPU, in TVM's Model Library Format")  # fmt: skip
     aot = parser.add_argument_group("options of --runtime aot")
     aot.add_argument("--static-memory", action="store_true", help="call no malloc: the C has its own memory, or a caller's")
     aot.add_argument("--main", action="store_true", help="add a main that reads inputs from files and writes outputs")
     aot.add_argument("--external-weights", action="store_true", help="write the constants to FILE.bin, which the caller loads")
+    parser.add_argument("--module-name", metavar="NAME", help="what --runtime bare-metal calls the program (default: default)")
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
@@ -93,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
-    if args.runtime != "aot":
+    if args.runtime not in _SOURCE:
         check_writable(args.output)
     elif args.output is not None and not checked_place(args.output).is_dir():
         check_writable(args.output.rstrip("/"))
@@ -104,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
     for name in _AOT:
         if getattr(args, name) and args.runtime != "aot":
             raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime aot", "relay compile --help")
+    if args.module_name is not None and args.runtime != "bare-metal":
+        raise UsageError("relay compile: --module-name goes with --runtime bare-metal", "relay compile --help")
     targets = _targets(args)
     report(ignored_options(targets))
     with Stages() as stages:
@@ -126,6 +134,8 @@ def run(args: argparse.Namespace) -> int:
             elif args.runtime == "aot":
                 given = {name: getattr(args, name) for name in _AOT}
                 artifact = compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **given)
+            elif args.runtime == "bare-metal":
+                artifact = compile_bare_metal(mod, targets, params, entry, args.module_name or "default")
             else:
                 artifact = compile_module(mod, targets, params=params, entry=entry)
         with stages.stage("write"):
@@ -185,7 +195,8 @@ def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
     path = args.output
     if hasattr(artifact, "report") and (args.report or not isinstance(artifact, CpuArtifact)):
         print(artifact.report().rstrip("\n"))
-    size = sum(map(len, artifact.files.values())) if isinstance(artifact, AotProgram) else Path(path).stat().st_size
+    archive = path.endswith(".tar") or not isinstance(artifact, AotProgram)
+    size = Path(path).stat().st_size if archive else sum(map(len, artifact.files.values()))
     inputs = ", ".join(f"%{n}" for n in _input_names(artifact)) or "none"
     print(f"{path}: {size / 1000:.1f} kB, inputs: {inputs}" + (f", {len(bound)} parameters bound" if bound else ""))
 

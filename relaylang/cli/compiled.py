@@ -17,6 +17,7 @@ from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.ir import TensorType, TupleType, Type, Var
 from relaylang.repl.session import Session, Value
+from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, loads
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.text import read_bytes
@@ -78,11 +79,11 @@ def computed_by(args: argparse.Namespace, artifact: Any) -> None:
 
 def parameters(artifact: Any) -> list[Var]:
     """The inputs of a compiled program, with their types where it has them."""
-    if not isinstance(artifact, CpuArtifact):
-        return [Var(name, TensorType(spec.shape, spec.dtype)) for name, spec in artifact.inputs]
+    flat = not isinstance(artifact, (CpuArtifact, AotProgram))
+    rows = [(name, spec, ()) for name, spec in artifact.inputs] if flat else artifact.tensors
     found: dict[str, dict[tuple[int, ...], Type]] = {}
-    for name, (shape, dtype), path in artifact.manifest["inputs"]:
-        found.setdefault(name, {})[tuple(path)] = TensorType(shape, dtype)
+    for name, spec, path in rows:
+        found.setdefault(name, {})[path] = TensorType(spec.shape, spec.dtype)
     return [Var(name, _whole(parts)) for name, parts in found.items()]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tarfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -45,16 +44,6 @@ def checked_place(path: str | os.PathLike[str]) -> Path:
     raise RelayError(error("R0001", f"cannot write {place}: C goes to FILE.c, FILE.tar or FOLDER/", notes=notes))
 
 
-def is_source(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a `.tar` of C source."""
-    try:
-        with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            first, second = (tar.next() for _ in range(2))
-    except (OSError, tarfile.TarError, ValueError):
-        return False
-    return first is not None and second is not None and first.name.endswith(".c") and second.name == f"{first.name[:-2]}.h"
-
-
 class AotProgram:
     """A program as C. `source` and `header` are the texts, `weights` is the content of the file of weights, if there is one.
 
@@ -63,6 +52,9 @@ class AotProgram:
     `constants` are the bytes of the constants, wherever they are. `threads` are those of a run. `compiled` makes a library of
     a C text and `externals`.
     """
+
+    #: What a pickled program does without: it is made again where the program runs.
+    _made_here: tuple[str, ...] = ("_end", "_constants")
 
     def __init__(self, name: str, source: str, header: str, weights: bytes, inputs: Sequence[Input],
                  outputs: Sequence[tuple[tuple[int, ...], str]], structure: Any, workspace: int,
@@ -90,6 +82,11 @@ class AotProgram:
         return list(dict.fromkeys(name for name, _, _ in self._inputs))
 
     @property
+    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
+        """The tensors of the inputs: each with its parameter, its type, and its place in a tuple."""
+        return [(name, spec, path) for name, path, spec in self._inputs]
+
+    @property
     def files(self) -> dict[str, bytes]:
         """The files by their names."""
         found = {f"{self.name}.c": self.source.encode(), f"{self.name}.h": self.header.encode(), **self._externals}
@@ -97,7 +94,12 @@ class AotProgram:
 
     def report(self) -> str:
         """The memory that the program needs."""
-        return f"workspace: {self.workspace} bytes, constants: {self._size} bytes"
+        return f"workspace: {self.workspace} bytes, constants: {self.constant_bytes} bytes"
+
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of the constants, wherever they are."""
+        return self._size
 
     def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
                   inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
@@ -105,8 +107,7 @@ class AotProgram:
         return timed(lambda: self.run(*args, **(inputs or {})), repeat, number, min_repeat_ms)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The library is made again where the program runs.
-        return {**{name: value for name, value in vars(self).items() if name not in ("_end", "_constants")}, "_run": None}
+        return {**{name: value for name, value in vars(self).items() if name not in self._made_here}, "_run": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the files: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
@@ -122,18 +123,26 @@ class AotProgram:
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write {place}: {reason(e)}")) from None
 
+    @property
+    def _called(self) -> str:
+        """The C that runs the program."""
+        return f"{self.name}_run(inputs, outputs, {'weights, ' if self.weights else ''}workspace)"
+
+    def _opened(self, text: str) -> Any:
+        """The library of a C text and of the code of other compilers, loaded."""
+        return open_library(self._compiled(text, self._externals))
+
     def _function(self) -> Any:
         if self._run is None:
             text = self.source.replace(f'#include "{self.name}.h"', self.header)
-            weights = "weights, " if self.weights else ""
             text += (
                 '__attribute__((visibility("default")))\n'
                 "int32_t relay_aot(const void* inputs, const void* outputs, const void* weights, void* workspace) {\n"
-                f"  (void)weights;\n  return {self.name}_run(inputs, outputs, {weights}workspace);\n}}\n"
+                f"  (void)weights; (void)workspace;\n  return {self._called};\n}}\n"
             )
             close = f"{self.name}_close();" if self._threads > 1 else ""
             text += f'__attribute__((visibility("default"))) void relay_aot_close(void) {{ {close} }}\n'
-            library = open_library(self._compiled(text, self._externals))
+            library = self._opened(text)
             # Threads must end before their code goes.
             self._end = weakref.finalize(self, unload, library, function_in(library, "relay_aot_close", _CLOSE))
             self._end.atexit = False

@@ -27,7 +27,7 @@ from relaylang.services import service
 
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.
-FORMATS = ("relaylang-cpu", "relaylang-ethos-u", "relaylang-vm")
+FORMATS = ("relaylang-cpu", "relaylang-ethos-u", "relaylang-vm", "relaylang-mlf")
 #: Who computes an NPU's regions where there is none: the TOSA reference model, or the simulator of its command stream.
 SIMULATORS = ("tosa", "ethosu-sim")
 #: How a library begins that is an artifact itself: ELF, Mach-O, PE.
@@ -148,13 +148,14 @@ def read_tar(content: bytes) -> dict[str, bytes]:
             for member in tar:
                 if not member.isreg() or member.issparse():
                     raise ValueError(f"{member.name!a} in it is no plain file")
-                if not _inside(member.name):
-                    raise ValueError(f"the path {member.name!a} in it leaves its folder")
-                if member.name in files:
-                    raise ValueError(f"{member.name!a} is in it twice")
+                name = member.name.removeprefix("./")
+                if not _inside(name):
+                    raise ValueError(f"the path {name!a} in it leaves its folder")
+                if name in files:
+                    raise ValueError(f"{name!a} is in it twice")
                 stream = tar.extractfile(member)
                 assert stream is not None
-                files[member.name] = stream.read()
+                files[name] = stream.read()
     except (tarfile.TarError, ValueError, OverflowError, OSError, EOFError, AttributeError, RecursionError) as e:
         raise ValueError(str(e) if type(e) is ValueError else f"it is no archive: {e}") from None
     return files
@@ -189,7 +190,7 @@ def read_sealed(content: bytes, name: str) -> dict[str, bytes]:
     said: dict[str, str] = {}
     for line in sums.decode("utf-8", "replace").splitlines():
         digest, _, member = line.partition("  ")
-        said[member] = digest
+        said[member.removeprefix("./")] = digest
     wrong = sorted(member for member in {*found, *said} if found.get(member) != said.get(member))
     if wrong:
         raise not_an_artifact(name, f"{wrong[0]} is damaged or missing (its checksum differs)")

@@ -162,6 +162,11 @@ class CpuArtifact:
         """The names of the inputs, in order."""
         return list(self._names)
 
+    @property
+    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
+        """The tensors of the inputs: each with its parameter, its type, and its place in a tuple."""
+        return [(name, spec, tuple(path)) for name, spec, path in self._inputs]
+
     def run(self, *args: Any, **named: Any) -> Any:
         """Run the program with its inputs by position or name.
 

@@ -46,7 +46,7 @@ class Code:
     It returns 0 for success. Tensors are dense, in C order, and aligned to their elements. `data` are bytes: the generator's `load`
     makes a Python function of them. `call` is a Python function. Python functions get numpy arrays, inputs first, then
     outputs. They fill the outputs, or return the results. `constants` names constants of the region that are passed behind
-    its inputs.
+    its inputs. `workspace` are bytes of memory, at a multiple of 64, that C text or object code gets behind its outputs.
     """
 
     source: str = ""
@@ -54,6 +54,7 @@ class Code:
     data: bytes | None = None
     call: Callable[..., Any] | None = None
     constants: Sequence[str] = ()
+    workspace: int = 0
 
     @property
     def kind(self) -> str:
@@ -171,6 +172,8 @@ def generated(generator: Generator, region: Region) -> Code:
         notes = [f'register it with a loader: codegen("{region.compiler}", load=...)',
                  "object code begins as an ELF, Mach-O or COFF file"]  # fmt: skip
         raise _at(region.function, f"{what} returned bytes for {region.symbol}, and has no loader", notes)
+    if code.workspace and code.kind not in ("c", "object"):
+        raise _at(region.function, f"{what} asks for a workspace for {region.symbol}, which C text and object code alone can have")
     missing = [name for name in code.constants if name not in region.constants]
     if missing:
         notes = [f"its constants: {', '.join(region.constants) or 'none'}"]

@@ -174,24 +174,40 @@ def _agree(found: Manifest) -> None:
         raise ValueError("its manifest names a parameter twice in `params`")
     if found.aligned and found.aligned[-1] >= len(names):
         raise ValueError("its manifest's `aligned` must be numbers of `params`")
-    paths = [(name, path) for name, _, path in found.inputs]
+    if found.externals and found.arena < STATUS:
+        raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
+    _agree_tensors(found.inputs, found.outputs, found.structure)
+
+
+def _agree_tensors(inputs: Sequence[Any], outputs: Sequence[Spec], structure: Any) -> None:
+    paths = [(name, path) for name, _, path in inputs]
     if len(set(paths)) != len(paths):
         raise ValueError("its manifest names an input twice in `inputs`")
     for name, path in paths:
         if any((name, path[:n]) in paths for n in range(len(path))):
             raise ValueError(f"its manifest says of the input {_shown(name)} that it is a tensor and a tuple")
-    if found.externals and found.arena < STATUS:
-        raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
     numbers: list[int] = []
-    stack = [found.structure]
+    stack = [structure]
     while stack:
         item = stack.pop()
         if isinstance(item, list):
             stack.extend(reversed(item))
         else:
             numbers.append(item)
-    if numbers != list(range(len(found.outputs))):
+    if numbers != list(range(len(outputs))):
         raise ValueError("its manifest's `structure` must name each of the `outputs` once, in order")
+
+
+#: The tensors of a program: its inputs as in a manifest, its outputs, and how its result nests them.
+Tensors = tuple[tuple[tuple[str, Spec, tuple[int, ...]], ...], tuple[Spec, ...], Any]
+
+
+def read_tensors(record: Mapping[str, Any]) -> Tensors:
+    """The tensors of a manifest's `inputs`, `outputs` and `structure`. Raises `ValueError`, and `KeyError` for what it lacks."""
+    inputs, outputs = _inputs("inputs", record["inputs"]), _outputs("outputs", record["outputs"])
+    structure = _structure("structure", record["structure"])
+    _agree_tensors(inputs, outputs, structure)
+    return inputs, outputs, structure
 
 
 def differences(found: Manifest, own: Manifest) -> list[str]:
@@ -352,5 +368,5 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
 
 __all__ = [
     "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "differences", "external_records",
-    "read", "read_externals", "read_text", "tensor_spec",
+    "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
 ]  # fmt: skip

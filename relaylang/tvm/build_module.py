@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module, parse_target
-from relaylang.backends.aot import compile_aot
+from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.target import Target
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.binding import bind, bind_params_by_name
@@ -46,7 +46,7 @@ def build(
     """Compile a module. Returns the program: `lib["default"](tvm.cpu())`, `graph_json, lib, params = ...`, `.run(name=array)`.
 
     `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. `Executor("aot")` with `Runtime("crt")` gives C
-    source with its weights (`relaylang.runtime.aot`). Other executors and runtimes give a library. What only TVM's runtimes
+    for a microcontroller (`relaylang.backends.bare_metal`). Other executors and runtimes give a library. What only TVM's runtimes
     know is accepted and has no effect. Raises `RelayError`.
     """
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
@@ -55,7 +55,7 @@ def build(
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
     artifact: Artifact
     if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
-        artifact = compile_aot(mod, targets[0], values, name=f"tvmgen_{mod_name}")
+        artifact = compile_bare_metal(mod, targets, values, name=mod_name)
     else:
         artifact = compile_module(mod, targets, params=values)
     return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)

@@ -48,6 +48,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     **{f"tvm.relay.{name}": (f"relaylang.tvm.op.{name}",) for name in ("annotation", "image", "nn", "random", "vision")},
     "tvm.runtime": ("relaylang.tvm.runtime", "relaylang.tvm.ir.container"),
     "tvm.runtime.container": ("relaylang.tvm.ir.container",),
+    "tvm.micro.model_library_format": ("relaylang.tvm.micro",),
     "tvm.te": ("relaylang.tvm.tir",),
     "tvm.tir.expr": ("relaylang.tvm.tir",),
     "tvm.tir.op": ("relaylang.tvm.tir",),

@@ -14,7 +14,7 @@ NOTES: dict[str, str] = {
     "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
     "tvm.meta_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.micro": "`relay compile --runtime aot -o net.tar` writes C source for a microcontroller",
+    "tvm.micro": "of `tvm.micro` there is `export_model_library_format`; projects are your own",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
@@ -45,7 +45,7 @@ NOTES: dict[str, str] = {
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
-    "arith auto_scheduler autotvm dlight meta_schedule micro relax relay.collage relay.op.strategy "
+    "arith auto_scheduler autotvm dlight meta_schedule relax relay.collage relay.op.strategy "
     "relay.vm rpc runtime.vm script script.tir".split()
 )
 

@@ -11,7 +11,8 @@ a known place in one workspace (`layout`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from relaylang.backends.aot.face import Face, c_names, inputs_of, outputs_of
 from relaylang.backends.aot.file import AotEmitter
 from relaylang.backends.aot.functions import Functions
 from relaylang.backends.aot.instances import HINT, refused
-from relaylang.backends.aot.kernels import ALIGN
+from relaylang.backends.aot.kernels import ALIGN, Kernels
 from relaylang.backends.aot.shapes import Known, Shape, leaves, shape_of, structure
 from relaylang.backends.aot.ways import Ways
 from relaylang.backends.cpu import threads_of
@@ -37,11 +38,11 @@ from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule, parameter_names
 from relaylang.runtime.aot import AotProgram
-from relaylang.runtime.external import written
+from relaylang.runtime.external import Generator, written
 from relaylang.runtime.features import table_of
 from relaylang.typing import check
 
-__all__ = ["compile_aot"]
+__all__ = ["Generated", "compile_aot", "generate", "library"]
 
 #: Options that say which instructions the C may use.
 _MACHINE = ("march", "mcpu", "mattr", "cflags")
@@ -57,6 +58,27 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     """
     targets = parse_target(target) if isinstance(target, str) else [target]
     first = with_options(targets[0], options) if options else targets[0]
+    made = generate(mod, first, params, entry, name, partial(Face, static=static_memory, external=external_weights), main=main)
+    return AotProgram(*made.parts)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The C of a program: what `AotProgram` takes, its face, its kernels, and the code of other compilers."""
+
+    parts: Sequence[Any]
+    face: Face
+    kernels: Kernels
+    outside: Outsiders
+
+
+def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarray] | None, entry: str, name: str,
+             make_face: Callable[..., Face], *, main: bool = False,
+             generators: Mapping[str, Generator] | None = None) -> Generated:  # fmt: skip
+    """The C of a function of a module. `make_face` makes the face of its tensors and sizes.
+
+    `generators` stand for other compilers, before those that are registered. Raises `RelayError` as `compile_aot` does.
+    """
     if first.name != "c":
         raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}"))
     if first.get("profile"):
@@ -71,7 +93,7 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     function = mod[entry]
     left = [(n, p) for n, p in zip(parameter_names(function.params), function.params) if p.name_hint not in values]
     names, shapes = [n for n, _ in left], [_given(p.name_hint, p.checked_type, function) for _, p in left]
-    found = Ways(mod, entry, values, names, shapes, isa, schedule_of(first.options), threads).first()
+    found = Ways(mod, entry, values, names, shapes, isa, schedule_of(first.options), threads, generators or {}).first()
     kernels, whole = found.kernels, found.entry
     assert whole.group is not None
     if any(isinstance(token, Known) for token in whole.group.result):
@@ -86,17 +108,19 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     weights = bytes(kernels.weights.content)
     digest = hashlib.sha256(weights).digest()[:ALIGN]
     inputs, outputs = inputs_of(names, shapes), outputs_of(whole.group.result)
-    face = Face(c_name, entry, inputs, outputs, static_memory, external_weights, made.frame, len(weights), digest, threads)
+    face = make_face(name=c_name, entry=entry, inputs=inputs, outputs=outputs, workspace=made.frame, weights=len(weights),
+                     digest=digest, threads=threads)  # fmt: skip
     flags = find_toolchain(first.options).flags if compiler is not None else ()
     macros = [f.macro for f in table_of(compiler.machine) if f.name in isa.features] if compiler is not None else []
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(made, f"@{entry}, made by relaylang", main)
-    return AotProgram(
-        c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if external_weights else b"",
+    program = (
+        c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if face.external else b"",
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        structure(whole.group.result), made.frame, partial(_library, first),
+        structure(whole.group.result), made.frame, partial(library, first),
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside], len(weights), threads,
     )  # fmt: skip
+    return Generated(program, face, kernels, outside)
 
 
 def _check_code(outside: Outsiders) -> None:
@@ -115,7 +139,7 @@ def _given(name: str, ty: Any, function: Function) -> Shape:
     return shape
 
 
-def _library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
+def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
     """A library of C, with the code of other compilers in files."""
     compiler = Compiler(target.options)
     objects = {f"{Path(name).stem}.o": compiler.object(content.decode()) if name.endswith(".c") else content

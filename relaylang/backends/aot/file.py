@@ -22,15 +22,15 @@ _ESCAPES = np.frombuffer("".join(f"\\{byte:03o}" for byte in range(256)).encode(
 _LINE = 32
 
 
-def _array(content: bytes) -> str:
-    """Constants as a C string, which compilers read faster than a list of numbers."""
+def array(name: str, content: bytes, align: int, place: str = "") -> str:
+    """Constants as a C string, which compilers read faster than a list of numbers. `place` is an attribute in C, too."""
     data = np.frombuffer(content + bytes(-len(content) % _LINE or (_LINE if not content else 0)), np.uint8).reshape(-1, _LINE)
     text = np.empty((len(data), 4 * _LINE + 5), np.uint8)
     text[:, :3] = np.frombuffer(b'  "', np.uint8)
     text[:, 3:-2] = _ESCAPES[data].reshape(len(data), -1)
     text[:, -2:] = np.frombuffer(b'"\n', np.uint8)
     rows = text.tobytes().decode().rstrip("\n")
-    return f"static const unsigned char r_weights[] __attribute__((aligned({ALIGN}))) =\n{rows};"
+    return f"static const unsigned char {name}[] __attribute__((aligned({align}))){place} =\n{rows};"
 
 
 class AotEmitter(Emitter):
@@ -70,7 +70,7 @@ class AotEmitter(Emitter):
             parts.append(self.sequence(f"run_{number}", program.run))
         parts += [function.text for function in self.functions]
         if not face.external:
-            parts.append(_array(bytes(self.kernels.weights.content)))
+            parts.append(array("r_weights", bytes(self.kernels.weights.content), ALIGN))
         parts.append(face.run(entry))
         if main:
             parts.append(face.main())

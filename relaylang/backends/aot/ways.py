@@ -11,6 +11,7 @@ import numpy as np
 from relaylang.backends.aot.instances import Instance, Instances
 from relaylang.backends.aot.kernels import Kernels
 from relaylang.backends.aot.shapes import Shape
+from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
@@ -24,6 +25,7 @@ from relaylang.backends.vm.regions import STATIC
 from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, IRModule
+from relaylang.runtime.external import Generator
 
 
 @dataclass
@@ -37,7 +39,10 @@ class Whole:
 
 @dataclass
 class Ways:
-    """The ways of one program. `values` are bound parameters; `inputs` names the others, and `shapes` has theirs."""
+    """The ways of one program. `values` are bound parameters; `inputs` names the others, and `shapes` has theirs.
+
+    `generators` are its own code generators by their compilers' names.
+    """
 
     mod: IRModule
     entry: str
@@ -47,6 +52,7 @@ class Ways:
     isa: Isa
     schedule: Schedule
     threads: int
+    generators: Mapping[str, Generator]
 
     def first(self) -> Whole:
         """The first way that does not refuse the program. A graph has the best kernels. Loops stay loops where they can.
@@ -65,14 +71,14 @@ class Ways:
 
     def graph(self, unroll: bool) -> Whole:
         """One data-flow graph; with `unroll`, a recursion that constants end becomes its calls."""
-        program = lower_module(self.mod, self.entry, self.values, self.isa, self.schedule, Calls(unroll=unroll))
+        program = lower_module(self.mod, self.entry, self.values, self.isa, self.schedule, Calls(Externals(self.generators), unroll))
         pool = Pool(self.mod, lambda module, ways: None)
         pool.codes.append(_graph(self.mod[self.entry], program, self.inputs))
         return self._analysed(pool, 0, Kernels(lambda n: program, self.isa, self.threads, self.values))
 
     def loops(self) -> Whole:
         """The VM's code, with kernels between its instructions."""
-        whole, calls = bound(self.mod, self.values, self.entry), Calls()
+        whole, calls = bound(self.mod, self.values, self.entry), Calls(Externals(self.generators))
         pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, self.isa, calls))
         number = translated(pool, [whole.get_global_var(self.entry)])[self.entry]
         return self._analysed(pool, number, Kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))

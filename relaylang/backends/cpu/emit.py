@@ -313,7 +313,11 @@ class Emitter:
         if item.op.code.kind in ("c", "object"):
             symbol = item.op.region.symbol
             types = [*(f"const {CTYPES[v.slot.dtype]}*" for v in item.inputs), *(f"{CTYPES[v.slot.dtype]}*" for v in item.results)]
-            values = ", ".join(f"({t})({_offset_text(v)})" for t, v in zip(types, [*item.inputs, *item.results]))
+            places: list[Slot | View] = [*item.inputs, *item.results]
+            if item.work is not None:
+                types.append("void*")
+                places.append(item.work)
+            values = ", ".join(f"({t})({_offset_text(v)})" for t, v in zip(types, places))
             call = f"extern int32_t {symbol}({', '.join(types) or 'void'}); const int32_t r = {symbol}({values});"
         else:
             array = ", ".join(f"(void*)({_offset_text(v)})" for v in [*item.inputs, *item.results]) or "(void*)0"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import Call, Constant, Function
 from relaylang.ops.record import Op, OpPattern
 from relaylang.ops.traits import Trait
-from relaylang.runtime.external import CODEGENS, Code, Region, find, generated, region_of
+from relaylang.runtime.external import CODEGENS, Code, Generator, Region, find, generated, region_of
 from relaylang.runtime.manifest import External
 
 
@@ -35,9 +36,13 @@ def external_of(function: Function) -> ExternalOp | None:
 
 
 class Externals:
-    """The regions of a program, each with its code, which is generated once."""
+    """The regions of a program, each with its code, which is generated once.
 
-    def __init__(self) -> None:
+    `generators` are those of this program by their compilers' names; the registered ones stand behind them.
+    """
+
+    def __init__(self, generators: Mapping[str, Generator] | None = None) -> None:
+        self._generators = dict(generators or {})
         self._found: dict[int, ExternalOp] = {}
         self._symbols: set[str] = set()
 
@@ -46,7 +51,7 @@ class Externals:
         known = self._found.get(id(function))
         if known is None:
             compiler = str(function.attrs["Compiler"])
-            generator = find(compiler)
+            generator = self._generators.get(compiler) or find(compiler)
             if generator is None:
                 near = did_you_mean(compiler, CODEGENS)
                 notes = [f"did you mean {near}?"] if near else []

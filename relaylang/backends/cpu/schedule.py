@@ -166,12 +166,13 @@ class Branch:
 
 
 class Outside:
-    """Call external code on dense tensors."""
+    """Call external code on dense tensors, and with memory for its work where it wants some."""
 
-    def __init__(self, op: ExternalOp, inputs: list[View], results: list[View], function: Function) -> None:
+    def __init__(self, op: ExternalOp, inputs: list[View], results: list[View], work: Slot | None, function: Function) -> None:
         self.op = op
         self.inputs = inputs
         self.results = results
+        self.work = work
         self.function = function
 
     @property
@@ -410,7 +411,8 @@ class _Maker:
         if id(op) not in self.program.places:
             self.program.externals.append(op)
             self.program.places[id(op)] = function.body.span or node.span
-        self._put(scope, Outside(op, inputs, self._flat(place), function))
+        work = Slot("made", 0, (op.code.workspace,), "uint8") if op.code.workspace else None
+        self._put(scope, Outside(op, inputs, self._flat(place), work, function))
         return place
 
     def _dense(self, view: View, scope: _Scope) -> View:

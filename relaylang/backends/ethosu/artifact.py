@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,11 +117,7 @@ class EthosUArtifact:
 
     def files(self) -> dict[str, bytes]:
         """Every file of the archive by its name."""
-        out: dict[str, bytes] = {}
-        for name, code in self.regions.items():
-            out[f"regions/{name}.npu.bin"] = code.command_stream
-            out[f"regions/{name}.weights.bin"] = code.weights
-            out[f"regions/{name}.tosa"] = code.tosa
+        out = region_files(self.regions)
         for name, step in self.host.items():
             out[f"host/{name}.relay"] = step.text.encode("utf-8")
             if step.program is not None:
@@ -146,17 +142,7 @@ class EthosUArtifact:
                 }
                 for s in self.schedule.steps
             ],
-            "regions": {
-                name: {
-                    "command_stream": f"regions/{name}.npu.bin",
-                    "weights": f"regions/{name}.weights.bin",
-                    "tosa": f"regions/{name}.tosa",
-                    "inputs": _records(code.inputs),
-                    "outputs": _records(code.outputs),
-                    **code.details,
-                }
-                for name, code in self.regions.items()
-            },
+            "regions": region_records(self.regions),
             "host": {
                 name: {"text": f"host/{name}.relay", "program": f"host/{name}.tar" if step.program else None}
                 for name, step in self.host.items()
@@ -174,6 +160,31 @@ class EthosUArtifact:
         return programs.loads, (write_sealed(self.files()), None, "what was pickled")
 
 
+def region_files(regions: Mapping[str, RegionCode]) -> dict[str, bytes]:
+    """The files of regions by their names in an archive."""
+    out: dict[str, bytes] = {}
+    for name, code in regions.items():
+        out[f"regions/{name}.npu.bin"] = code.command_stream
+        out[f"regions/{name}.weights.bin"] = code.weights
+        out[f"regions/{name}.tosa"] = code.tosa
+    return out
+
+
+def region_records(regions: Mapping[str, RegionCode]) -> dict[str, Any]:
+    """What a manifest says of regions."""
+    return {
+        name: {
+            "command_stream": f"regions/{name}.npu.bin",
+            "weights": f"regions/{name}.weights.bin",
+            "tosa": f"regions/{name}.tosa",
+            "inputs": _records(code.inputs),
+            "outputs": _records(code.outputs),
+            **code.details,
+        }
+        for name, code in regions.items()
+    }
+
+
 def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunction], source: str) -> EthosUArtifact:
     """Read an archive. `make_host` gets a host step's name, text and saved program, and makes it ready to run.
 
@@ -184,7 +195,7 @@ def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunc
         manifest = json.loads(files["manifest.json"])
         if manifest["format"] != FORMAT or manifest["version"] != VERSION:
             raise ValueError(f"format {manifest['format']} {manifest['version']}")
-        regions = {name: _region(name, data, files) for name, data in manifest["regions"].items()}
+        regions = read_regions(manifest["regions"], files)
         at = {name: (_file(files, entry, "text"), None if entry["program"] is None else _file(files, entry, "program"))
               for name, entry in manifest["host"].items()}  # fmt: skip
         steps = tuple(_step(step, regions, at) for step in manifest["steps"])
@@ -250,7 +261,12 @@ def _order(inputs: tuple[Named, ...], steps: tuple[Step, ...], result: Any) -> N
             raise ValueError("`result` must name values that are there")
 
 
-def _region(name: str, data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
+def read_regions(records: Mapping[str, Any], files: dict[str, bytes]) -> dict[str, RegionCode]:
+    """The regions of `region_records` and `region_files`. Raises `KeyError`, `TypeError`, `ValueError` where they are none."""
+    return {name: _region(data, files) for name, data in records.items()}
+
+
+def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
     own = {"command_stream", "weights", "tosa", "inputs", "outputs"}
     return RegionCode(
         tosa=_file(files, data, "tosa"),

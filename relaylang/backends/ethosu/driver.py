@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,49 +61,66 @@ def compile_module(
 
     Raises `RelayError` where the module is wrong, a tool is missing, or nothing can go to the accelerator.
     """
-    how = settings(options)
-    load("flatbuffers", "writing TOSA")
-    mod = check(bind_params(check(mod), params, entry))
-    mod = check(fold_constants(mod, entry))
-    partitioned, compiled, tosa = _partition_and_compile(mod, entry, how)
-    regions = dict(regions_of(partitioned.module, RECIPE.name))
-    if not regions:
-        raise RelayError(
-            [
-                error("R0614", f"nothing in @{entry} can go to the Ethos-U", partitioned.module[entry].span),
-                *partitioned.notes,
-            ]
-        )
+    offloaded = compile_regions(mod, options, params, entry)
+    partitioned, regions = offloaded.partitioned, offloaded.functions
     main = partitioned.module[entry]
     schedule = make_schedule(main, regions)
     if _depth(schedule.result) > _MAX_RESULT_DEPTH:
         raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
     host = _host_modules(partitioned.module, entry, regions, schedule)
     if host and compile_host is None:
-        raise RelayError(
-            [
-                error(
-                    "R0614",
-                    f"{partitioned.kept} operations of @{entry} stay on the host, and the target names none",
-                    notes=['add one behind a comma: --target "ethos-u, c"'],
-                ),
-                *partitioned.notes,
-            ]
-        )
+        raise _needs_host(offloaded, entry)
     steps = {}
     for name, module in host.items():
         assert compile_host is not None
         run, program = compile_host(module)
         steps[name] = HostStep(astext(module), program, run)
-    report = text_report(how, compiled, partitioned.offloaded, partitioned.kept, partitioned.notes)
     return EthosUArtifact(
         schedule=schedule,
         inputs=tuple(spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)),
-        regions={gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in regions.items()},
+        regions=offloaded.codes,
         host=steps,
-        text=report,
-        details=_details(how, partitioned),
+        text=offloaded.report,
+        details=_details(offloaded.settings, partitioned),
     )
+
+
+@dataclass(frozen=True)
+class Offloaded:
+    """A program whose regions are compiled: what the accelerator computes is in `codes`, by the names of its functions."""
+
+    settings: Settings
+    partitioned: Partitioned
+    functions: dict[GlobalVar, Function]
+    codes: dict[str, RegionCode]
+    report: str
+
+
+def compile_regions(mod: IRModule, options: Mapping[str, Any], params: Mapping[str, np.ndarray], entry: str,
+                    prefix: str = "") -> Offloaded:  # fmt: skip
+    """Bind, fold and partition a module, and compile its regions. `prefix` begins their names.
+
+    Raises `RelayError` as `compile_module` does.
+    """
+    how = settings(options)
+    load("flatbuffers", "writing TOSA")
+    mod = check(bind_params(check(mod), params, entry))
+    mod = check(fold_constants(mod, entry))
+    partitioned, compiled, tosa = _partition_and_compile(mod, entry, how, prefix)
+    functions = dict(regions_of(partitioned.module, RECIPE.name))
+    if not functions:
+        title = f"nothing in @{entry} can go to the Ethos-U"
+        raise RelayError([error("R0614", title, partitioned.module[entry].span), *partitioned.notes])
+    codes = {gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in functions.items()}
+    report = text_report(how, compiled, partitioned.offloaded, partitioned.kept, partitioned.notes)
+    return Offloaded(how, partitioned, functions, codes, report)
+
+
+def _needs_host(offloaded: Offloaded, entry: str) -> RelayError:
+    """The error (R0614) of a program that cannot do without a target for the host."""
+    title = f"{offloaded.partitioned.kept} operations of @{entry} stay on the host, and the target names none"
+    notes = ['add one behind a comma: --target "ethos-u, c"']
+    return RelayError([error("R0614", title, notes=notes), *offloaded.partitioned.notes])
 
 
 def check(mod: IRModule) -> IRModule:
@@ -175,13 +192,13 @@ def _with_entry(mod: IRModule, entry: str, func: Function) -> IRModule:
 
 
 def _partition_and_compile(
-    mod: IRModule, entry: str, how: Settings
+    mod: IRModule, entry: str, how: Settings, prefix: str
 ) -> tuple[Partitioned, dict[str, Compiled], dict[str, bytes]]:
     """Partition, and compile every region.
 
     If the compiler fails on a composite, alone or with the calls before it, the composite stays on the host.
     """
-    partitioned = offload(mod, entry)
+    partitioned = offload(mod, entry, prefix=prefix)
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)
@@ -195,7 +212,7 @@ def _partition_and_compile(
             tried[id(call)] = _refusal(Region([call], inputs, [call], RECIPE.name), how)
         return tried[id(call)]
 
-    partitioned = offload(mod, entry, refuse, judge=lambda region: _leaves(region, how))
+    partitioned = offload(mod, entry, refuse, prefix, lambda region: _leaves(region, how))
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from relaylang.backends.ethosu.artifact import EthosUArtifact
+from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 
 #: Registers of 16 bits that hold numbers with a sign.
@@ -34,10 +34,10 @@ def listing(stream: Stream, places: Iterable[tuple[int, str, int]] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def archive_listing(artifact: EthosUArtifact) -> str:
+def archive_listing(regions: Mapping[str, RegionCode]) -> str:
     """The streams of an archive's regions, in order."""
     parts = []
-    for name, region in artifact.regions.items():
+    for name, region in regions.items():
         stream = read_stream(region.command_stream, f"regions/{name}.npu.bin")
         parts.append(f"@{name}: {listing(stream, region.details.get('places', ()))}")
     return "\n".join(parts)

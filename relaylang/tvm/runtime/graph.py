@@ -11,6 +11,7 @@ import numpy as np
 
 from relaylang.backends.cpu.graph import input_name
 from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.cpu import CpuArtifact
@@ -33,9 +34,8 @@ class _Input:
 
 def inputs_of(artifact: Artifact) -> list[_Input]:
     """The inputs of a program, zeros where nothing is set; without types where the artifact has none to tell."""
-    if isinstance(artifact, CpuArtifact):
-        rows = artifact.manifest["inputs"]
-        return [_Input(name, path, NDArray(np.zeros(shape, np.dtype(dtype)))) for name, (shape, dtype), path in rows]
+    if isinstance(artifact, (CpuArtifact, AotProgram)):
+        return [_Input(name, path, NDArray(np.zeros(spec.shape, np.dtype(spec.dtype)))) for name, spec, path in artifact.tensors]
     return [_Input(name, (), None) for name in artifact.input_names]  # type: ignore[attr-defined]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.diagnostics import RelayError
-from relaylang.runtime.aot import AotProgram
+from relaylang.tvm.micro import export_model_library_format
 from relaylang.tvm.relay.backend import Executor, Runtime
 from relaylang.tvm.runtime import cpu
 from relaylang.tvm.runtime.executor import AotModule
@@ -28,7 +29,7 @@ def built() -> relay.tvm.runtime.program.ExecutorFactoryModule:
 
 def test_it_runs_as_a_graph_executor_does() -> None:
     lib = built()
-    assert isinstance(lib.artifact, AotProgram)
+    assert isinstance(lib.artifact, MicroProgram)
     module = AotModule(lib["default"](cpu(0)))
     module.set_input("x", X)
     module.run()
@@ -38,19 +39,24 @@ def test_it_runs_as_a_graph_executor_does() -> None:
 
 def test_it_is_exported_as_c(tmp_path: Path) -> None:
     lib = built()
-    lib.export_library(str(tmp_path / "net.tar"))
+    assert export_model_library_format(lib, tmp_path / "net.tar") == tmp_path / "net.tar"
+    lib.export_library(str(tmp_path / "same.tar"))
+    assert (tmp_path / "same.tar").read_bytes() == (tmp_path / "net.tar").read_bytes()
     with tarfile.open(tmp_path / "net.tar") as tar:
-        assert tar.getnames() == ["tvmgen_default.c", "tvmgen_default.h"]
         tar.extractall(tmp_path)
     (tmp_path / "use.c").write_text("""#include "tvmgen_default.h"
     int main(void) {
       float x[6] = {1, -2, 3, -4, 5, -6}, y[6], s;
-      struct tvmgen_default_inputs in = {x};
-      struct tvmgen_default_outputs out = {y, &s};
-      return tvmgen_default_run(&in, &out, 0) || y[0] != 2 || y[1] != 0 || s != -3;
+      struct tvmgen_default_inputs in = {.x = x};
+      struct tvmgen_default_outputs out = {.output0 = y, .output1 = &s};
+      return tvmgen_default_run(&in, &out) || y[0] != 2 || y[1] != 0 || s != -3;
     }""")
-    subprocess.run(["cc", "-Wall", "-Werror", "use.c", "tvmgen_default.c", "-lm", "-o", "use"], cwd=tmp_path, check=True)
+    source = "codegen/host/src/default_lib0.c"
+    flags = ["-Wall", "-Werror", "-Icodegen/host/include"]
+    subprocess.run(["cc", *flags, "use.c", source, "-lm", "-o", "use"], cwd=tmp_path, check=True)
     subprocess.run(["./use"], cwd=tmp_path, check=True)
-    assert lib.get_lib().get_source() == (tmp_path / "tvmgen_default.c").read_text()
+    assert lib.get_lib().get_source() == (tmp_path / source).read_text()
+    with pytest.raises(RelayError, match="is for programs for microcontrollers"):
+        export_model_library_format([lib, relay.build(relay.parse(NET), "c")], tmp_path / "bad.tar")
     with pytest.raises(RelayError, match="C goes to"):
         lib.export_library(str(tmp_path / "net.so"))

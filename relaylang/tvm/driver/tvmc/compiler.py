@@ -131,7 +131,8 @@ def compile_model(
 ) -> TVMCPackage:
     """Compile a model and write its package. Returns the package, loaded; for another machine its path alone is set.
 
-    The package is a `.tar` or a library, by the suffix of `package_path`. The format "mlf" is C source in a `.tar`.
+    The package is a `.tar` or a library, by the suffix of `package_path`. The format "mlf" is C for a microcontroller in
+    TVM's Model Library Format.
     Raises `RelayError`: what only TVM has is refused (R0609), with what replaces it.
     """
     path = compiled(locals())
@@ -202,7 +203,7 @@ def _refuse(given: Mapping[str, Any]) -> None:
     for name, known in (("executor", ("graph", "aot")), ("runtime", ("cpp", *(["crt"] if given["output_format"] == "mlf" else [])))):
         found = getattr(given[name], "name", given[name]) or known[0]
         if found not in known:
-            raise refused(f"--{name} {found}", "-f mlf writes C source, which needs no runtime")
+            raise refused(f"--{name} {found}", "-f mlf writes C, which needs no runtime")
 
 
 __all__ = ["DUMPS", "compile_model", "compiled", "offloaded", "pass_config", "refused", "transformed"]

@@ -29,7 +29,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("FILE", help="the network, or a Relay text")
     parser.add_argument("--target", default="llvm", help="what to compile for, with accelerators in front")
     parser.add_argument("-o", "--output", default="module.tar", help="the package: a .tar, or a library (default: module.tar)")
-    parser.add_argument("-f", "--output-format", default="so", help="mlf: C source in a .tar; else the suffix of --output decides")
+    parser.add_argument("-f", "--output-format", default="so", help="mlf: C for a microcontroller; else --output's suffix decides")
     parser.add_argument("--cross-compiler", default="", help="the C compiler for another machine")
     parser.add_argument("--cross-compiler-options", default="", help="flags for it")
     parser.add_argument("--dump-code", default="", metavar="FORMS", help="write relay, c or asm beside the package")
@@ -120,7 +120,7 @@ def _others(verb: str, rest: Sequence[str]) -> None:
     if verb == "tune":
         raise refused("tune", TUNING)
     if verb == "micro":
-        raise refused("micro", "compile -f mlf writes C source, and -mtriple names the machine")
+        raise refused("micro", "compile -f mlf writes C for a microcontroller")
 
 
 def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:

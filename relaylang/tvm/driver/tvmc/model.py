@@ -10,10 +10,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.cli.outputs import archive
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
-from relaylang.runtime.aot import is_source
 from relaylang.runtime.benchmark import BenchmarkResult
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.params import load_params, save_params
@@ -59,17 +59,17 @@ class TVMCModel:
 
 
 class TVMCPackage:
-    """A compiled program's file. Loading it runs code from it. A package of C source (`type` "mlf") has a path alone."""
+    """A compiled program's file. Loading it runs code from it. `type` is "mlf" for a program for a microcontroller."""
 
     def __init__(self, package_path: str, project_dir: str | None = None) -> None:
         if project_dir is not None:
-            notes = ["tvmc compile -f mlf writes C source"]
+            notes = ["tvmc compile -f mlf writes the C for a project"]
             raise RelayError(error("R0609", "there are no projects for microcontrollers", notes=notes))
         self.package_path = str(package_path)
-        self.type = "mlf" if is_source(package_path) else "classic"
-        self.lib_module: Program | None = load_module(package_path) if self.type == "classic" else None
-        self.graph = self.lib_module.get_graph_json() if self.lib_module is not None else ""
-        self.params = self.lib_module.get_params() if self.lib_module is not None else {}
+        self.lib_module: Program = load_module(package_path)
+        self.type = "mlf" if isinstance(self.lib_module.artifact, MicroProgram) else "classic"
+        self.graph = self.lib_module.get_graph_json()
+        self.params = self.lib_module.get_params()
 
 
 class TVMCResult:

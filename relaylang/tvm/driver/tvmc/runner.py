@@ -70,12 +70,10 @@ def run_module(
     if hostname or rpc_key:
         raise refused("a run on another machine", "copy the package there, and run it with relay run")
     if device == "micro":
-        raise refused("--device micro", "-f mlf writes C source for a firmware")
+        raise refused("--device micro", "-f mlf writes the C for a firmware; tvmc run runs that on this machine, too")
     dev = device_of(device)
     dev.check()
     program = tvmc_package.lib_module
-    if program is None:
-        raise refused(f"a run of {tvmc_package.package_path}", "it is C source: compile it for its machine, or -f tar for this one")
     executor = program.debug_executor(dev) if profile else program.executor(dev)
     executor.set_inputs(inputs_of(executor, inputs, fill_mode))
     executor.run()

@@ -1,0 +1,137 @@
+"""A program for a microcontroller: C with TVM's interface. It can be saved as TVM's Model Library Format, and run here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.bare_metal.library_format import save
+from relaylang.backends.bare_metal.npu import DRIVER
+from relaylang.backends.ethosu.artifact import RegionCode
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.aot import AotProgram, checked_place
+from relaylang.runtime.artifact import SIMULATORS, TensorSpec
+from relaylang.runtime.library import address_in, open_library
+
+#: `ethosu_invoke` of Arm's driver: the driver, commands and their bytes, the addresses of memories, their bytes, their number.
+_INVOKE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64),
+                           ctypes.POINTER(ctypes.c_size_t), ctypes.c_int)  # fmt: skip
+#: The driver's function in a library for this machine: a variable that is set before a run.
+_POINTER = "int (*relay_npu)(void*, const void*, int, uint64_t*, const size_t*, int)"
+
+
+class MicroProgram(AotProgram):
+    """A program as C for a microcontroller. `regions` are the parts for an Ethos-U by their symbols.
+
+    `module` is its name among TVM's modules, `text` its Relay text, `weights_by_name` the values bound to its parameters.
+    `targets` are the targets as texts, `operators` the functions in C with the bytes of their workspaces. `fields` are the
+    names in C of inputs and of outputs.
+    A run here calls a simulator where the chip calls the NPU; `executor` names one of `runtime.artifact.SIMULATORS`.
+    """
+
+    _made_here = (*AotProgram._made_here, "_invoke")
+
+    def __init__(self, parts: Sequence[Any], module: str, text: str, weights_by_name: Mapping[str, np.ndarray],
+                 targets: Sequence[str], operators: Sequence[tuple[str, int]], regions: Mapping[str, RegionCode],
+                 fields: Sequence[Sequence[str]], notes: str = "") -> None:  # fmt: skip
+        super().__init__(*parts)
+        self.module = module
+        self.fields = [list(names) for names in fields]
+        self.text = text
+        self.weights_by_name = dict(weights_by_name)
+        self.targets = list(targets)
+        self.operators = list(operators)
+        self.regions = dict(regions)
+        self.notes = notes
+        self._raised: list[RelayError] = []
+        if regions:
+            self.executor = SIMULATORS[0]
+
+    def report(self) -> str:
+        """The memory that the program needs, and the report of its accelerators."""
+        return "\n".join([*([self.notes.rstrip("\n")] if self.notes else []), super().report()])
+
+    @property
+    def input_tensors(self) -> dict[str, TensorSpec]:
+        """The inputs by their names in Relay; a part of a tuple has its name in C."""
+        return {field if path else name: spec for field, (name, spec, path) in zip(self.fields[0], self.tensors)}
+
+    @property
+    def output_tensors(self) -> dict[str, TensorSpec]:
+        """The outputs by their names in C."""
+        return {field: TensorSpec(*spec) for field, spec in zip(self.fields[1], self._outputs)}
+
+    @property
+    def structure(self) -> Any:
+        """How the result nests the outputs."""
+        return self._structure
+
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of all constants: those of the host, and the commands and weights of the NPU."""
+        return super().constant_bytes + sum(len(code.weights) + len(code.command_stream) for code in self.regions.values())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write FILE.tar in TVM's format, or the C alone; see `AotProgram.save`."""
+        if checked_place(path).suffix == ".tar":
+            save([self], path)
+        else:
+            super().save(path)
+
+    @property
+    def _called(self) -> str:
+        return f"{self.name}_run((void*)inputs, (void*)outputs{', 0' if self.regions else ''})"
+
+    def _opened(self, text: str) -> Any:
+        if not self.regions:
+            return super()._opened(text)
+        stand_in = f"extern {_POINTER};\n#define ethosu_invoke relay_npu".encode()
+        given = {name: content.replace(f'#include "{DRIVER}"'.encode(), stand_in) if name.endswith(".c") else content
+                 for name, content in self._externals.items()}  # fmt: skip
+        text = f'{text}#include <stddef.h>\n__attribute__((visibility("default"))) {_POINTER};\n'
+        library = open_library(self._compiled(text, given))
+        self._invoke = _INVOKE(self._answer)
+        address = ctypes.cast(self._invoke, ctypes.c_void_p).value
+        ctypes.c_void_p.from_address(address_in(library, "relay_npu")).value = address
+        return library
+
+    def _answer(self, driver: Any, commands: int, size: int, bases: Any, sizes: Any, count: int) -> int:
+        """What the NPU does: the region of these commands, computed by the simulator in the program's own memory."""
+        try:
+            stream = ctypes.string_at(commands, size)
+            for code in self.regions.values():
+                own = code.details["driver"]["weights_region"]
+                if code.command_stream == stream and ctypes.string_at(bases[own], sizes[own]) == code.weights:
+                    break
+            else:
+                raise RelayError(error("R0606", "the program gives its NPU commands that it does not have"))
+            places = code.details["driver"]
+            inputs = []
+            for at, (_, spec) in zip(places["inputs"], code.inputs):
+                content = ctypes.string_at(bases[at["region"]] + at["address"], at["bytes"])
+                inputs.append(np.frombuffer(content, spec.dtype).reshape(spec.shape))
+            for at, value in zip(places["outputs"], code.run(inputs, self.executor)):
+                ctypes.memmove(bases[at["region"]] + at["address"], value.tobytes(), at["bytes"])
+        except RelayError as problem:  # C cannot pass it on: `run` raises it again
+            self._raised.append(problem)
+            return -1
+        return 0
+
+    def run(self, *args: Any, **named: Any) -> Any:
+        """Run the program here, compiled by this machine's compiler; see `AotProgram.run`."""
+        self._raised.clear()
+        try:
+            return super().run(*args, **named)
+        except RelayError:
+            if self._raised:
+                raise self._raised[0] from None
+            raise
+
+    __call__ = run
+
+
+__all__ = ["MicroProgram"]
