@@ -22,7 +22,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr
 from relaylang.runtime.vm.instructions import DTYPES
 
-#: Values of a function that get larger more often than this, or to more tensors and tuples, grow with every turn of a loop.
+#: Values that get larger more often than this, or to more tensors and tuples, grow in every turn.
 _MOST_GROWTH = 256
 _MOST_TOKENS = 4096
 #: More functions than this come from calls whose values never repeat.
