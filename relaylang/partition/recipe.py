@@ -27,7 +27,8 @@ class Recipe:
       the outermost scope of the entry function alone. From the result upwards, each call goes to the first row that fits.
       Values inside such a composite have no use outside.
     - `constants_inside`: constants are part of composites where the pattern has a wildcard, too.
-    - `tuples`: a tuple goes to the accelerator with all its operands, with all its users, or never.
+    - `tuples`: a tuple goes to the accelerator with all its operands, with all its users, or never. With "users" a field
+      goes with the call that makes its tuple.
     - `merge`: "late" merges neighbouring regions as TVM does. A region that waits for nothing joins later ones. "early"
       numbers regions from the inputs on, and joins those of one number. "none" leaves each call alone.
     - `outputs`: a region returns its values in the order in which they are used, or in which they are computed.

@@ -102,7 +102,8 @@ def mark(
     """Give the calls that nobody owns to the target that takes them, or to the host; returns these targets.
 
     With "operands" tuples, fields and references belong to the target of all their operands, or to the host. With
-    "users" a tuple belongs to the target of the calls that use it, where all have the same.
+    "users" a tuple belongs to the target of the calls that use it, where all have the same. A field then belongs to the
+    target of the call that makes its tuple.
     """
     found: set[str] = set()
     before = set(regions.target)
@@ -134,6 +135,10 @@ def _mark_tuples(regions: Regions) -> None:
             owners = {regions.target.get(id(user), HOST) for user in users.get(id(node), ())}
             if len(owners) == 1 and HOST not in owners:
                 regions.own(node, owners.pop())
+        elif isinstance(node, TupleGetItem) and isinstance(node.tuple_value, Call) and id(node) in regions.scopes:
+            owner = regions.target.get(id(node.tuple_value), HOST)
+            if owner != HOST:
+                regions.own(node, owner)
 
 
 # ---- what a region takes and gives
@@ -215,8 +220,9 @@ def tuples_outside(regions: Regions) -> None:
 
 
 def part_of(region: Region, calls: Sequence[Call]) -> Region:
-    """Some calls of a region as one of their own, with the tuples that they take."""
+    """Some calls of a region as one of their own, with the tuples and fields next to them."""
     wanted = {id(call) for call in calls}
+    wanted |= {id(node) for node in region.nodes if isinstance(node, TupleGetItem) and id(node.tuple_value) in wanted}
     wanted |= {id(a) for call in calls for a in call.args if isinstance(a, Tuple)} & {id(node) for node in region.nodes}
     nodes = [node for node in region.nodes if id(node) in wanted]
     rest = [node for node in region.nodes if id(node) not in wanted]

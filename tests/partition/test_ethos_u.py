@@ -74,6 +74,16 @@ TAKEN = {
         1,
     ),
     "clip at fractions": ("qnn.add(clip(%x, a_min=0.5f, a_max=3f), %x, 1f, 0, 1f, 0, 1f, 0)", 2),
+    "slices": ("nn.max_pool2d(strided_slice(%x, begin=[0, 1], end=[1, 3], strides=[1]), pool_size=[2, 2])", 2),
+    "parts": ("%1 = split(%x, indices_or_sections=[1], axis=1); qnn.add(%1.0, %1.1, 1f, 0, 1f, 0, 1f, 0)", 2),
+    "mirrored border": (
+        "nn.max_pool2d(nn.mirror_pad(%x, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), pool_size=[2, 2])", 2
+    ),
+    "other axes": ("nn.max_pool2d(transpose(%x, axes=[0, 3, 1, 2]), pool_size=[2, 2])", 2),
+    "other layout": (
+        'nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', 2
+    ),
+    "nearest pixels": ("nn.max_pool2d(nn.upsampling(%x, scale_h=2f, scale_w=2f), pool_size=[2, 2])", 2),
     "let form": ("let %a = nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]); let %b = nn.relu(%a); %b", 2),
 }
 
@@ -104,7 +114,12 @@ REFUSED = {
         "",
     ),
     "float": ("exp(%w)", "it works on float32, the accelerator on int8", "%w: Tensor[(2, 2), float32]"),
-    "no row": ("reverse(%x, axis=1)", "the accelerator's pattern table has no row for it", ""),
+    "real pixels": (
+        'image.resize2d(%x, size=[4, 4], roi=[0f, 0f, 0f, 0f], method="linear")', "method linear, which computes with real numbers", ""
+    ),
+    "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
+    "unknown places": ("take(%x, %w, axis=1)", "its indices is not a constant", "%w: int32"),
+    "no row": ("cumsum(%x, axis=1)", "the accelerator's pattern table has no row for it", ""),
     "int8 average": ("nn.global_avg_pool2d(%x)", "it adds in int8, which may overflow", ""),
     "alone": ("nn.relu(%x)", "only moves or limits values", ""),
     "shape": ("nn.max_pool2d(%w, pool_size=[2, 2])", "known only at run time", "%w: Tensor[(1, 3, ?, 8), int8]"),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Expr, Function, Tuple, const, var
+from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem, const, var
+from relaylang.ir.typed import typed
 from relaylang.ops import get, make_attrs
 from relaylang.typing import check
 
@@ -246,9 +247,61 @@ class Builder:
             self.value = self.limited(call(name, *operands), self.dtype)
 
 
+    # ---- movement
+
+    def slice(self) -> None:
+        shape = self.value.checked_type.shape  # type: ignore[union-attr]
+        begin = [self.number(0, min(2, d - 1)) for d in shape]
+        end = [self.number(b + 1, d) if self.pick(0, 1) else d for b, d in zip(begin, shape)]
+        strides = [self.pick(1, 1, 1, 2, 3) for _ in shape]
+        self.value = call("strided_slice", self.value, begin=begin, end=end, strides=strides, axes=None)
+
+    def split(self) -> None:
+        """Two or three parts, which are scaled apart and joined in another order."""
+        axis = self.number(1, 3)
+        extent = self.value.checked_type.shape[axis]  # type: ignore[union-attr]
+        if extent < 3:
+            return
+        at = sorted(self.rng.choice(np.arange(1, extent), self.number(1, 2), replace=False).tolist())
+        whole = call("split", self.value, indices_or_sections=tuple(at), axis=axis)
+        parts = [typed(TupleGetItem(whole, i), ty) for i, ty in enumerate(whole.checked_type.fields)]  # type: ignore[union-attr]
+        scale, zero = self.scale(0.5), self.zero_point
+        parts[0] = call("qnn.add", parts[0], parts[0], scale, zero, scale, zero, self.scale(0.5), zero)
+        self.value = call("concatenate", Tuple(parts[::-1]), axis=axis)
+
+    def move(self) -> None:
+        """A mirrored border, repetitions, the other direction, or other axes and back again with a layer between."""
+        kind = self.pick("border", "tile", "repeat", "reverse", "transpose", "resize", "take")
+        axis = self.number(1, 3)
+        widths = [[0, 0], [0, 0], [self.number(0, 1), 1], [1, self.number(0, 1)]]
+        if kind == "border":
+            self.value = self.pick(
+                call("nn.mirror_pad", self.value, mode=self.pick("SYMMETRIC", "REFLECT"), pad_width=widths),
+                call("nn.pad", self.value, 0, pad_mode=self.pick("edge", "reflect"), pad_width=widths),
+            )
+        elif kind == "tile":
+            self.value = call("tile", self.value, reps=[1, *[self.number(1, 2) for _ in "CHW"]])
+        elif kind == "repeat":
+            self.value = call("repeat", self.value, repeats=self.number(2, 3), axis=axis)
+        elif kind == "reverse":
+            self.value = call("reverse", self.value, axis=axis)
+        elif kind == "take":
+            extent = self.value.checked_type.shape[axis]  # type: ignore[union-attr]
+            self.value = call("take", self.value, self.rng.integers(0, extent, 4).astype("int32"), axis=axis)
+        elif kind == "transpose":
+            self.value = call("transpose", self.value, axes=[0, *(self.rng.permutation(3) + 1).tolist()])
+        else:
+            modes = ("asymmetric", "half_pixel", "align_corners")
+            size = [self.extent(a) * 2 if self.pick(0, 1) else self.number(3, 14) for a in "HW"]
+            self.value = call(
+                "image.resize2d", self.value, size=size, layout=self.layout, method="nearest_neighbor", roi=[0.0] * 4,
+                coordinate_transformation_mode=self.pick(*modes), rounding_method=self.pick("floor", "round", "ceil"),
+            )  # fmt: skip
+
+
 LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
 #: Layers of later networks, whose seeds are their own.
-FURTHER = ("function", "binary", "conv", "add")
+FURTHER = ("function", "binary", "slice", "split", "move", "conv", "add")
 
 
 def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:

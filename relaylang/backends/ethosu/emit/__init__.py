@@ -7,7 +7,7 @@ Relay function has.
 """
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, pools
+from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, picks, pools
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Graph
 from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
@@ -21,6 +21,7 @@ WRITERS: dict[type, Write] = {
     **arithmetic.WRITERS,
     **functions.WRITERS,
     **movement.WRITERS,
+    **picks.WRITERS,
 }
 
 
@@ -39,7 +40,9 @@ def emit_region(func: Function, name: str) -> Graph:
     outputs = func.body.fields if isinstance(func.body, Tuple) else (func.body,)
     writer.graph.layer = "output"
     for out in outputs:
-        writer.output(out)
+        found = writer.values[id(out)]
+        for value in found if isinstance(found, list) else [found]:
+            writer.output(value)
     return writer.graph
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer
 from relaylang.ir import Tuple
-from relaylang.partition.targets.ethos_u.movement import Concat, Pad, Reshape
+from relaylang.partition.targets.ethos_u.movement import Concat, Pad, Reshape, Transpose
 
 
 def concat(w: Writer, layer: Concat, at: Composite) -> Value:
@@ -27,6 +27,14 @@ def pad(w: Writer, layer: Pad, at: Composite) -> Value:
     return Value(at.source.dtype, {perm: out})
 
 
+def transpose(w: Writer, layer: Transpose, at: Composite) -> Value:
+    """Nothing moves: the same tensors have their axes in other orders of the result's."""
+    if not at.source.stored:
+        w.in_order(at.source)
+    stored = {tuple(layer.axes.index(axis) for axis in perm): x for perm, x in at.source.stored.items()}
+    return Value(at.dtype, stored)
+
+
 def reshape(w: Writer, layer: Reshape, at: Composite) -> Value:
     source, shape = at.source, layer.shape
     last = CHANNELS_LAST["NCHW"]
@@ -37,4 +45,4 @@ def reshape(w: Writer, layer: Reshape, at: Composite) -> Value:
     return Value(source.dtype, {tuple(range(len(shape))): out})
 
 
-WRITERS: dict[type, Write] = {Concat: concat, Pad: pad, Reshape: reshape}
+WRITERS: dict[type, Write] = {Concat: concat, Pad: pad, Reshape: reshape, Transpose: transpose}

@@ -81,8 +81,7 @@ class Writer:
         stored = as_stored(node.data)
         return Value(node.data.dtype.name, {tuple(range(stored.ndim)): self.graph.constant(stored)})
 
-    def output(self, node: Expr) -> None:
-        value = self.value(node)
+    def output(self, value: Value) -> None:
         tensor = self.in_order(value)
         if value.dtype == "uint8":
             # Vela joins a conversion from zero point 0 to the operator in front, whose numbers it then cuts at 127.

@@ -27,6 +27,13 @@ class Concat:
 
 
 @dataclass(frozen=True)
+class Transpose:
+    """Axis i of the result is axis `axes[i]` of the input."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Reshape:
     shape: tuple[int, ...]
 
@@ -92,6 +99,22 @@ def _concat_input(field: Expr, result: TensorType) -> TensorType:
     if source.dtype != result.dtype:
         raise Unsupported(f"an input is {source.dtype}, the result {result.dtype}")
     return source
+
+
+def read_transpose(calls: Sequence[Call]) -> Transpose:
+    """transpose, or a layout_transform that moves whole axes."""
+    (call,) = calls
+    source = feature_type(call.args[0])
+    if len(source.shape) > 4:
+        raise Unsupported(f"an input of {len(source.shape)} axes; at most 4 are taken")
+    if op_name(call) == "layout_transform":
+        old, new = call.attrs.src_layout, call.attrs.dst_layout
+        if sorted(old) != sorted(new) or not old.isupper():
+            raise Unsupported(f"from layout {old} to {new}, which splits axes")
+        return Transpose(tuple(old.index(axis) for axis in new))
+    rank = len(source.shape)
+    axes = call.attrs.axes
+    return Transpose(tuple(a % rank for a in axes) if axes else tuple(range(rank))[::-1])
 
 
 def read_reshape(calls: Sequence[Call]) -> Reshape:

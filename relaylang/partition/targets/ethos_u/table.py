@@ -8,7 +8,7 @@ from typing import Any
 from relaylang.ir import Call
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, pools
+from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, picks, pools
 from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
 #: The readers of composites' calls, by the composite's name: TVM's where it has one.
@@ -30,6 +30,11 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.reshape": movement.read_reshape,
     "ethos-u.expand_dims": movement.read_reshape,
     "ethos-u.squeeze": movement.read_reshape,
+    "ethos-u.transpose": movement.read_transpose,
+    "ethos-u.strided_slice": picks.read_pick,
+    "ethos-u.pick": picks.read_pick,
+    "ethos-u.split": picks.read_split,
+    "ethos-u.resize2d": picks.read_nearest,
     "ethos-u.abs": functions.read_table,
     "ethos-u.tanh": functions.read_table,
     "ethos-u.sigmoid": functions.read_table,
@@ -39,8 +44,11 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
 }
 #: Composites that only move or limit what others computed: no reason for a region of their own.
 HELPERS = frozenset(
-    {"ethos-u.reshape", "ethos-u.expand_dims", "ethos-u.squeeze", "ethos-u.pad2d", "ethos-u.concat", "ethos-u.clamp"}
-)
+    f"ethos-u.{name}"
+    for name in (
+        "reshape", "expand_dims", "squeeze", "pad2d", "concat", "clamp", "transpose", "strided_slice", "pick", "split", "resize2d"
+    )
+)  # fmt: skip
 
 
 def _any(count: int) -> list[DFPattern]:
@@ -167,6 +175,13 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("reshape", is_op("reshape")(wildcard()) | is_op("nn.batch_flatten")(wildcard())),
         ("expand_dims", is_op("expand_dims")(wildcard())),
         ("squeeze", is_op("squeeze")(wildcard())),
+        ("transpose", is_op("transpose")(wildcard()) | is_op("layout_transform")(wildcard())),
+        ("strided_slice", is_op("strided_slice")(wildcard())),
+        ("pick", _padded()),
+        *[("pick", is_op(name)(wildcard())) for name in ("reverse", "nn.mirror_pad", "tile", "repeat")],
+        ("pick", is_op("take")(wildcard(), wildcard())),
+        ("split", is_op("split")(wildcard())),
+        ("resize2d", is_op("image.resize2d")(wildcard()) | is_op("nn.upsampling")(wildcard())),
         ("abs", _function("abs", "qnn.abs")),
         ("tanh", _function("tanh", "qnn.tanh")),
         ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
