@@ -91,7 +91,7 @@ class _Lifter:
                 late = next((n for n in region.inputs if id(n) not in done), None)
                 if late is not None:
                     raise RelayError(waits_for_itself(regions, [node, late]))
-                _give_out(self.call(region, entry, len(called), done), region.outputs, done)
+                _give_out(self.call(region, entry, len(called), done), region.outputs, done, self.how.recipe)
                 called.add(id(region))
             if region is None or id(node) not in done:  # a tuple that leaves the region is put together outside
                 done[id(node)] = retype(self.unfolded(rebuilt(node, done)), node)
@@ -130,7 +130,7 @@ def region_function(region: Region, name: str, number: int, how: Lifting) -> tup
     for node in region.nodes:
         new[id(node)] = retype(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
     outputs = region.outputs
-    if len(outputs) == 1:
+    if _one_value(outputs, how.recipe):
         body = new[id(outputs[0])]
         ty = outputs[0].checked_type
     else:
@@ -153,9 +153,14 @@ def _fields_of(node: Expr, value: Expr) -> list[Expr]:
     return [typed(TupleGetItem(value, i, node.span), ty) for i, ty in enumerate(node.checked_type.fields)]
 
 
-def _give_out(call: Call, outputs: list[Expr], done: dict[int, Expr]) -> None:
+def _one_value(outputs: list[Expr], recipe: Recipe) -> bool:
+    """Whether a region returns its output as it is. A tuple that its fields belong to is put together outside."""
+    return len(outputs) == 1 and not (recipe.tuples == "users" and isinstance(outputs[0].checked_type, TupleType))
+
+
+def _give_out(call: Call, outputs: list[Expr], done: dict[int, Expr], recipe: Recipe) -> None:
     """The region's outputs as parts of what its call returns."""
-    if len(outputs) == 1:
+    if _one_value(outputs, recipe):
         done[id(outputs[0])] = call
         return
     types = call.checked_type.fields  # type: ignore[union-attr]

@@ -19,6 +19,7 @@ _SHAPE_RANK_TYPE = np.dtype("<i8")
 
 # Op of the schema: only what this backend writes.
 OPS = {
+    "ARGMAX": 1,
     "AVG_POOL2D": 2,
     "CONV2D": 3,
     "DEPTHWISE_CONV2D": 5,
@@ -274,6 +275,11 @@ class Graph:
         """The low 32 bits of products of int32 tensors of one rank, with broadcasting."""
         shift = self.constant(np.zeros(1, np.int8), "shift")
         return self._emit("MUL", (a, b, shift), np.broadcast_shapes(a.shape, b.shape), a.dtype)
+
+    def argmax(self, x: Tensor, axis: int) -> Tensor:
+        """The first place of the largest number along an axis, which goes away; int32."""
+        shape = [d for i, d in enumerate(x.shape) if i != axis]
+        return self._emit("ARGMAX", (x,), shape, "int32", (0, "int32", axis), (1, "uint32", _NAN_PROPAGATE))
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
         """`entries[x + 128]` of an int8 tensor: 256 int8 numbers."""

@@ -299,9 +299,21 @@ class Builder:
             )  # fmt: skip
 
 
+    def reduce(self) -> None:
+        """Numbers combined along axes, which stay."""
+        axes = self.pick([2], [3], [1], [2, 3], [1, 2], [1, 3])
+        name = self.pick("sum", "mean", "max", "min")
+        if name in ("max", "min"):
+            self.value = call(name, self.value, axis=axes, keepdims=True, exclude=False)
+            return
+        made = call(name, call("cast", self.value, dtype="int32"), axis=axes, keepdims=True, exclude=False)
+        self.value = call("qnn.requantize", made, self.scale(0.1), self.zero_point, np.float32(1), self.zero_point,
+                          axis=1, out_dtype=self.dtype)  # fmt: skip
+
+
 LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
 #: Layers of later networks, whose seeds are their own.
-FURTHER = ("function", "binary", "slice", "split", "move", "conv", "add")
+FURTHER = ("function", "binary", "slice", "split", "move", "reduce", "conv", "add")
 
 
 def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:

@@ -7,7 +7,7 @@ Relay function has.
 """
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, picks, pools
+from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, picks, pools, reductions
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Graph
 from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
@@ -22,6 +22,7 @@ WRITERS: dict[type, Write] = {
     **functions.WRITERS,
     **movement.WRITERS,
     **picks.WRITERS,
+    **reductions.WRITERS,
 }
 
 
@@ -40,9 +41,7 @@ def emit_region(func: Function, name: str) -> Graph:
     outputs = func.body.fields if isinstance(func.body, Tuple) else (func.body,)
     writer.graph.layer = "output"
     for out in outputs:
-        found = writer.values[id(out)]
-        for value in found if isinstance(found, list) else [found]:
-            writer.output(value)
+        writer.output(writer.value(out))
     return writer.graph
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer
+from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Sides, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.fixed_point import unscaled
 from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool
@@ -19,15 +19,19 @@ def pool(w: Writer, layer: Pool, at: Composite) -> Value:
 
 
 def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
-    """Sums whose rescale rounds down, and up where sums can be negative; see the layer's file.
+    window = layer.window
+    perm = CHANNELS_LAST[window.layout]
+    x = w.fit(w.in_order(at.source, perm), window.pad)
+    x, pad = w.padded(x, window.pad, -at.source.offset)
+    return Value(layer.out.dtype, {perm: averaged(w, x, pad, layer, at.source)})
+
+
+def averaged(w: Writer, x: Tensor, pad: Sides, layer: AvgPool, source: Value) -> Tensor:
+    """Sums of NHWC whose rescale rounds down, and up where sums can be negative; see the layer's file.
 
     Vela takes convolutions with equal weights for one, though their biases differ. So each direction has its own weight.
     """
-    graph, window, source = w.graph, layer.window, at.source
-    perm = CHANNELS_LAST[window.layout]
-    x = w.fit(w.in_order(source, perm), window.pad)
-    x, pad = w.padded(x, window.pad, -source.offset)
-    channels = x.shape[3]
+    graph, window, channels = w.graph, layer.window, x.shape[3]
 
     def divided(weight: int, rounding: int, dtype: str) -> Tensor:
         total = graph.conv2d(
@@ -51,8 +55,7 @@ def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
         average = w.rescale(average, unscaled(), source.dtype)
     else:
         average = divided(2, 1 - n, source.dtype)
-    zero_point = layer.out_input_zp - source.offset
-    return Value(layer.out.dtype, {perm: w.finish(average, layer.out, zero_point)})
+    return w.finish(average, layer.out, layer.out_input_zp - source.offset)
 
 
 WRITERS: dict[type, Write] = {Pool: pool, AvgPool: average}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call
+from relaylang.ir import Call, TensorType
 from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
 from relaylang.partition.targets.ethos_u.parts import (
     RANGES,
@@ -93,7 +93,11 @@ def read_avg_pool(calls: Sequence[Call]) -> AvgPool:
     source = feature_type(widened.args[0])
     if tensor_of(widened, "the result of the cast").dtype != "int32":
         raise Unsupported("it is taken on int32 only")
-    window = _average_window(pool)
+    return average_of(_average_window(pool), source, rest)
+
+
+def average_of(window: Pool, source: TensorType, rest: Sequence[Call]) -> AvgPool:
+    """Averages of a tensor widened to int32, and the calls behind: cast or qnn.requantize, then limits."""
     low, high = RANGES[source.dtype]
     input_zp = 0
     if op_name(rest[0]) == "qnn.requantize":

@@ -8,7 +8,7 @@ from typing import Any
 from relaylang.ir import Call
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, picks, pools
+from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, picks, pools, reductions
 from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
 #: The readers of composites' calls, by the composite's name: TVM's where it has one.
@@ -24,6 +24,10 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.concat": movement.read_concat,
     "ethos-u.maxpool2d": pools.read_max_pool,
     "ethos-u.avgpool2d": pools.read_avg_pool,
+    "ethos-u.sum": reductions.read_sum_over,
+    "ethos-u.mean": reductions.read_mean_over,
+    "ethos-u.reduce": reductions.read_extreme_over,
+    "ethos-u.argmax": reductions.read_place_over,
     "ethos-u.requantize": arithmetic.read_requantize,
     "ethos-u.clamp": arithmetic.read_clamp,
     "ethos-u.pad2d": movement.read_pad,
@@ -168,6 +172,12 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("avgpool2d", is_op("cast")(averaged.optional(limits))),
         ("avgpool2d", _clips(is_op("qnn.avg_pool2d")(*_any(5)), cast=False)),
         ("avgpool2d", is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard())),
+        ("sum", _requantize(is_op("sum")(widened))),
+        ("sum", is_op("sum")(widened)),
+        ("mean", _requantize(is_op("mean")(widened))),
+        ("mean", is_op("cast")(is_op("mean")(widened).optional(limits))),
+        ("reduce", is_op("max")(wildcard()) | is_op("min")(wildcard())),
+        ("argmax", is_op("argmax")(wildcard()) | is_op("argmin")(wildcard())),
         ("requantize", _requantize(wildcard())),
         ("clamp", limits(limit)),
         ("clamp", limit),

@@ -1,0 +1,113 @@
+"""Writers of layers that combine the numbers along axes.
+
+The combined axes become the width of an image, the axes around them its height and channels. So sums are convolutions
+with ones, and extremes are pools.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.backends.ethosu.emit.pools import averaged
+from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
+from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.partition.targets.ethos_u.reductions import Axes, ExtremeOver, MeanOver, PlaceOver, SumOver
+
+#: int8 numbers in the other direction: the largest becomes the smallest.
+_TURNED = np.arange(127, -129, -1).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """A tensor whose combined axes are neighbours: its order of axes, and the place of the first of them."""
+
+    over: Axes
+    perm: tuple[int, ...]
+    x: Tensor
+    first: int
+
+    @property
+    def outer(self) -> int:
+        return math.prod(self.x.shape[: self.first])
+
+    @property
+    def numbers(self) -> int:
+        return math.prod(self.x.shape[self.first : self.first + len(self.over.axes)])
+
+    @property
+    def inner(self) -> int:
+        return math.prod(self.x.shape[self.first + len(self.over.axes) :])
+
+    def image(self, w: Writer) -> Tensor:
+        return w.graph.reshape(self.x, (1, self.outer, self.numbers, self.inner))
+
+    def value(self, w: Writer, dtype: str, out: Tensor) -> Value:
+        """The combined numbers, in any shape, as a value."""
+        gone = self.over.axes
+        if self.over.keep:
+            perm = self.perm
+            shape = tuple(1 if axis in gone else d for axis, d in zip(perm, self.x.shape))
+        else:
+            left = [axis for axis in self.perm if axis not in gone]
+            perm = tuple(sorted(left).index(axis) for axis in left)
+            shape = tuple(d for axis, d in zip(self.perm, self.x.shape) if axis not in gone)
+        return Value(dtype, {perm: w.graph.reshape(out, shape)})
+
+
+def _lanes(w: Writer, source: Value, over: Axes) -> _Lanes:
+    w.any_order(source)
+    for perm, x in source.stored.items():
+        places = sorted(perm.index(axis) for axis in over.axes)
+        if places == list(range(places[0], places[0] + len(places))):
+            return _Lanes(over, perm, x, places[0])
+    perm = (*(axis for axis in range(len(source.shape)) if axis not in over.axes), *over.axes)
+    return _Lanes(over, perm, w.in_order(source, perm), len(perm) - len(over.axes))
+
+
+def sum_over(w: Writer, layer: SumOver, at: Composite) -> Value:
+    lanes = _lanes(w, at.source, layer.over)
+    x = lanes.image(w)
+    total = w.graph.conv2d(
+        x,
+        np.ones((1, lanes.numbers, lanes.inner, 1), np.int8),
+        np.full(lanes.inner, -layer.input_zp, np.int32),
+        pad=(0, 0, 0, 0),
+        stride=(1, 1),
+        dilation=(1, 1),
+        input_zp=-at.source.offset,
+        weight_zp=0,
+        depthwise=True,
+    )
+    return lanes.value(w, layer.out.dtype, w.finish(total, layer.out))
+
+
+def mean_over(w: Writer, layer: MeanOver, at: Composite) -> Value:
+    lanes = _lanes(w, at.source, layer.over)
+    out = averaged(w, lanes.image(w), (0, 0, 0, 0), layer.average, at.source)
+    return lanes.value(w, layer.average.out.dtype, out)
+
+
+def extreme_over(w: Writer, layer: ExtremeOver, at: Composite) -> Value:
+    lanes = _lanes(w, at.source, layer.over)
+    x = _turned(w, lanes.image(w), layer.largest)
+    out = w.graph.max_pool2d(x, (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
+    return lanes.value(w, at.source.dtype, _turned(w, out, layer.largest))
+
+
+def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
+    (axis,) = layer.over.axes
+    perm, x = w.any_order(at.source, axis)
+    lanes = _Lanes(layer.over, perm, x, len(perm) - 1)
+    rows = w.graph.reshape(_turned(w, x, layer.largest), (1, lanes.outer, lanes.numbers))
+    return lanes.value(w, "int32", w.graph.argmax(rows, 2))
+
+
+def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:
+    return x if largest else w.graph.table(x, _TURNED)
+
+
+WRITERS: dict[type, Write] = {
+    SumOver: sum_over, MeanOver: mean_over, ExtremeOver: extreme_over, PlaceOver: place_over
+}  # fmt: skip

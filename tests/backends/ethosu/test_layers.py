@@ -1,0 +1,115 @@
+"""Each kind of layer alone: all of it goes to the accelerator, and gives the interpreter's integers there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
+pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+
+from relaylang.backends import ethosu
+from relaylang.interpreter import evaluate
+from relaylang.ir import IRModule, TensorType
+from relaylang.syntax import fromtext
+
+X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
+XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int8]"
+#: A region of movement alone would not be worth it.
+MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
+PROGRAMS = {
+    "difference": ("qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12)", XY),
+    "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
+    "both broadcast": (
+        "qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 4, 1, 6), uint8], %y: Tensor[(4, 5, 1), uint8]"
+    ),
+    "smaller one": ("minimum(%x, %y)", XY),
+    "larger one": (
+        'qnn.requantize(clip(maximum(%x, %y), a_min=3f, a_max=100f), 0.1f, 3, 0.2f, 1, out_dtype="uint8")', XY
+    ),
+    "sigmoid": ("qnn.sigmoid(%x, 0.05f, 3, 0.00390625f, -128)", X),
+    "tanh": ("qnn.tanh(%x, 0.02f, 3, 0.0078125f, 128)", U),
+    "chain": ('qnn.quantize(exp(negative(qnn.dequantize(%x, 0.05f, 3))), 0.1f, 0, out_dtype="uint8")', X),
+    "shared value of a chain": (
+        "%0 = qnn.dequantize(%x, 0.05f, 3); %1 = clip(add(%0, 3f), a_min=0f, a_max=6f); "
+        'qnn.quantize(multiply(%0, divide(%1, 6f)), 0.1f, 0, out_dtype="int8")',
+        X,
+    ),
+    "slice": (MOVED + "strided_slice(%0, begin=[0, 1, 1, 1], end=[1, 5, 4, 6], strides=[1])", X),
+    "slice with strides": (MOVED + "strided_slice(%0, begin=[0, 1, 0, 1], end=[1, 8, 5, 6], strides=[1, 3, 2, 2])", U),
+    "slice from behind": (MOVED + "strided_slice(%0, begin=[-1], end=[-7], strides=[-2], axes=[1])", U),
+    "parts": (
+        MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); "
+        "(qnn.add(%1.0, %1.0, 0.05f, 3, 0.05f, 3, 0.07f, 3), %1.1, %1.2)",
+        U,
+    ),
+    "equal parts": (MOVED + "split(%0, indices_or_sections=4, axis=1)", X),
+    "slice of a slice": (
+        "%0 = strided_slice(%x, begin=[0, 1], end=[1, 7], strides=[1]); "
+        "%1 = strided_slice(qnn.requantize(%0, 1f, 0, 2f, 1, out_dtype=\"int8\"), begin=[0, 1, 1], end=[1, 5, 5], strides=[1]); "
+        "qnn.add(%1, %1, 0.05f, 3, 0.02f, 1, 0.05f, 12)",
+        X,
+    ),
+    "other axes": (MOVED + "transpose(%0, axes=[0, 2, 3, 1])", X),
+    "other layout": (
+        'nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', U
+    ),
+    "mirrored border": (MOVED + 'nn.mirror_pad(%0, mode="REFLECT", pad_width=[[0, 0], [0, 0], [2, 1], [1, 2]])', X),
+    "border": (MOVED + 'nn.pad(%0, 0, pad_mode="edge", pad_width=[[0, 0], [0, 0], [2, 1], [1, 2]])', U),
+    "reverse": (MOVED + "reverse(%0, axis=2)", X),
+    "tile": (MOVED + "tile(%0, reps=[2, 2])", X),
+    "repeat": (MOVED + "repeat(%0, repeats=3, axis=1)", X),
+    "one entry": (MOVED + "take(%0, 3, axis=1)", X),
+    "nearest pixels": (MOVED + "nn.upsampling(%0, scale_h=2f, scale_w=2f)", X),
+    "uneven resize": (
+        MOVED + 'image.resize2d(%0, size=[7, 9], roi=[0f, 0f, 0f, 0f], layout="NHWC", method="nearest_neighbor", '
+        'coordinate_transformation_mode="half_pixel", rounding_method="round")',
+        U,
+    ),
+    "sum": ('qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 50, 0.3f, 3, out_dtype="uint8")', U),
+    "sums of channels": ('sum(cast(%x, dtype="int32"), axis=[1])', X),
+    "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int8")', X),
+    "mean of axes apart": (
+        'qnn.requantize(mean(cast(%x, dtype="int32"), axis=[1, 3], keepdims=True), 0.1f, 5, 0.3f, 3, out_dtype="int8")', X
+    ),
+    "largest": ("max(%x, axis=[2, 3])", U),
+    "smallest": ("min(%x, axis=[1], keepdims=True)", X),
+    "place of the largest": ("argmax(%x, axis=[1])", X),
+    "first of several places": ("argmax(clip(%x, a_min=-1f, a_max=1f), axis=[3])", X),
+    "place of the smallest": ("argmin(%x, axis=[2], keepdims=True)", U),
+}
+
+
+def program(name: str) -> tuple[IRModule, dict[str, np.ndarray]]:
+    body, params = PROGRAMS[name]
+    mod = fromtext(f"def @main({params}) {{ {body} }}", "net.relay")
+    rng, values = np.random.default_rng(0), {}
+    for param in mod["main"].params:
+        ty = param.type_annotation
+        assert isinstance(ty, TensorType)
+        info = np.iinfo(ty.dtype)
+        values[param.name_hint] = rng.integers(info.min, info.max + 1, ty.shape).astype(ty.dtype)  # type: ignore[arg-type]
+    return mod, values
+
+
+def fields(value: Any) -> list[np.ndarray]:
+    return [np.asarray(field) for field in value] if isinstance(value, (tuple, list)) else [np.asarray(value)]
+
+
+@pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-512", "ethos-u85-256"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_layer(name: str, accelerator: str) -> None:
+    mod, values = program(name)
+    wanted = fields(evaluate(mod, *values.values()))
+    artifact = ethosu.compile(mod, {"accelerator": accelerator})
+    assert artifact.details["operations"]["host"] == 0, artifact.report()
+    for executor in ("tosa", "ethosu-sim"):
+        if executor == "ethosu-sim" and accelerator.startswith("ethos-u85"):
+            continue
+        artifact.executor = executor
+        found = fields(artifact.run(**values))
+        assert [f.dtype for f in found] == [v.dtype for v in wanted]
+        for field, value in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(field, value)
