@@ -43,6 +43,11 @@ def _leading_zeros(a: np.ndarray) -> np.ndarray:
     return 32 - np.ceil(np.log2(bits.astype(np.float64) + 1)).astype(np.int64)
 
 
+def _mask(truth: np.ndarray) -> np.ndarray:
+    """All bits set where something is true."""
+    return -truth.astype(np.int64)
+
+
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rounded towards zero."""
     whole = np.abs(a) // np.maximum(np.abs(b), 1)
@@ -59,10 +64,10 @@ _OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, Rounding], np.ndarray]] = {
     "SHL": lambda a, b, kind: a << b,
     "LSR": lambda a, b, kind: (a & 0xFFFFFFFF) >> b,
     "DIV": lambda a, b, kind: _quotient(a, b),
-    "CMP_EQ": lambda a, b, kind: a == b,
-    "CMP_NE": lambda a, b, kind: a != b,
-    "CMP_GE": lambda a, b, kind: a >= b,
-    "CMP_GT": lambda a, b, kind: a > b,
+    "CMP_EQ": lambda a, b, kind: _mask(a == b),
+    "CMP_NE": lambda a, b, kind: _mask(a != b),
+    "CMP_GE": lambda a, b, kind: _mask(a >= b),
+    "CMP_GT": lambda a, b, kind: _mask(a > b),
     "AND": lambda a, b, kind: a & b,
     "OR": lambda a, b, kind: a | b,
     "XOR": lambda a, b, kind: a ^ b,
@@ -79,7 +84,7 @@ def elementwise(state: State, memory: Memory) -> None:
     if name not in _UNARY:
         operands.append(_operand(state, memory, "IFM2"))
     found = _on_u85(state, name, operands) if state.is_u85 else _on_u55(state, name, operands)
-    finish(state, memory, np.broadcast_to(found.astype(np.int64), ofm_extents(state)))
+    finish(state, memory, np.broadcast_to(found, ofm_extents(state)))
 
 
 def _operand(state: State, memory: Memory, name: str) -> np.ndarray:
@@ -125,12 +130,11 @@ def _on_u85(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
         found = np.abs(a) if name == "ABS" else _leading_zeros(a) if name == "CLZ" else ~a
     else:
         found = _of_two(state, name, operands)
-    return scaled_by(state, "OFM_SCALE", found)
+    return _scaled_result(state, name, found)
 
 
 def _on_u55(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
     """The operands of sums have scales, and so have some results."""
-    size = 1 << state.field("IFM_PRECISION", "activation_precision")
     if name == "CLZ":
         return _leading_zeros(operands[0])
     if name == "LRELU":
@@ -142,16 +146,26 @@ def _on_u55(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
         if state.field("IFM2_BROADCAST", "operand_order"):
             operands = operands[::-1]
         if name in ("ADD", "SUB"):
-            operands = _on_one_scale(state, operands, size)
+            operands = _on_one_scale(state, operands)
         found = _of_two(state, name, operands)
-    if name == "MUL" and size == 4:  # the product has 64 bits, which only shift
+    return _scaled_result(state, name, found) if name in _SCALED else found
+
+
+def _bytes(state: State) -> int:
+    """The bytes of an operand's numbers."""
+    return 1 << state.field("IFM_PRECISION", "activation_precision")
+
+
+def _scaled_result(state: State, name: str, found: np.ndarray) -> np.ndarray:
+    if name == "MUL" and _bytes(state) == 4:  # the product has 64 bits, which only shift
         return _shifted_right(found, np.asarray(state.scale("OFM_SCALE")[1]), rounding(state))
-    return scaled_by(state, "OFM_SCALE", found) if name in _SCALED else found
+    return scaled_by(state, "OFM_SCALE", found)
 
 
-def _on_one_scale(state: State, operands: list[np.ndarray], size: int) -> list[np.ndarray]:
+def _on_one_scale(state: State, operands: list[np.ndarray]) -> list[np.ndarray]:
     """The operands of a sum as numbers of one scale, on the U55 and U65."""
     a, b = operands
+    size = _bytes(state)
     mode = state.field("IFM_PRECISION", "scale_mode")
     first, shift = state.scale("OPA_SCALE")
     if mode == _BOTH:

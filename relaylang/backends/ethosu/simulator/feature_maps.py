@@ -11,6 +11,8 @@ from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 
 _BRICK = 16
+#: The bits of an address. Strides that go back are large numbers.
+_ADDRESS = (1 << 40) - 1
 #: The most elements of a tensor.
 MOST = 1 << 25
 _INTEGERS = {(size, signed): np.dtype(f"<{'i' if signed else 'u'}{size}") for size in (1, 2, 4, 8) for signed in (False, True)}
@@ -55,7 +57,7 @@ class FeatureMap(NamedTuple):
         else:
             depth = c * size
             across = self.strides[1]
-        return np.asarray(base + row * self.strides[0] + column * across)[:, :, None] + depth
+        return (np.asarray(base + row * self.strides[0] + column * across)[:, :, None] + depth) & _ADDRESS
 
     def _places(self, memory: Memory, extents: Extents) -> np.ndarray:
         if math.prod(extents) > MOST:

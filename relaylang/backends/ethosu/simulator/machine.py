@@ -11,6 +11,7 @@ from relaylang.backends.ethosu.simulator.feature_maps import is_chained
 from relaylang.backends.ethosu.simulator.macs import convolve
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.pooling import pool
+from relaylang.backends.ethosu.simulator.resize import resize
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.simulator.transfers import transfer
 from relaylang.backends.ethosu.stream import Stream
@@ -23,6 +24,7 @@ _OPERATIONS: dict[str, Callable[[State, Memory], None]] = {
     "OP_DEPTHWISE": convolve,
     "OP_POOL": pool,
     "OP_ELEMENTWISE": elementwise,
+    "OP_RESIZE": resize,
 }
 #: Commands that count time, or tell the host.
 _IGNORED = frozenset({"OP_IRQ", "OP_PMU_MASK"})

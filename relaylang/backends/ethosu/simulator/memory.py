@@ -153,5 +153,13 @@ class Memory:
         self.traffic.writes.append((region, addresses.ravel()))
 
 
+    def copy(self, source: tuple[int, np.ndarray], target: tuple[int, np.ndarray]) -> None:
+        """Copy bytes. Those to which nothing was written stay such."""
+        values, written = self._checked(*source, "reads")[source[1]], self._written[source[0]][source[1]]
+        self.traffic.reads.append((source[0], source[1].ravel()))
+        self.write(*target, values)
+        self._written[target[0]][target[1]] = written
+
+
 def _name(region: int) -> str:
     return "the table memory" if region == INTERNAL else f"region {region}"

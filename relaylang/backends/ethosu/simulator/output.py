@@ -26,10 +26,12 @@ def finish(state: State, memory: Memory, values: np.ndarray) -> None:
     forced = None if state.is_u85 else _RANGES[clip]
     table = table_of(state, ofm.dtype, forced is not None)
     values = values + ofm.zero_point
-    if state.is_u85:
-        values = _limited_on_u85(state, values, ofm.dtype if table is None else table[0].given, clip)
-    else:
+    if not state.is_u85:
         values = _limited(state, ofm, values, forced)
+    elif table is None:
+        values = _limited_on_u85(state, values, clip, int(np.iinfo(ofm.dtype).min), int(np.iinfo(ofm.dtype).max))
+    elif not table[0].point:
+        values = _limited_on_u85(state, values, clip, table[0].low, table[0].high)
     if table is not None:
         values = looked_up(state, memory, values, *table)
     ofm.write(memory, _ordered(state, values))
@@ -50,15 +52,15 @@ def _limits(state: State, signed: bool) -> tuple[int, int]:
     return low, high
 
 
-def _limited_on_u85(state: State, values: np.ndarray, dtype: np.dtype, clip: int) -> np.ndarray:
+def _limited_on_u85(state: State, values: np.ndarray, clip: int, low: int, high: int) -> np.ndarray:
     """Values inside the limits; without these, narrow numbers lose their upper bits."""
-    info = np.iinfo(dtype)
     if clip == _UNLIMITED:
-        return values.astype(dtype).astype(np.int64) if dtype.itemsize < 4 else np.clip(values, info.min, info.max)
-    low, high = _limits(state, dtype.kind == "i")
-    if low > high:
-        raise state.fault(f"has the limits {low} and {high}, in this order")
-    return np.clip(values, max(low, int(info.min)), min(high, int(info.max)))
+        wide = high - low >= 1 << 31
+        return np.clip(values, low, high) if wide else (values - low & high - low) + low
+    least, most = _limits(state, low < 0)
+    if least > most:
+        raise state.fault(f"has the limits {least} and {most}, in this order")
+    return np.clip(values, max(least, low), min(most, high))
 
 
 def _ordered(state: State, values: np.ndarray) -> np.ndarray:

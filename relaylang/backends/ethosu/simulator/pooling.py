@@ -65,7 +65,8 @@ def _places(state: State, window: Window, values: np.ndarray, inside: np.ndarray
         raise state.fault("looks for maxima in padding")
     taps = np.asarray(window.taps(values))
     place = taps.argmax(0)
-    return (place << _BELOW_PLACE) + np.take_along_axis(taps, place[None], 0)[0].astype(np.int64)
+    value = np.take_along_axis(taps, place[None], 0)[0].astype(np.int64)
+    return place << _BELOW_PLACE | value & ((1 << _BELOW_PLACE) - 1)
 
 
 def _sum_out(state: State, memory: Memory, total: np.ndarray) -> None:

@@ -13,29 +13,33 @@ _PAIRS = 512
 
 
 class Table(NamedTuple):
-    """A kind of table: the numbers that it takes, and those that it gives."""
+    """A kind of table: the numbers that it takes and gives. A number's lowest bits say where it lies in a pair."""
 
-    given: np.dtype
+    low: int
+    high: int
     found: np.dtype
-
-    @property
-    def has_pairs(self) -> bool:
-        return self.given.itemsize == 2
+    fraction: int = 0
+    #: Bits of the result behind the point, and the number that it gets. Values are wider than the output's limits.
+    point: int = 0
+    offset: int = 0
 
     @property
     def size(self) -> int:
         """Its bytes."""
-        return _PAIRS * 4 if self.has_pairs else 256 * self.found.itemsize
+        return _PAIRS * 4 if self.fraction else 256 * self.found.itemsize
 
 
-def _kind(given: str, found: str) -> Table:
-    return Table(np.dtype(f"<{given}"), np.dtype(f"<{found}"))
+def _bytes_to(found: str, signed: bool) -> Table:
+    return Table(-128 if signed else 0, 127 if signed else 255, np.dtype(f"<{found}"))
 
 
-#: The tables of the U85, by `activation_function`.
+_WORDS, _INTS = np.dtype("<i2"), np.dtype("<i4")
+_LINEAR = Table(-(1 << 15), (1 << 15) - 1, _WORDS, 7)
+#: The tables of the U85, by `activation_function`. Those of hyperbolic tangent and sigmoid hold sigmoid(i / 24) - 1/2.
 _U85 = {
-    1: _kind("u1", "u1"), 4: _kind("i1", "i1"), 5: _kind("i1", "i2"), 7: _kind("i1", "i4"),
-    8: _kind("i2", "i2"), 9: _kind("i2", "i4"), 10: _kind("i2", "i2"), 11: _kind("i2", "i2"),
+    1: _bytes_to("u1", False), 4: _bytes_to("i1", True), 5: _bytes_to("i2", True), 7: _bytes_to("i4", True),
+    8: _LINEAR, 9: _LINEAR._replace(found=_INTS),
+    10: Table(1 - (1 << 16), (1 << 16) - 1, _WORDS, 8, 8), 11: Table(1 - (1 << 17), (1 << 17) - 1, _WORDS, 9, 10, 1 << 24),
 }  # fmt: skip
 #: `activation_function` of the U55 and U65: no function, and the first of eight tables.
 _NONE, _FIRST = 0, 16
@@ -53,26 +57,34 @@ def table_of(state: State, dtype: np.dtype, is_narrow: bool) -> tuple[Table, int
         kind = _U85.get(function)
         at = kind.size * state.field("ACTIVATION", "table") if kind else 0
     else:
-        of_pairs = dtype.itemsize == 2 and not is_narrow
-        sign = dtype.kind
-        kind = _kind(f"{sign}{2 if of_pairs else 1}", dtype.str[1:]) if _FIRST <= function < _FIRST + 8 else None
+        is_signed = dtype.kind == "i"
+        if dtype.itemsize == 2 and not is_narrow:
+            kind = _LINEAR if is_signed else _LINEAR._replace(low=0, high=(1 << 16) - 1)
+        else:
+            kind = _bytes_to(dtype.str[1:], is_signed)
         at = 256 * (function - _FIRST)
+        if not 0 <= at < 8 * 256:
+            kind = None
     if kind is None:
         raise state.fault(f"has the activation function {function}, which the simulator does not know")
-    return kind, 0 if kind.has_pairs else at
+    return kind, 0 if kind.fraction else at
 
 
 def looked_up(state: State, memory: Memory, values: np.ndarray, kind: Table, at: int) -> np.ndarray:
     """The entries of a table for some numbers."""
-    limits = np.iinfo(kind.given)
-    if values.size and not (limits.min <= values.min() and values.max() <= limits.max):
-        raise state.fault(f"looks up numbers of {values.min()} to {values.max()} in a table for {kind.given.name}")
-    place = values - limits.min
+    if kind.point:
+        values = np.clip(values, kind.low, kind.high)
+    if values.size and not (kind.low <= values.min() and values.max() <= kind.high):
+        raise state.fault(f"looks up {values.min()} to {values.max()} in a table of {kind.low} to {kind.high}")
+    place = values + (1 << 8 + kind.fraction if kind.point else -kind.low)
     content = memory.read(INTERNAL, at + np.arange(kind.size))
-    if not kind.has_pairs:
+    if not kind.fraction:
         return content.view(kind.found).astype(np.int64)[place]
     pairs = content.view("<i2").reshape(_PAIRS, 2).astype(np.int64)
-    base, slope = pairs[place >> 7, 0], pairs[place >> 7, 1]
-    if kind.found.itemsize == 4:
-        return (base << 7) + slope * (place & 127)
-    return np.clip(base + ((slope * (place & 127) + 64) >> 7), -32768, 32767)
+    base, slope = pairs[place >> kind.fraction].transpose(3, 0, 1, 2)
+    found = (base << kind.fraction) + slope * (place & ((1 << kind.fraction) - 1)) + kind.offset
+    if kind.found == _INTS:
+        return found
+    point = kind.point or kind.fraction
+    half = (1 << point - 1) - (values < 0 if kind.point else 0)
+    return np.clip((found + half) >> point, -(1 << 15), (1 << 15) - 1)

@@ -23,7 +23,7 @@ def transfer(state: State, memory: Memory) -> None:
         raise state.fault("chooses the rows of both ends, which the accelerator cannot")
     indices = _indices(state, memory, rows) if any(chosen.values()) else None
     source, target = (_addresses(state, memory, end, rows, size, indices if chosen[end] else None) for end in ("SRC", "DST"))
-    memory.write(*target, memory.read(*source))
+    memory.copy(source, target)
 
 
 def _rows(state: State) -> tuple[int, int]:
