@@ -45,6 +45,7 @@ Nodes, types and passes follow TVM's conventions once relaylang stands in for TV
 | `const.data.numpy()`, `.asnumpy()` | the plain array of a constant |
 | `f.attrs.Compiler`, `f.attrs["Compiler"]` | an attribute of a function |
 | `tvm.te.var("n") * 2 + 1` | a computed extent |
+| `call.type_args[0].shape` | the shape of an operator's first argument |
 | `tvm.ir.Op.get("nn.relu").get_attr(key)` | an operator and its attributes |
 | `tvm.register_func`, `tvm.get_global_func` | Python functions under names for everybody |
 | `tvm.ir.save_json(mod)`, `tvm.ir.load_json(text)` | TVM 0.16's JSON, both ways; graphs of TVM since 0.6 open |

@@ -274,7 +274,7 @@ _SIGNS = {"tir.Add": "+", "tir.Sub": "-", "tir.Mul": "*", "tir.Div": "/", "tir.M
 class ComputedDim(SymbolicDim):
     """An extent that is computed from others: `n + 1`, TVM's `tir.Add`. Made by `computed_dim`, once for equal operands."""
 
-    __slots__ = ("__weakref__", "operands")
+    __slots__ = ("__weakref__", "depth", "operands")
 
     def __init__(self, type_key: str, operands: Sequence[Dim], dtype: str) -> None:
         texts = [f"({o.name_hint})" if isinstance(o, ComputedDim) else dim_text(o) for o in operands]
@@ -282,6 +282,8 @@ class ComputedDim(SymbolicDim):
         shown = f" {sign} ".join(texts) if sign else f"{type_key.removeprefix('tir.').lower()}({', '.join(texts)})"
         super().__init__(shown if len(shown) < 60 else "...", dtype, type_key)
         self.operands = tuple(operands)
+        #: How many computations stand inside one another.
+        self.depth: int = 1 + max([o.depth for o in operands if isinstance(o, ComputedDim)], default=0)
 
 
 _COMPUTED: WeakValueDictionary[tuple[AnyValue, ...], ComputedDim] = WeakValueDictionary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type, extent_dtype
@@ -65,10 +66,7 @@ def concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     shape: list[Dim] = []
     for i, column in enumerate(columns):
         if i == axis:
-            if all(isinstance(d, int) for d in column):
-                shape.append(sum(d for d in column if isinstance(d, int)))
-            else:
-                shape.append(joined[0] if len(joined) == 1 else ANY)
+            shape.append(reduce(add_dim, column))
             continue
         known = next((d for d in column if d is not ANY), ANY)
         if column.count(known) != len(column):

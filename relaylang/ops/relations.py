@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, TensorType, TupleType, Type
+from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Relation, RelationContext, tensor
 from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 
@@ -81,5 +81,5 @@ def shape_like_first(dtype: str) -> Relation:
 def check_same_size(old: Sequence[AnyValue], new: Sequence[AnyValue], ctx: RelationContext) -> None:
     """A reshape keeps the number of elements, where both are known."""
     had, has = product(old), product(new)
-    if had is not ANY and has is not ANY and had != has:
+    if isinstance(had, int) and isinstance(has, int) and had != has:
         ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {had} elements are not {has}", 0)

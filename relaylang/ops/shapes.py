@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
-from relaylang.ir.types import ANY, Dim, Extent, TensorType, Type, dim_text
+from relaylang.ir.extents import combine
+from relaylang.ir.types import ANY, Dim, Extent, SymbolicDim, TensorType, Type, dim_text
 from relaylang.ops.record import RelationContext, tensor
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
@@ -31,28 +32,22 @@ def bits_of(dtype: str) -> int | None:
 
 
 def same_dim(left: Dim, right: Dim) -> bool:
-    """Whether two extents may be the same: equal, or one of them not known."""
+    """Whether two extents may be the same: equal, or one of them not known, or a name for a whole program."""
     if left is right or left == right:
         return True
-    return left is ANY or right is ANY
+    return left is ANY or right is ANY or isinstance(left, SymbolicDim) or isinstance(right, SymbolicDim)
 
 
-def add_dim(dim: Dim, amount: int) -> Dim:
-    if isinstance(dim, int):
-        return dim + amount
-    return ANY if amount else dim
+def add_dim(dim: Dim, amount: Dim) -> Dim:
+    return combine("tir.Add", dim, amount)
 
 
 def mul_dim(dim: Dim, factor: Dim) -> Dim:
-    if isinstance(dim, int) and isinstance(factor, int):
-        return dim * factor
-    return factor if dim == 1 else dim if factor == 1 else ANY
+    return combine("tir.Mul", dim, factor)
 
 
 def div_dim(dim: Dim, divisor: int) -> Dim:
-    if isinstance(dim, int):
-        return dim // divisor
-    return dim if divisor == 1 else ANY
+    return combine("tir.FloorDiv", dim, divisor)
 
 
 def divided(dim: Dim, divisor: int, what: str, ctx: RelationContext, arg: int = 0) -> Dim:
@@ -64,12 +59,7 @@ def divided(dim: Dim, divisor: int, what: str, ctx: RelationContext, arg: int = 
 
 def product(shape: Sequence[Dim]) -> Dim:
     """The number of elements, `ANY` where an extent is unknown."""
-    total = 1
-    for dim in shape:
-        if not isinstance(dim, int):
-            return ANY
-        total *= dim
-    return total
+    return reduce(mul_dim, shape, 1)
 
 
 def broadcast_shapes(

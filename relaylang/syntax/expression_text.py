@@ -315,7 +315,7 @@ class ExpressionText:
         op = node.op
         if node.attrs is not None:
             args += self.attributes.call(node.attrs, type(op) is Op)
-        if node.type_args and not self.tvm and all(type(t) is TensorType for t in node.type_args):
+        if not self.tvm and type(op) is not Op and node.type_args and all(type(t) is TensorType for t in node.type_args):
             args += [self.types.tensor(t) for t in node.type_args]  # type: ignore[arg-type]
         if not args and type(op) is Constructor and not op.inputs:
             return op.name_hint

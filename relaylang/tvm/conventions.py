@@ -7,6 +7,7 @@ Each is given to a class from here; the classes know nothing of it.
 | `str(x)` is Relay text | expressions, types |
 | `shape[0].value` | `TensorType.shape` has numbers with a `value` |
 | `const.data.numpy()` | `Constant.data` is an array that answers to TVM's names |
+| `call.type_args[0].shape` | `Call.type_args` of an operator |
 | `f.attrs.Compiler` | `Function.attrs`, `IRModule.attrs` |
 | `x.virtual_device_ = tvm.cpu()` | `Var`, `Function` |
 | `n + 1`, `n // 2` | named extents |
@@ -30,6 +31,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.values import ConstructorValue
 from relaylang.ir import (
     ANY,
+    Call,
     Constant,
     Expr,
     Function,
@@ -82,6 +84,19 @@ def _shape(shape: Any) -> Any:
     if any([type(d) is int for d in shape]):
         return tuple([boxed(d) for d in shape])
     return shape
+
+
+def _operator_types() -> property:
+    """The types of an operator's arguments, as the checker found them; those that are written beside it say no more."""
+    slot = Call.__dict__["type_args"]
+
+    def read(self: Call) -> Any:
+        if not isinstance(self.op, Op):
+            return slot.__get__(self)
+        types = tuple([a.checked_type for a in self.args])
+        return () if None in types else types
+
+    return property(read, slot.__set__)
 
 
 def _dict_attrs(attrs: Any) -> Any:
@@ -182,6 +197,7 @@ def adopt() -> None:
     for shown in (Expr, IRModule):
         _give(shown, __str__=_shown)
     _give(Type, __str__=type_text)
+    _give(Call, type_args=_operator_types())
     _give(GlobalVar, __str__=lambda self: f"@{self.name_hint}")
     _slot(Constant, "data", _array)
     _slot(TensorType, "shape", _shape)

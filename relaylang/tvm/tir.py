@@ -5,11 +5,11 @@ An extent is a Python number, `?` (`Any`), a name (`Var`, `SizeVar`), or compute
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, ComputedDim, Dim, Extent, SymbolicDim, computed_dim, extent_dtype
+from relaylang.ir.extents import combine
+from relaylang.ir.types import ANY, ComputedDim, Dim, Extent, SymbolicDim
 from relaylang.ir.types import Any as Any
 
 
@@ -130,42 +130,9 @@ def const(value: AnyValue, dtype: str | None = None, span: AnyValue = None) -> A
     return FloatImm(dtype, value) if "float" in dtype else IntImm(dtype, value)
 
 
-def _trunc(a: int, b: int) -> int:
-    """The quotient towards zero."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-#: TVM's operators on extents, and what they do to numbers.
-_COMPUTES: dict[str, Callable[[int, int], int]] = {
-    "tir.Add": operator.add,
-    "tir.Sub": operator.sub,
-    "tir.Mul": operator.mul,
-    "tir.FloorDiv": operator.floordiv,
-    "tir.FloorMod": operator.mod,
-    "tir.Div": _trunc,
-    "tir.Mod": lambda a, b: a - _trunc(a, b) * b,
-    "tir.Min": min,
-    "tir.Max": max,
-}
-#: Operators and the right operands that leave the left one as it is; for some, the other way round, too.
-_NEUTRAL = {"tir.Add": 0, "tir.Sub": 0, "tir.Mul": 1, "tir.FloorDiv": 1, "tir.Div": 1}
-_COMMUTATIVE = ("tir.Add", "tir.Mul")
-
-
 def compute(key: str, a: Dim, b: Dim) -> AnyValue:
-    """The extent that an operator makes of two: a number of numbers, `?` of `?`, else a computed one."""
-    if a is ANY or b is ANY:
-        return ANY
-    if isinstance(a, int) and isinstance(b, int):
-        wide = "int64" if "int64" in (extent_dtype(a), extent_dtype(b)) else "int32"
-        return IntImm(wide, _COMPUTES[key](int(a), int(b)))
-    if key in _NEUTRAL:
-        if isinstance(b, int) and b == _NEUTRAL[key]:
-            return a
-        if key in _COMMUTATIVE and isinstance(a, int) and a == _NEUTRAL[key]:
-            return b
-    named = a if isinstance(a, SymbolicDim) else b
-    return computed_dim(key, (a, b), extent_dtype(named))
+    """The extent that an operator makes of two, as `boxed` gives it."""
+    return boxed(combine(key, a, b))
 
 
 def _binary(key: str, name: str, says: str) -> Callable[..., AnyValue]:

@@ -38,6 +38,24 @@ def test_named_extents_are_computed_with() -> None:
     assert relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))))["main"].ret_type.shape[0] is n
 
 
+def test_results_have_computed_extents() -> None:
+    n, m = te.var("n"), te.size_var("m")
+    x, y = relay.var("x", shape=(n, 2, 6)), relay.var("y", shape=(m, 2, 6))
+    both = relay.concatenate([x, relay.nn.pad(y, ((1, 2), (0, 0), (0, 0)))], axis=0)
+    out = relay.Tuple([relay.nn.batch_flatten(relay.transpose(both)), relay.split(x, [1], axis=0)[1]])
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, y], out)))
+    rows = n + (m + 3)
+    assert mod["main"].ret_type == relay.TupleType([relay.TensorType((6, 2 * rows)), relay.TensorType((n - 1, 2, 6))])
+    given = np.arange(24, dtype="float32").reshape(2, 2, 6), np.ones((3, 2, 6), "float32")
+    for kind in ("debug", "vm"):
+        flat, rest = relay.create_executor(kind, mod).evaluate()(*given)
+        assert flat.shape == (6, 16) and rest.numpy().tolist() == given[0][1:].tolist()
+    product = relay.nn.dense(relay.var("x", shape=(n, 2)), relay.var("w", shape=(4, m)))
+    made = relay.transform.InferType()(tvm.IRModule.from_expr(product))["main"].body
+    assert made.checked_type == relay.TensorType((n, 4)) and made.type_args[1].shape[1] is m
+    assert "Tensor" not in relay.Call(made.op, made.args, made.attrs, made.type_args).astext().splitlines()[-1]
+
+
 def test_constants_have_numpy() -> None:
     c = relay.const(np.arange(3, dtype="int8"))
     assert type(c.data.numpy()) is np.ndarray and c.data.asnumpy().tolist() == [0, 1, 2] and c.data is c.data
