@@ -9,6 +9,7 @@ from relaylang.tvm.transform import BackwardFoldScaleAxis as BackwardFoldScaleAx
 from relaylang.tvm.transform import BatchingOps as BatchingOps
 from relaylang.tvm.transform import CanonicalizeCast as CanonicalizeCast
 from relaylang.tvm.transform import CanonicalizeOps as CanonicalizeOps
+from relaylang.tvm.transform import ChangeBatch as ChangeBatch
 from relaylang.tvm.transform import CombineParallelBatchMatmul as CombineParallelBatchMatmul
 from relaylang.tvm.transform import CombineParallelConv2D as CombineParallelConv2D
 from relaylang.tvm.transform import CombineParallelDense as CombineParallelDense

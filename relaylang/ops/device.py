@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import Constant
@@ -57,6 +57,10 @@ class ReshapeTensorAttrs:
 @attrs_class("relay.attrs.CallLoweredAttrs")
 class CallLoweredAttrs:
     metadata: AnyAttr = None
+
+
+#: Functions by the names that `debug` calls them by. The interpreter calls them with the value.
+DEBUGGERS: dict[str, Callable[[AnyValue], object]] = {}
 
 
 @attrs_class("relay.attrs.DebugAttrs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from relaylang.ir.extents import combine
 from relaylang.ir.types import ANY, Dim, Extent, SymbolicDim, TensorType, Type, dim_text
@@ -59,7 +59,10 @@ def divided(dim: Dim, divisor: int, what: str, ctx: RelationContext, arg: int = 
 
 def product(shape: Sequence[Dim]) -> Dim:
     """The number of elements, `ANY` where an extent is unknown."""
-    return reduce(mul_dim, shape, 1)
+    total: Dim = 1
+    for dim in shape:
+        total = mul_dim(total, dim)
+    return total
 
 
 def broadcast_shapes(

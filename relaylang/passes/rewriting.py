@@ -17,7 +17,9 @@ from relaylang.ir import (
     PatternConstructor,
     PatternTuple,
     PatternVar,
+    Type,
     Var,
+    bound_vars,
     children,
     pattern_vars,
     post_order,
@@ -127,6 +129,17 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
             made = rebuild(node, inner)
         done[id(node)] = retype(made, node)
     return done[id(expr)]
+
+
+def with_inputs(func: Function, types: Mapping[Var, Type], ret_type: Type | None = None) -> Function:
+    """A copy of a function in which some parameters have other types. The checker finds the types of what uses them."""
+    params = [Var(p.name_hint, types.get(p, p.checked_type), p.span) for p in func.params]
+    body = copy_with(func.body, dict(zip(func.params, params)))
+    kept = set(map(id, post_order(func.body)))
+    for node in (*post_order(body), *bound_vars(body)):
+        if id(node) not in kept and not node.is_record:
+            node.checked_type = None  # the copy's types are those of the old parameters
+    return Function(params, body, ret_type, func.type_params, func.attrs, func.span)
 
 
 def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) -> Expr:

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from relaylang.backends import compile_module
+from relaylang.backends.aot import compile_aot
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import Evaluator, check_free
@@ -17,27 +18,44 @@ from relaylang.ir import Expr, Function, GlobalVar, IRModule, TensorType, Type, 
 from relaylang.tvm.arrays import from_python, with_numpy
 from relaylang.typing import check
 
-#: Kind -> whether it compiles.
-_KINDS = {"debug": False, "interpreter": False, "graph": True, "vm": True, "aot": True, "cpu": True}
+#: How a program is compiled: the function of a target and of an entry, by the executor's kind.
+Compile = Callable[[IRModule, str, str], Callable[..., Any]]
+
+
+def _graph(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+    return compile_module(mod, target, entry=entry).run
+
+
+def _aot(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+    return compile_aot(mod, target, entry=entry).run
+
+
+def _vm(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+    executable = compile_vm(mod, target, entries=[entry])
+    return lambda **values: executable.call(entry, (), values)
+
+
+_KINDS: dict[str, Compile | None] = {
+    "debug": None, "interpreter": None, "graph": _graph, "vm": _vm, "aot": _aot, "cpu": _graph,
+}  # fmt: skip
 #: Names in a module for a function or an expression that an executor is given.
 _FUNCTION, _EXPRESSION = "(function)", "(expression)"
 
 
 class Executor:
-    """Runs a module's functions: interpreted, or compiled for a target (`compiles`), perhaps for the VM (`machine`).
+    """Runs a module's functions: interpreted, or compiled for a target by `compile`.
 
     `params` are values for parameters of the functions by name; the Python functions take the others, in their order.
     """
 
-    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compiles: bool = False, target: str = "c",
-                 machine: bool = False) -> None:  # fmt: skip
+    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compile: Compile | None = None,
+                 target: str = "c") -> None:  # fmt: skip
         check(mod)
         self._mod = mod
         self._params = {name: from_python(value) for name, value in (params or {}).items()}
-        self._compiles = compiles
+        self._compile = compile
         self._target = target
         self._evaluator: Evaluator | None = None
-        self._machine = machine
         self._programs: dict[str, Callable[..., Any]] = {}
 
     @overload
@@ -64,8 +82,8 @@ class Executor:
             return self._bound(expr if expr is not None else self._mod["main"], binds)
         if expr is None or isinstance(expr, GlobalVar):
             name = "main" if expr is None else expr.name_hint
-            return self._compiled(self._mod, name) if self._compiles else self._interpreted(self._interpreter(), name)
-        if self._compiles:
+            return self._compiled(self._mod, name) if self._compile else self._interpreted(self._interpreter(), name)
+        if self._compile:
             mod = self._mod.with_functions(self._mod.functions)
             mod[GlobalVar(_EXPRESSION)] = expr if isinstance(expr, Function) else Function((), expr)
             check(mod)
@@ -94,21 +112,14 @@ class Executor:
 
     def _interpreted(self, evaluator: Evaluator, name: str) -> Callable[..., Any]:
         def call(*args: Any, **named: Any) -> Any:
-            if args and name in evaluator.module:
+            if name in evaluator.module:
                 params = evaluator.module[name].params
-                own = parameter_names(params)
-                given = {n for n, p in zip(own, params) if p.name_hint in evaluator.values}
-                args, named = _by_name(own, given, args, named)
+                given = {n for n, p in zip(parameter_names(params), params) if p.name_hint in evaluator.values}
+                args, named = _by_name(params, given, args, named)
             values = {n: from_python(v) for n, v in named.items()}
             return with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), values))
 
         return call
-
-    def _program(self, mod: IRModule, entry: str) -> Callable[..., Any]:
-        if not self._machine:
-            return compile_module(mod, self._target, entry=entry).run
-        executable = compile_vm(mod, self._target, entries=[entry])
-        return lambda **values: executable.call(entry, (), values)
 
     def _compiled(self, mod: IRModule, entry: str) -> Callable[..., Any]:
         if entry not in mod:
@@ -118,7 +129,7 @@ class Executor:
         known = {n: self._params[p.name_hint] for n, p in zip(names, params) if p.name_hint in self._params}
 
         def call(*args: Any, **named: Any) -> Any:
-            args, named = _by_name(names, known, args, named)
+            args, named = _by_name(params, known, args, named)
             values = {**known, **dict(zip(names, args)), **named}
             wrong = [n for n in values if n not in names] + [n for n in names if n not in values]
             if wrong:
@@ -127,9 +138,10 @@ class Executor:
             if len(args) > len(names):
                 raise RelayError(error("R0730", f"@{entry}: too many arguments"))
             if entry not in self._programs:
-                self._programs[entry] = self._program(mod, entry)
+                assert self._compile is not None
+                self._programs[entry] = self._compile(mod, self._target, entry)
             given = {n: from_python(v) for n, v in values.items()}
-            if not self._machine:
+            if self._compile is not _vm:
                 given = {n: _converted(v, p.checked_type) for n, p in zip(names, params) for v in [given[n]]}
             return with_numpy(self._programs[entry](**given))
 
@@ -157,10 +169,19 @@ def _converted(value: Any, ty: Type | None) -> Any:
 
 
 def _by_name(
-    names: Sequence[str], known: Container[str], args: tuple[Any, ...], named: dict[str, Any]
+    params: Sequence[Var], known: Container[str], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments in order and by name. Where parameters have values of their own (`known`), the order leaves them out."""
+    """Arguments in order and by name. Where parameters have values of their own (`known`), the order leaves them out.
+
+    As in TVM, one name gives all parameters of that name its value. Where every parameter has a value, other names are
+    left out: a script may give all parameters of a network.
+    """
+    names = parameter_names(params)
+    later = dict(zip(names[len(args) :], params[len(args) :]))
+    named = {**{n: named[p.name_hint] for n, p in later.items() if p.name_hint in named and n not in known}, **named}
     free = [n for n in names if n not in known and n not in named]
+    if len(args) == len(free):
+        named = {n: v for n, v in named.items() if n in names}
     if len(args) == len(free) < len(names):
         return (), {**named, **dict(zip(free, args))}
     return args, named
@@ -173,12 +194,12 @@ def create_executor(
     target: str = "c",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor: kind "debug" interprets, "graph" and "aot" compile data-flow graphs for the CPU, "vm" any program.
+    """An executor: kind "debug" interprets, "graph" compiles data-flow graphs for the CPU, "aot" programs
+    with branches and loops, too, through C source; "vm" compiles any program.
 
     `device` is there for scripts written for TVM; there is one, the CPU. Raises `RelayError` for an unknown kind and
     for a module that is not well-typed.
     """
     if kind not in _KINDS:
         raise RelayError(error("R0730", f"unknown executor {kind}", notes=[f"executors: {', '.join(_KINDS)}"]))
-    return Executor(mod if mod is not None else IRModule(), params, compiles=_KINDS[kind], target=target,
-                    machine=kind == "vm")  # fmt: skip
+    return Executor(mod if mod is not None else IRModule(), params, compile=_KINDS[kind], target=target)

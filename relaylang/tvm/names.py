@@ -32,6 +32,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
     **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
+    "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.op.op": _OPERATORS,
     "tvm.relay.op._make": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),

@@ -34,7 +34,7 @@ NOTES: dict[str, str] = {
     "tvm.relay.frontend.from_tensorflow": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
     "tvm.relay.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
     "tvm.runtime.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
-    "tvm.rpc": "`rpc.LocalSession` works in this process; compile for other machines with -mtriple, and run the file there",
+    "tvm.rpc": "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there",
     "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
     "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
     "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; kernels are the backend's",

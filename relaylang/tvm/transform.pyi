@@ -18,6 +18,7 @@ from relaylang.passes.devices.plan_devices import PlanDevices as PlanDevices
 from relaylang.passes.devices.virtual_device import CompilationConfig as CompilationConfig
 from relaylang.passes.devices.virtual_device import VirtualDevice as VirtualDevice
 from relaylang.passes.devices.virtual_device import make_compilation_config as make_compilation_config
+from relaylang.passes.functions.change_batch import ChangeBatch as ChangeBatch
 from relaylang.passes.functions.eta_expand import EtaExpand as EtaExpand
 from relaylang.passes.functions.flexible_shape_dispatch import FlexibleShapeDispatch as FlexibleShapeDispatch
 from relaylang.passes.functions.inline import Inline as Inline

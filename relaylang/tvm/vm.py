@@ -8,6 +8,7 @@ from typing import Any
 from relaylang.backends.vm import compile_vm
 from relaylang.ir import Expr, IRModule
 from relaylang.tvm.arrays import from_python
+from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.runtime.vm import Executable, VirtualMachine
 
 
@@ -21,7 +22,7 @@ def compile(mod: IRModule | Expr, target: Any = None, target_host: Any = None, p
 
 
 class VMCompiler:
-    """Compiles modules step by step: `lower`, `codegen`, `get_exec`."""
+    """Compiles modules step by step: `lower`, `codegen`, `get_exec`. `optimize` shows what the passes make of one."""
 
     def __init__(self) -> None:
         self._params: dict[str, Any] = {}
@@ -39,6 +40,15 @@ class VMCompiler:
     def lower(self, mod: IRModule | Expr, target: Any = None, target_host: Any = None) -> None:
         """Take a module and a target (default: `c`, the CPU)."""
         self._lowered = (mod, "c" if target is None else str(target))
+
+    def optimize(
+        self, mod: IRModule, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None
+    ) -> tuple[IRModule, dict[str, Any]]:
+        """The module after the passes of the current context's level, and the parameters that are left: none.
+
+        `params`, and those of `set_params`, become constants of @main. Raises `RelayError`.
+        """
+        return optimize(mod, target, {**self._params, **(params or {})})
 
     def codegen(self) -> None:
         """Compile the module of `lower`. Raises `RelayError`."""

@@ -175,6 +175,7 @@ CASES: list[tuple[str, str]] = [
     ("UnCPS", "elementwise"),
     ("Legalize", "elementwise quantized"),
     ("FlexibleShapeDispatch([2], affects_output=False)", "elementwise"),
+    ("ChangeBatch({'x': 0}, 8)", "elementwise"),
     ("InlineCompilerFunctionsBoundTo([])", "elementwise"),
     *[(name, "elementwise image") for name in PARTITION],
 ]

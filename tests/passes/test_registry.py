@@ -22,6 +22,7 @@ from relaylang.passes.spec import parse_passes
 #: The passes with options, as TVM's constructors have them.
 OPTIONS = {
     "AnnotateTarget": "targets: str | list[str], include_non_call_ops: bool = True",
+    "ChangeBatch": "data: Mapping[Var | str, int], batch_size: int = 16",
     "CombineParallelBatchMatmul": "min_num_branches: int = 3",
     "CombineParallelConv2D": "min_num_branches: int = 3",
     "CombineParallelDense": "min_num_branches: int = 3, to_batch: bool = True",

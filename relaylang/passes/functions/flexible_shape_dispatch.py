@@ -27,12 +27,10 @@ from relaylang.ir import (
     Type,
     Var,
     const,
-    post_order,
 )
-from relaylang.ir.typed import typed
 from relaylang.ops.build import op_call
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import copy_with
+from relaylang.passes.rewriting import with_inputs
 from relaylang.typing import check
 
 
@@ -41,7 +39,7 @@ def with_extent(ty: Type | None, axis: int, extent: Any) -> Type:
     if isinstance(ty, TupleType):
         return TupleType([with_extent(f, axis, extent) for f in ty.fields])
     if not isinstance(ty, TensorType) or not -len(ty.shape) <= axis < len(ty.shape):
-        raise RelayError(error("R0501", f"FlexibleShapeDispatch: there is no axis {axis} in {ty!r}"))
+        raise RelayError(error("R0501", f"there is no axis {axis} in {ty!r}"))
     shape = list(ty.shape)
     shape[axis] = extent
     return TensorType(shape, ty.dtype)
@@ -69,15 +67,9 @@ class _Dispatch:
 
     def specialised(self, extent: Any) -> GlobalVar:
         """A function of the module for one extent."""
-        params = [Var(p.name_hint, self.type_of(p, extent) if i in self.flexible else p.checked_type, p.span)
-                  for i, p in enumerate(self.main.params)]  # fmt: skip
-        body = copy_with(self.main.body, dict(zip(self.main.params, params)))
-        kept = set(map(id, post_order(self.main.body)))
-        for node in post_order(body):
-            if id(node) not in kept and not node.is_record:
-                typed(node, None)  # the copy's types are those of the old extents
+        types = {p: self.type_of(p, extent) for i, p in enumerate(self.main.params) if i in self.flexible}
         name = GlobalVar(f"main_{extent if isinstance(extent, int) else '?'}")
-        self.made[name] = Function(params, body, self.returned(extent), self.main.type_params, self.main.attrs, self.main.span)
+        self.made[name] = with_inputs(self.main, types, self.returned(extent))
         return name
 
     def call(self, callee: GlobalVar, inputs: dict[int, Expr], params: Sequence[Var]) -> Expr:

@@ -119,7 +119,7 @@ RULES: dict[str, Gradient] = {
     ],
     "abs": lambda c, g: [of("where", of("greater_equal", c.args[0], number(0, c)), g, of("negative", g))],
     "negative": lambda c, g: [of("negative", g)],
-    "copy": lambda c, g: [g],
+    **dict.fromkeys(("copy", "annotation.checkpoint"), lambda c, g: [g]),
     "clip": lambda c, g: [
         mask(g, of("logical_and", of("greater_equal", c.args[0], number(c.attrs.a_min, c)),
                      of("less_equal", c.args[0], number(c.attrs.a_max, c))))

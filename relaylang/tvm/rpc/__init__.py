@@ -1,16 +1,18 @@
-"""`tvm.rpc`: a session in this process; sessions with other machines are refused."""
+"""`tvm.rpc`: sessions in this process, alone or with a server of this process; those with other machines are refused."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import read_file
 from relaylang.tvm.contrib.utils import tempdir
 from relaylang.tvm.runtime import ndarray
 from relaylang.tvm.runtime.program import Program, load_module
+from relaylang.tvm.runtime.vm import Library
 
 
 def _refused(name: str) -> NoReturn:
@@ -46,7 +48,7 @@ class LocalSession:
         """The names of the session's files, separated by commas."""
         return ",".join(sorted(self._folder.listdir()))
 
-    def load_module(self, path: str) -> Program:
+    def load_module(self, path: str) -> Program | Library:
         """The program of an uploaded file. Raises `RelayError` (R0001, R0641)."""
         return load_module(self._folder / Path(path).name)
 
@@ -59,10 +61,32 @@ class LocalSession:
         return ndarray.cpu(dev_id)
 
 
+class Server:
+    """A server in this process, for scripts that start their own: `connect` makes a session with it. It opens no port."""
+
+    def __init__(self, host: str = "0.0.0.0", port: int = 9091, port_end: int = 9199, **_options: Any) -> None:
+        free = [number for number in range(port, port_end) if number not in _SERVERS]
+        if not free:
+            raise RelayError(error("R0609", f"rpc.Server: no port from {port} to {port_end} is free"))
+        self.host, self.port = host, free[0]
+        _SERVERS[self.port] = self
+
+    def terminate(self) -> None:
+        """End the server; there are no more sessions with it."""
+        _SERVERS.pop(self.port, None)
+
+
+#: The servers of this process by their ports. A server that nobody holds ends.
+_SERVERS: WeakValueDictionary[int, Server] = WeakValueDictionary()
+
+
 def connect(url: str, port: int, key: str = "", session_timeout: int = 0, session_constructor_args: Any = None,
-            enable_logging: bool = False) -> NoReturn:  # fmt: skip
-    """Raises `RelayError` (R0609)."""
-    _refused("connect")
+            enable_logging: bool = False) -> LocalSession:  # fmt: skip
+    """A session with a `Server` of this process. Raises `RelayError` (R0609) for any other."""
+    server = _SERVERS.get(port)
+    if server is None or url not in (server.host, "127.0.0.1", "localhost"):
+        _refused("connect")
+    return LocalSession()
 
 
 def connect_tracker(url: str, port: int) -> NoReturn:
@@ -91,10 +115,6 @@ class PopenSession(_Refused):
 
 
 class TrackerSession(_Refused):
-    """Raises `RelayError` (R0609)."""
-
-
-class Server(_Refused):
     """Raises `RelayError` (R0609)."""
 
 

@@ -21,10 +21,12 @@ from relaylang.runtime.external import part_name, written
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.packed import ForeignArtifact, Packed, joined, unpacked
 from relaylang.runtime.text import reason
+from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.tvm.contrib import cc as tools
 from relaylang.tvm.runtime.graph import GraphExecutor, simple_graph
 from relaylang.tvm.runtime.module import Module, exported
 from relaylang.tvm.runtime.ndarray import Device, NDArray
+from relaylang.tvm.runtime.vm import Library
 
 #: Suffixes of files that need a compiled program's C text, and not its library.
 _SOURCES = (".c", ".cc", ".cpp")
@@ -173,14 +175,16 @@ def _write(path: str | os.PathLike[str], content: bytes) -> None:
         raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
 
 
-def load_module(path: str | os.PathLike[str], fmt: str = "") -> Program:
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Program | Library:
     """The program of a file that `export_library` or `relay compile` wrote: a library, `.tar`, or `.o`, which is linked first.
 
-    This runs code from the file. Raises `RelayError` (R0001, R0641).
+    The file of a program of the VM gives its library, of which a `VirtualMachine` is made. This runs code from the file.
+    Raises `RelayError` (R0001, R0641).
     """
     name = os.fspath(path)
     if not name.endswith((".o", ".obj")):
-        return Program(load(path))
+        found = load(path)
+        return Library(found) if isinstance(found, VMExecutable) else Program(found)
     packed = unpacked(read_file(path), name)
     library = Compiler({}).link(packed.library, packed.manifest.machine)
     return Program(CpuArtifact(library, packed.manifest, packed.params, packed.source, graph=packed.graph))

@@ -27,7 +27,9 @@ class Library(Module):
     """The code of a program. `export_library` writes the whole program, which `relaylang.runtime.load` reads."""
 
     def __init__(self, program: VMExecutable) -> None:
-        super().__init__({}, "VMExecutable")
+        whole = Executable(program)
+        functions = whole.load_late_bound_consts, whole.load_late_bound_consts_from_map
+        super().__init__({f.__name__: f for f in functions}, "VMExecutable")
         self.program = program
 
     def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> None:
@@ -41,12 +43,12 @@ class Library(Module):
 class Executable:
     """A compiled program of the VM."""
 
-    def __init__(self, mod: VMExecutable) -> None:
-        self.mod = self.module = mod
+    def __init__(self, mod: VMExecutable | Library) -> None:
+        self.program = mod.program if isinstance(mod, Library) else mod
 
     def save(self) -> tuple[bytearray, Library]:
         """The program as bytes, and its library. The bytes hold the library, too."""
-        return bytearray(self.mod.content()), self.lib
+        return bytearray(self.program.content()), self.lib
 
     @staticmethod
     def load_exec(bytecode: bytes | bytearray | str, lib: Any = None) -> Executable:
@@ -58,17 +60,19 @@ class Executable:
     @property
     def lib(self) -> Library:
         """The program's library."""
-        return Library(self.mod)
+        return Library(self.program)
+
+    mod = module = lib
 
     @property
     def bytecode(self) -> str:
         """The instructions as text, as `relay disasm` prints them."""
-        return self.mod.listing()
+        return self.program.listing()
 
     @property
     def stats(self) -> str:
         """What the program is made of, as text."""
-        program = self.mod.program
+        program = self.program.program
         compiled = sum(item.region >= 0 for item in program.packed)
         size = sum(array.nbytes for array in [*program.constants, *program.weights])
         shapes = ", ".join(str(list(a.shape)) if a.ndim else "scalar" for a in program.constants)
@@ -83,7 +87,7 @@ class Executable:
     @property
     def primitive_ops(self) -> list[str]:
         """The names of the kernels."""
-        return [f"k{number}" for number in range(len(self.mod.program.packed))]
+        return [f"k{number}" for number in range(len(self.program.program.packed))]
 
     @property
     def primitives(self) -> str:
@@ -94,7 +98,7 @@ class Executable:
     def constants(self) -> str:
         """The constants of the code as text, a line for each: its type, and its elements where they are few."""
         lines = []
-        for number, array in enumerate(self.mod.program.constants):
+        for number, array in enumerate(self.program.program.constants):
             shape = ",".join(map(str, array.shape))
             elements = f"=[{','.join(map(str, array.ravel().tolist()))}]" if array.size <= _SHOWN else ""
             lines.append(f"VM Const[{number}]: NDArray[({shape}),{array.dtype.name},(1,0)]{elements} on device index 0\n")
@@ -107,15 +111,15 @@ class Executable:
 
     def get_late_bound_consts(self, byte_limit: int) -> dict[str, NDArray]:
         """Take the constants of at least `byte_limit` bytes out of the program."""
-        return {name: NDArray(value) for name, value in self.mod.take_constants(byte_limit).items()}
+        return {name: NDArray(value) for name, value in self.program.take_constants(byte_limit).items()}
 
     def move_late_bound_consts(self, path: str | os.PathLike[str], byte_limit: int) -> None:
         """Move these constants to a file of parameters. Raises `RelayError` (R0001)."""
-        taken = self.mod.take_constants(byte_limit)
+        taken = self.program.take_constants(byte_limit)
         try:
             save_param_dict_to_file(taken, path)
         except RelayError:
-            self.mod.give_constants(taken)
+            self.program.give_constants(taken)
             raise
 
     def load_late_bound_consts(self, path: str | os.PathLike[str]) -> None:
@@ -124,16 +128,16 @@ class Executable:
 
     def load_late_bound_consts_from_map(self, map: Mapping[str, Any]) -> None:
         """Give the program its missing constants. Raises `RelayError`: R0403 for a missing one, R0402 for another type."""
-        self.mod.give_constants({name: np.asarray(from_python(value)) for name, value in map.items()})
+        self.program.give_constants({name: np.asarray(from_python(value)) for name, value in map.items()})
 
     @property
     def globals(self) -> list[str]:
         """The names of the functions."""
-        return list(self.mod.program.entries)
+        return list(self.program.program.entries)
 
     def get_function_params(self, func_name: str) -> list[str]:
         """The names of a function's parameters. Raises `RelayError` (R0403)."""
-        return parameter_names(self.mod.signature(func_name).params)
+        return parameter_names(self.program.signature(func_name).params)
 
 
 def _result(value: Value) -> Any:
@@ -169,11 +173,9 @@ class VirtualMachine:
     POOLED_ALLOCATOR = 2
 
     def __init__(self, exe: Executable | VMExecutable | Module, device: Any = None, memory_cfg: Any = None) -> None:
-        if isinstance(exe, Library):
-            exe = exe.program
-        if not isinstance(exe, (Executable, VMExecutable)):
+        if not isinstance(exe, (Executable, Library, VMExecutable)):
             raise TypeError(f"mod is expected to be an Executable, but received {type(exe).__name__}")
-        self._exec = exe.mod if isinstance(exe, Executable) else exe
+        self._exec = exe if isinstance(exe, VMExecutable) else exe.program
         for dev in device if isinstance(device, (list, tuple)) else [device]:
             if isinstance(dev, Device):
                 dev.check()

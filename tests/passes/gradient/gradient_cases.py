@@ -65,6 +65,7 @@ def _elementwise() -> Iterator[Case]:
     for name in UNARY:
         yield Case(name, ((2, 3),))
         yield Case(name, ((),))
+    yield Case("annotation.checkpoint", ((2, 3),))
     for name in ("abs", "nn.relu", "negative", "sin", "atan", "erf"):
         yield Case(name, ((3, 4),), {}, -0.9, 0.9)
     yield Case("acosh", ((2, 3),), {}, 1.5, 3)

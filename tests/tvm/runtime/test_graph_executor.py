@@ -313,7 +313,7 @@ def test_sessions(lib: Any, tmp_path: Path) -> None:
     m.run()
     same(m, wanted())
     assert remote.listdir() == "net.so" and remote.download("net.so") == (tmp_path / "net.so").read_bytes()
-    for refused in (lambda: rpc.connect("0.0.0.0", 9090), rpc.Server, lambda: rpc.connect_tracker("a", 1)):
+    for refused in (lambda: rpc.connect("0.0.0.0", 9090), lambda: rpc.connect("other", 9091), lambda: rpc.connect_tracker("a", 1)):
         assert code(refused) == "R0609"
     assert code(runtime.system_lib) == "R0609"
     assert runtime.enabled("llvm") and not runtime.enabled("cuda") and runtime.num_threads() >= 1

@@ -9,6 +9,8 @@ import pytest
 
 import relaylang as relay
 from relaylang.diagnostics import RelayError
+from relaylang.tvm import rpc
+from relaylang.tvm.driver.tvmc import TVMCPackage
 from relaylang.tvm.runtime.ndarray import array, cpu
 from relaylang.tvm.runtime.profiler_vm import VirtualMachineProfiler, enabled
 from relaylang.tvm.runtime.vm import Executable, VirtualMachine
@@ -60,6 +62,32 @@ def test_values_of_late_constants_are_checked(tmp_path: Path) -> None:
     with pytest.raises(RelayError):
         exe.move_late_bound_consts(tmp_path / "no" / "folder", 1)
     assert (VirtualMachine(exe, cpu()).invoke("main", X, True).numpy() == 1).all()
+
+
+def test_a_library_is_a_file_for_a_session(tmp_path: Path) -> None:
+    exe = program()
+    exe.move_late_bound_consts(tmp_path / "consts", 256)
+    exe.mod.export_library(tmp_path / "net.so")
+    server = rpc.Server("127.0.0.1")
+    remote = rpc.connect("localhost", server.port)
+    remote.upload(str(tmp_path / "net.so"))
+    library = remote.load_module("net.so")
+    library["load_late_bound_consts"](tmp_path / "consts")
+    out = array(np.zeros_like(W))
+    assert Executable(library).globals == ["main"]
+    machine = VirtualMachine(library, remote.cpu())
+    machine.invoke_with_outputs("main", {"x": X, "c": False}, [out])
+    assert out.numpy().tolist() == W.tolist()
+    with pytest.raises(RelayError, match="is a program of the VM"):
+        TVMCPackage(str(tmp_path / "net.so"))
+    server.terminate()
+    with pytest.raises(RelayError, match="other machines"):
+        rpc.connect("localhost", server.port)
+
+
+def test_the_passes_of_a_compiler() -> None:
+    mod, params = relay.vm.VMCompiler().optimize(relay.parse(TEXT), "llvm", params={"w": W})
+    assert [p.name_hint for p in mod["main"].params] == ["x", "c"] and params == {}
 
 
 def test_what_a_program_says() -> None:

@@ -20,6 +20,7 @@ from relaylang.runtime.params import load_params, save_params
 from relaylang.runtime.text import read_text, reason
 from relaylang.syntax import astext, fromtext
 from relaylang.tvm.runtime.program import Program, load_module
+from relaylang.tvm.runtime.vm import Library
 
 _MODULE, _PARAMS = "model.relay", "model.params"
 
@@ -66,10 +67,13 @@ class TVMCPackage:
             notes = ["tvmc compile -f mlf writes the C for a project"]
             raise RelayError(error("R0609", "there are no projects for microcontrollers", notes=notes))
         self.package_path = str(package_path)
-        self.lib_module: Program = load_module(package_path)
-        self.type = "mlf" if isinstance(self.lib_module.artifact, MicroProgram) else "classic"
-        self.graph = self.lib_module.get_graph_json()
-        self.params = self.lib_module.get_params()
+        found = load_module(package_path)
+        if isinstance(found, Library):
+            raise RelayError(error("R0609", f"{package_path} is a program of the VM", notes=["relay run runs it"]))
+        self.lib_module: Program = found
+        self.type = "mlf" if isinstance(found.artifact, MicroProgram) else "classic"
+        self.graph = found.get_graph_json()
+        self.params = found.get_params()
 
 
 class TVMCResult:
