@@ -1,7 +1,7 @@
-"""Arithmetic on extents: numbers, `?`, names that hold for a whole program, and what is computed of them.
+"""Arithmetic on extents: numbers, `?`, names that hold for a whole program, and computations of them.
 
-Computed extents have one form for each sum and product with a number, so that equal ones are the same object: the number
-stands on the right, and `n + 2 + 3` is `n + 5`. Names keep the order in which they stand.
+A sum or a product with a number has one form, `n + 5` for `n + 2 + 3`. The number stands on the right. So equal ones are
+the same object. Names keep the order in which they stand.
 """
 
 from __future__ import annotations

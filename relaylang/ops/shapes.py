@@ -32,7 +32,7 @@ def bits_of(dtype: str) -> int | None:
 
 
 def same_dim(left: Dim, right: Dim) -> bool:
-    """Whether two extents may be the same: equal, or one of them not known, or a name for a whole program."""
+    """Whether two extents may be the same. One that is not known, or that has a name, may be any."""
     if left is right or left == right:
         return True
     return left is ANY or right is ANY or isinstance(left, SymbolicDim) or isinstance(right, SymbolicDim)

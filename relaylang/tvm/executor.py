@@ -194,8 +194,8 @@ def create_executor(
     target: str = "c",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor: kind "debug" interprets, "graph" compiles data-flow graphs for the CPU, "aot" programs
-    with branches and loops, too, through C source; "vm" compiles any program.
+    """An executor. Kind "debug" interprets, "graph" compiles data-flow graphs for the CPU. "aot" compiles programs with
+    branches and loops, too, through C source. "vm" compiles any program.
 
     `device` is there for scripts written for TVM; there is one, the CPU. Raises `RelayError` for an unknown kind and
     for a module that is not well-typed.
