@@ -7,12 +7,12 @@ The contract:
   Where a rewriter does not know it, it leaves the node without a type.
 - A node that has a type keeps it. Nothing here overwrites a type, and an operator's record takes none.
 - The checker takes a typed node as done, with all that it is made of. Where a typed node may stand above one without a
-  type, the rewriter calls `forget_stale_types`.
+  type, the rewriter calls `forget_stale_types`. A copy for other types calls `forget_types`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -85,6 +85,13 @@ def forget_stale_types(expr: Expr) -> Expr:
     return expr
 
 
+def forget_types(nodes: Iterable[Expr]) -> None:
+    """Take the types from new nodes, so that the checker finds them."""
+    for node in nodes:
+        if not node.is_record:
+            node.checked_type = None
+
+
 __all__ = [
-    "forget_stale_types", "fresh_var", "retype", "typed", "typed_constant", "typed_field", "typed_tuple", "typed_var",
+    "forget_stale_types", "forget_types", "fresh_var", "retype", "typed", "typed_constant", "typed_field", "typed_tuple", "typed_var",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
-from relaylang.ir.typed import fresh_var, retype, typed
+from relaylang.ir.typed import forget_types, fresh_var, retype, typed
 from relaylang.ops.record import Op, make_attrs
 
 
@@ -136,9 +136,8 @@ def with_inputs(func: Function, types: Mapping[Var, Type], ret_type: Type | None
     params = [Var(p.name_hint, types.get(p, p.checked_type), p.span) for p in func.params]
     body = copy_with(func.body, dict(zip(func.params, params)))
     kept = set(map(id, post_order(func.body)))
-    for node in (*post_order(body), *bound_vars(body)):
-        if id(node) not in kept and not node.is_record:
-            node.checked_type = None  # the copy's types are those of the old parameters
+    # the copy's types are those of the old parameters
+    forget_types([node for node in (*post_order(body), *bound_vars(body)) if id(node) not in kept])
     return Function(params, body, ret_type, func.type_params, func.attrs, func.span)
 
 
