@@ -101,8 +101,9 @@ REFUSED = {
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
     "zero point": (f"{conv(zero_points='%w, 0')}", "zero point is not a constant", "%w: int32"),
     "groups": (
-        conv('zeros(shape=[4, 3, 3, 3], dtype="int8")', groups=2).replace("%x", "%w"),
-        "a grouped convolution \\(2 groups of 6 channels\\)",
+        'qnn.conv2d_transpose(%w, zeros(shape=[6, 2, 3, 3], dtype="int8"), 0, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], '
+        'groups=2, kernel_layout="IOHW", out_dtype="int32")',
+        "a transposed convolution of 2 groups",
         "%w: Tensor[(1, 6, 8, 8), int8]",
     ),
     "float requantize": (REQUANTIZE + ", compute_dtype=\"float32\")", "compute_dtype is float32", ""),

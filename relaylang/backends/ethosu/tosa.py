@@ -25,6 +25,7 @@ OPS = {
     "DEPTHWISE_CONV2D": 5,
     "MATMUL": 7,
     "MAX_POOL2D": 8,
+    "TRANSPOSE_CONV2D": 10,
     "CLAMP": 11,
     "ADD": 15,
     "MAXIMUM": 26,
@@ -196,6 +197,31 @@ class Graph:
             (2, "int32s", dilation),
             (3, "bool", False),
             (4, "uint32", DTYPES["int32"]),
+        )
+
+    def transpose_conv2d(
+        self, x: Tensor, weight: np.ndarray, bias: np.ndarray, *, pad: tuple[int, int, int, int], stride: tuple[int, int],
+        input_zp: int, weight_zp: int,
+    ) -> Tensor:  # fmt: skip
+        """int8 NHWC `x`, int8 weight OHWI, int32 bias [O]; int32 NHWC out. `pad` (top, bottom, left, right) widens the result."""
+        out_channels, kh, kw, _ = weight.shape
+        n, h, w, _ = x.shape
+        shape = (n, (h - 1) * stride[0] + pad[0] + pad[1] + kh, (w - 1) * stride[1] + pad[2] + pad[3] + kw, out_channels)
+        return self._emit(
+            "TRANSPOSE_CONV2D",
+            (
+                x,
+                self.constant(weight, "weight"),
+                self.constant(bias, "bias"),
+                self._zero_point(input_zp, x.dtype),
+                self._zero_point(weight_zp, weight.dtype.name),
+            ),
+            shape,
+            "int32",
+            (0, "int32s", pad),
+            (1, "int32s", stride),
+            (2, "bool", False),
+            (3, "uint32", DTYPES["int32"]),
         )
 
     def rescale(

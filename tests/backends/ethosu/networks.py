@@ -127,6 +127,37 @@ class Builder:
         terms = kernel[0] * kernel[1] * (1 if depthwise else channels)
         self.behind_sum(summed, self.layout.index("C"), out, terms, [out if a == "C" else 1 for a in self.layout])
 
+    def grouped(self) -> None:
+        """A convolution whose outputs have half of the inputs each."""
+        channels = self.extent("C")
+        if channels % 2 or channels < 4:
+            return
+        out, layout = 2 * self.number(1, 4), self.pick("OIHW", "HWIO")
+        sizes = {"O": out, "I": channels // 2, "H": self.number(1, 2), "W": self.number(1, 2)}
+        self.product("qnn.conv2d", sizes, layout, out, sizes["H"] * sizes["W"] * sizes["I"], groups=2)
+
+    def transposed(self) -> None:
+        out, layout = self.number(1, 6), self.pick("IOHW", "HWIO", "OIHW")
+        sizes = {"O": out, "I": self.extent("C"), "H": self.number(2, 4), "W": self.number(2, 4)}
+        strides = self.pick([1, 1], [2, 2], [2, 2], [2, 1], [3, 3])
+        padding = [self.number(0, 1) for _ in range(4)]
+        extra = [self.number(0, min(1, stride - 1)) for stride in strides]
+        terms = sizes["H"] * sizes["W"] * sizes["I"] // (strides[0] * strides[1])
+        self.product(
+            "qnn.conv2d_transpose", sizes, layout, out, terms, strides=strides, padding=padding, output_padding=extra
+        )
+
+    def product(self, name: str, sizes: dict[str, int], layout: str, out: int, terms: int, **attrs: Any) -> None:
+        """A convolution of this kind, and the calls behind its sums."""
+        weight = self.rng.integers(-128, 128, [sizes[axis] for axis in layout]).astype("int8")
+        how = {"strides": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, **attrs}
+        summed = call(
+            name, self.value, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), **how, channels=out,
+            kernel_size=[sizes["H"], sizes["W"]], data_layout=self.layout, kernel_layout=layout, out_dtype="int32",
+        )  # fmt: skip
+        shape = [out if axis == "C" else 1 for axis in self.layout]
+        self.behind_sum(summed, self.layout.index("C"), out, max(terms, 1), shape)
+
     def depthwise(self) -> None:
         self.conv(depthwise=True)
 
@@ -313,7 +344,7 @@ class Builder:
 
 LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
 #: Layers of later networks, whose seeds are their own.
-FURTHER = ("function", "binary", "slice", "split", "move", "reduce", "conv", "add")
+FURTHER = ("function", "binary", "slice", "split", "move", "reduce", "grouped", "transposed", "add")
 
 
 def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:

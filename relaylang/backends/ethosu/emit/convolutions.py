@@ -1,6 +1,9 @@
 """Writers of convolutions and fully connected layers."""
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer, as_stored
@@ -17,26 +20,64 @@ def conv(w: Writer, layer: Conv, at: Composite) -> Value:
     depthwise = layer.depthwise and weight.shape[3] == 1
     if layer.depthwise and not depthwise:
         weight = _full(weight, weight_zp)
+    input_zp = layer.input_zp - source.offset
     if layer.layout == "NC":
         x, weight = _matrix(w, source, weight)
     else:
-        x = w.fit(w.in_order(source, perm), layer.pad)
-    x, pad = w.padded(x, layer.pad, layer.input_zp - source.offset)
-    out = graph.conv2d(
-        x,
-        weight,
-        layer.bias,
-        pad=pad,
-        stride=layer.stride,
-        dilation=layer.dilation,
-        input_zp=layer.input_zp - source.offset,
-        weight_zp=weight_zp,
-        depthwise=depthwise,
-    )
-    out = w.finish(out, layer.out)
+        x = w.in_order(source, perm)
+    if layer.transposed:
+        out = _transposed(w, x, weight, layer, input_zp, weight_zp)
+        return Value(layer.out.dtype, {perm: w.finish(out, layer.out)})
+    x, pad = w.padded(w.fit(x, layer.pad), layer.pad, input_zp)
+
+    def convolved(x: Tensor, weight: np.ndarray, bias: np.ndarray) -> Tensor:
+        return graph.conv2d(
+            x, weight, bias, pad=pad, stride=layer.stride, dilation=layer.dilation, input_zp=input_zp, weight_zp=weight_zp,
+            depthwise=depthwise,
+        )  # fmt: skip
+
+    if layer.groups > 1:
+        out = _grouped(w, x, weight, layer, convolved)
+    else:
+        out = w.finish(convolved(x, weight, layer.bias), layer.out)
     if layer.layout == "NC":
         out = graph.reshape(out, (out.shape[1], out.shape[3]))
     return Value(layer.out.dtype, {perm: out})
+
+
+def _grouped(
+    w: Writer, x: Tensor, weight: np.ndarray, layer: Conv, convolved: Callable[[Tensor, np.ndarray, np.ndarray], Tensor]
+) -> Tensor:
+    """A convolution for each group, with the channels of the group; their results are joined."""
+    outputs, inputs = weight.shape[0] // layer.groups, weight.shape[3]
+    parts = []
+    for group in range(layer.groups):
+        own = slice(group * outputs, (group + 1) * outputs)
+        channels = w.graph.slice(x, (0, 0, 0, group * inputs), (*x.shape[:3], inputs))
+        total = convolved(channels, np.ascontiguousarray(weight[own]), layer.bias[own])
+        parts.append(w.finish(total, layer.out.of_channels(own)))
+    return w.graph.concat(parts, 3)
+
+
+def _transposed(w: Writer, x: Tensor, weight: np.ndarray, layer: Conv, input_zp: int, weight_zp: int) -> Tensor:
+    """A transposed convolution; with strides other than 1 and 2 a convolution of pixels that are spread out."""
+    top, left, bottom, right = layer.pad
+    if layer.stride in ((1, 1), (2, 2)):
+        return w.graph.transpose_conv2d(
+            x, weight, layer.bias, pad=(-top, -bottom, -left, -right), stride=layer.stride, input_zp=input_zp, weight_zp=weight_zp
+        )
+    reach = weight.shape[1] - 1, weight.shape[2] - 1
+    ends = reach[0] - bottom - layer.stride[0] + 1, reach[1] - right - layer.stride[1] + 1
+    for axis, stride in ((1, layer.stride[0]), (2, layer.stride[1])):
+        outer, inner = math.prod(x.shape[: axis + 1]), math.prod(x.shape[axis + 1 :])
+        spread = w.graph.pad(w.graph.reshape(x, (1, outer, 1, inner)), [(0, 0), (0, 0), (0, stride - 1), (0, 0)], input_zp)
+        x = w.graph.reshape(spread, (*x.shape[:axis], x.shape[axis] * stride, *x.shape[axis + 1 :]))
+    pad = (reach[0] - top, reach[1] - left, *ends)
+    x, sides = w.padded(w.fit(x, pad), pad, input_zp)
+    turned = np.ascontiguousarray(weight[:, ::-1, ::-1])
+    return w.graph.conv2d(
+        x, turned, layer.bias, pad=sides, stride=(1, 1), dilation=(1, 1), input_zp=input_zp, weight_zp=weight_zp
+    )
 
 
 def _matrix(w: Writer, source: Value, weight: np.ndarray) -> tuple[Tensor, np.ndarray]:

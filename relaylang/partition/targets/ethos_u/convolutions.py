@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr
+from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.movement import read_pad
 from relaylang.partition.targets.ethos_u.parts import (
@@ -32,6 +32,7 @@ class Conv:
     """A convolution or a fully connected layer: weight OHWI (depthwise HWCM), int32 bias, int32 sum, then `out`.
 
     `pad` is (top, left, bottom, right). It may be negative at the end, where the last rows or columns are never read.
+    A transposed convolution takes as much away from its result. Of a grouped one, each output has the inputs of its group.
     """
 
     weight: np.ndarray
@@ -44,6 +45,8 @@ class Conv:
     weight_zp: int
     layout: str
     out: Output
+    groups: int = 1
+    transposed: bool = False
 
 
 def read_conv(calls: Sequence[Call]) -> Conv:
@@ -53,18 +56,11 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     conv = calls.pop(0)
     attrs = conv.attrs
     source = feature_type((outer or conv).args[0])
-    input_zp = in_range(scalar(conv.args[2], "its input zero point"), source.dtype, "the input zero point")
-    weight, weight_dtype = _weight(conv.args[1])
-    weight_zp = in_range(scalar(conv.args[3], "its kernel zero point"), weight_dtype, "the kernel zero point")
-    layout = attrs.data_layout
-    if layout not in ("NCHW", "NHWC"):
-        raise Unsupported(f"data layout {layout}; NCHW and NHWC are taken")
-    if attrs.out_layout not in ("", layout):
-        raise Unsupported(f"out_layout {attrs.out_layout} differs from data_layout {layout}")
-    if tensor_of(conv, "its result").dtype != "int32":
-        raise Unsupported(f"out_dtype {tensor_of(conv, 'its result').dtype}; the accelerator sums in int32")
+    input_zp, weight, weight_zp = _factors(conv, source)
+    layout = _layout(conv)
     _, c, h, w = nchw(source.shape, layout)
-    depthwise, weight = _arrange(weight, attrs.kernel_layout, attrs.groups, c)
+    depthwise = c > 1 and attrs.groups == c
+    weight = _arranged(weight, attrs.kernel_layout, c if depthwise else 0)
     kh, kw = weight.shape[:2] if depthwise else weight.shape[1:3]
     channels = weight.shape[2] * weight.shape[3] if depthwise else weight.shape[0]
     pad = padding4(attrs.padding)
@@ -73,14 +69,67 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     stride, dilation = pair(attrs.strides), pair(attrs.dilation)
     _, _, oh, ow = nchw(tensor_of(conv, "its result").shape, layout)
     pad = exact_padding((h, w), (oh, ow), (kh, kw), pad, stride, dilation)
-    if kh * kw > 4096 or kh > 64:
-        raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and 4096 elements")
+    _check_kernel(kh, kw)
     channel_axis = layout.index("C")
     bias = _bias(calls, channels, channel_axis, 4)
     return _sum_layer(
         calls, weight, weight_zp, bias, channels, channel_axis, source.dtype, input_zp,
         pad=pad, stride=stride, dilation=dilation, depthwise=depthwise, layout=layout,
+        groups=1 if depthwise else attrs.groups,
     )  # fmt: skip
+
+
+def read_transposed(calls: Sequence[Call]) -> Conv:
+    """qnn.conv2d_transpose, then the calls that may stand behind a convolution."""
+    conv, *rest = calls
+    attrs = conv.attrs
+    source = feature_type(conv.args[0])
+    input_zp, weight, weight_zp = _factors(conv, source)
+    layout = _layout(conv)
+    if attrs.groups != 1:
+        raise Unsupported(f"a transposed convolution of {attrs.groups} groups")
+    if pair(attrs.dilation) != (1, 1):
+        raise Unsupported("a dilated transposed convolution")
+    weight = _arranged(weight, attrs.kernel_layout)
+    channels, kh, kw, _ = weight.shape
+    _check_kernel(kh, kw)
+    top, left, bottom, right = padding4(attrs.padding)
+    extra = pair(attrs.output_padding)
+    pad = (top, left, bottom - extra[0], right - extra[1])
+    if max(pad[0], pad[2]) >= kh or max(pad[1], pad[3]) >= kw:
+        raise Unsupported("a padding as wide as the kernel")
+    channel_axis = layout.index("C")
+    bias = _bias(rest, channels, channel_axis, 4)
+    return _sum_layer(
+        rest, weight, weight_zp, bias, channels, channel_axis, source.dtype, input_zp,
+        pad=pad, stride=pair(attrs.strides), dilation=(1, 1), depthwise=False, layout=layout, transposed=True,
+    )  # fmt: skip
+
+
+def _factors(call: Call, source: TensorType) -> tuple[int, np.ndarray, int]:
+    """The input's zero point, the weight and its zero point, of a product whose sums are int32."""
+    input_zp = in_range(scalar(call.args[2], "its input zero point"), source.dtype, "the input zero point")
+    weight = constant(call.args[1], "its weight")
+    if weight.dtype.name not in ("int8", "uint8"):
+        raise Unsupported(f"its weight is {weight.dtype.name}, the accelerator takes int8 and uint8")
+    weight_zp = in_range(scalar(call.args[3], "its kernel zero point"), weight.dtype.name, "the kernel zero point")
+    if tensor_of(call, "its result").dtype != "int32":
+        raise Unsupported(f"out_dtype {tensor_of(call, 'its result').dtype}; the accelerator sums in int32")
+    return input_zp, weight, weight_zp
+
+
+def _layout(call: Call) -> str:
+    layout: str = call.attrs.data_layout
+    if layout not in ("NCHW", "NHWC"):
+        raise Unsupported(f"data layout {layout}; NCHW and NHWC are taken")
+    if call.attrs.out_layout not in ("", layout):
+        raise Unsupported(f"out_layout {call.attrs.out_layout} differs from data_layout {layout}")
+    return layout
+
+
+def _check_kernel(kh: int, kw: int) -> None:
+    if kh * kw > 4096 or kh > 64:
+        raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and 4096 elements")
 
 
 def read_dense(calls: Sequence[Call]) -> Conv:
@@ -90,11 +139,7 @@ def read_dense(calls: Sequence[Call]) -> Conv:
     source = feature_type(dense.args[0])
     if len(source.shape) != 2:
         raise Unsupported(f"an input of {len(source.shape)} axes; a dense layer wants 2")
-    input_zp = in_range(scalar(dense.args[2], "its input zero point"), source.dtype, "the input zero point")
-    weight, weight_dtype = _weight(dense.args[1])
-    weight_zp = in_range(scalar(dense.args[3], "its kernel zero point"), weight_dtype, "the kernel zero point")
-    if tensor_of(dense, "its result").dtype != "int32":
-        raise Unsupported(f"out_dtype {tensor_of(dense, 'its result').dtype}; the accelerator sums in int32")
+    input_zp, weight, weight_zp = _factors(dense, source)
     units = weight.shape[0]
     bias = _bias(calls, units, 1, 2)
     return _sum_layer(
@@ -139,25 +184,12 @@ def _sum_layer(
     )
 
 
-def _weight(expr: Expr) -> tuple[np.ndarray, str]:
-    weight = constant(expr, "its weight")
-    if weight.dtype.name not in ("int8", "uint8"):
-        raise Unsupported(f"its weight is {weight.dtype.name}, the accelerator takes int8 and uint8")
-    return weight, weight.dtype.name
-
-
-def _arrange(weight: np.ndarray, layout: str, groups: int, channels: int) -> tuple[bool, np.ndarray]:
-    """The weight as OHWI, or as HWCM where the convolution is depthwise."""
+def _arranged(weight: np.ndarray, layout: str, depthwise: int = 0) -> np.ndarray:
+    """The weight as OHWI, or as HWCM of `depthwise` channels."""
     if sorted(layout) != sorted("OIHW"):
         raise Unsupported(f"kernel layout {layout}")
-    by_name = {name: i for i, name in enumerate(layout)}
-    if groups == 1:
-        return False, weight.transpose([by_name[a] for a in "OHWI"])
-    if groups != channels:
-        raise Unsupported(f"a grouped convolution ({groups} groups of {channels} channels)")
-    hwoi = weight.transpose([by_name[a] for a in "HWOI"])
-    kh, kw = hwoi.shape[:2]
-    return True, hwoi.reshape(kh, kw, channels, -1)
+    wanted = weight.transpose([layout.index(axis) for axis in ("HWOI" if depthwise else "OHWI")])
+    return wanted.reshape(*wanted.shape[:2], depthwise, -1) if depthwise else wanted
 
 
 def _bias(calls: list[Call], channels: int, channel_axis: int, rank: int) -> np.ndarray:

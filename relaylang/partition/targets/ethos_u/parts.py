@@ -7,7 +7,7 @@ are those of Relay (its zero points, its uint8); the writer makes int8 of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,13 @@ class Output:
     dtype: str
     rescale: Rescale | None
     clamp: tuple[int, int] | None
+
+    def of_channels(self, own: slice) -> Output:
+        """The same for some of the channels."""
+        if self.rescale is None or len(self.rescale.shifts) == 1:
+            return self
+        rescale = replace(self.rescale, multipliers=self.rescale.multipliers[own], shifts=self.rescale.shifts[own])
+        return replace(self, rescale=rescale)
 
 
 def op_name(call: Expr) -> str:

@@ -76,7 +76,7 @@ def _axes(call: Call, source: TensorType, most: int) -> tuple[Axes, int]:
     axes = tuple(taken_axes(rank, call.attrs.axis, call.attrs.exclude))
     if not axes or (len(axes) == rank and not call.attrs.keepdims):
         raise Unsupported("its result has no axes" if axes else "it combines nothing")
-    numbers = math.prod([int(source.shape[axis]) for axis in axes])  # type: ignore[arg-type]
+    numbers = math.prod([d for i, d in enumerate(source.shape) if i in axes and isinstance(d, int)])
     if numbers > most:
         raise Unsupported(f"it combines {numbers} numbers; at most {most} are taken")
     return Axes(axes, bool(call.attrs.keepdims)), numbers

@@ -15,6 +15,7 @@ from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, 
 READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_conv2d": convolutions.read_conv,
     "ethos-u.depthwise_conv2d": convolutions.read_conv,
+    "ethos-u.qnn_conv2d_transpose": convolutions.read_transposed,
     "ethos-u.fully_connected": convolutions.read_dense,
     "ethos-u.add": arithmetic.read_sum,
     "ethos-u.sub": arithmetic.read_sum,
@@ -145,7 +146,7 @@ def _check(name: str) -> Callable[[Match], str | None]:
 
 def _rows() -> list[tuple[str, DFPattern]]:
     """Names without the accelerator's, and patterns, those that take most first."""
-    dense = is_op("qnn.dense")(*_any(6))
+    dense, transposed = (is_op(name)(*_any(6)) for name in ("qnn.dense", "qnn.conv2d_transpose"))
     limit = limits(wildcard())
     widened = is_op("cast")(wildcard())
     averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
@@ -155,11 +156,13 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("qnn_conv2d", _requantized(_conv(_padded()))),
         ("qnn_conv2d", _requantized(_conv(wildcard()))),
         ("fully_connected", _requantized(dense)),
+        ("qnn_conv2d_transpose", _requantized(transposed)),
         ("depthwise_conv2d", _summed(_depthwise(_padded()))),
         ("depthwise_conv2d", _summed(_depthwise(wildcard()))),
         ("qnn_conv2d", _summed(_conv(_padded()))),
         ("qnn_conv2d", _summed(_conv(wildcard()))),
         ("fully_connected", _summed(dense)),
+        ("qnn_conv2d_transpose", _summed(transposed)),
         ("add", _binary("qnn.add")),
         ("sub", _binary("qnn.subtract")),
         ("mul", _binary("qnn.mul")),
