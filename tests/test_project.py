@@ -52,7 +52,7 @@ FLOORS = [
 
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
 OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes", "filecheck",
-            "onnx", "tflite", "torch"}
+            "onnx", "tflite", "tomli", "tomllib", "torch"}
 
 #: The public face: it names modules of every floor, and imports none before somebody uses it.
 FACE = ("__init__", "__main__", "_names")

@@ -1,18 +1,24 @@
 """Read programs and check their types.
 
 Each file that is well-typed gets one line on stdout; everything else is said on stderr. A fragment may have free
-variables and constants without values: what they leave unknown is a note.
+variables and constants without values: what they leave unknown is a note. A folder stands for the .relay files below it.
+
+--lint also warns of unused names, calls that cancel, clauses that no value reaches, and more, all in right programs.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from relaylang.cli.common import VERIFY_HELP, exit_status, report, verified
+from relaylang.cli.common import VERIFY_HELP, exit_status, files_below, report, verified, write_text
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import Program, load_checked
+from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import Call, Expr, Function, IRModule, post_order, type_text
+from relaylang.passes.lints import apply_fixes, lint
+from relaylang.passes.lints.settings import chosen, codes_for
 
 EPILOG = """\
 examples:
@@ -20,35 +26,89 @@ examples:
   relay check examples/*.relay --quiet
   echo 'add(1, 2)' | relay check -
   relay check wrong.relay --verify-diagnostics     against its `// expected-error@+1 {{...}}` lines
+  relay check --lint models/                       every .relay file below the folder
+  relay check --fix net.relay --ignore R1004       make the repairs that lints suggest
 
-exit status: 0 every file is right, 1 some file is wrong, 2 some file could not be read
+`// relay: ignore[R1001]` silences a lint in its line. [tool.relay] in pyproject.toml has `select` and `ignore`.
+
+exit status: 0 every file is right, 1 some file is wrong or a lint has findings, 2 some file could not be read
 """
+
+#: A repair may show the next one; this many rounds are enough for any text that people write.
+_ROUNDS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=f"{FILE_HELP}; or a folder")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about files that are right")
     parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
+    lints = parser.add_argument_group("lints")
+    lints.add_argument("--lint", action="store_true", help="also warn of doubtful parts of right programs")
+    lints.add_argument("--fix", action="store_true", help="make the repairs that lints suggest, in the files; implies --lint")
+    lints.add_argument("--select", metavar="CODES", help="only these lints: R1001,R1002; R10 stands for all (default)")
+    lints.add_argument("--ignore", metavar="CODES", help="not these lints")
     add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    said: list[Diagnostic] = []
-    for path in args.files:
+    wanted = [name for name in ("fix", "select", "ignore") if getattr(args, name)]
+    if args.verify_diagnostics and (args.lint or wanted):
+        raise UsageError("relay check: lints have no --verify-diagnostics", "relay check --help")
+    if (args.select or args.ignore) and not (args.lint or args.fix):
+        raise UsageError(f"relay check: --{wanted[0]} is about lints: add --lint", "relay check --help")
+    if args.fix and "-" in args.files:
+        raise UsageError("relay check: the standard input cannot be repaired with --fix", "relay check --help")
+    paths, said = files_below(args.files)
+    report(said)
+    findings = 0
+    for path in paths:
         if args.verify_diagnostics:
             said += verified(path, load_checked, args.quiet)
             continue
         try:
             program = load_checked(path, import_options(args))
+            found = _linted(program, path, args) if args.lint or args.fix else []
         except RelayError as wrong:
             report(wrong.diagnostics)
             said += wrong.diagnostics
             continue
         report([n for n in program.notes if n.severity != "note" or not args.quiet])
+        report(found)
+        findings += len(found)
         if not args.quiet:
-            print(f"{program.name}: ok ({summary(program)})")
-    return exit_status(said)
+            count = f"; {_count(len(found), 'finding')}" if found else ""
+            print(f"{program.name}: ok ({summary(program)}{count})")
+    return exit_status(said) or int(findings > 0)
+
+
+def _linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
+    """The findings of the lints that are chosen, after the repairs where these are asked for. A network has no text."""
+    if program.source is None:
+        return []
+    codes = _codes(path, args)
+    found = lint(program.module, program.source, codes)
+    if not args.fix:
+        return found
+    source = program.source
+    for _ in range(_ROUNDS):
+        fixes = [d.fix for d in found if d.fix is not None]
+        if not fixes:
+            break
+        source = SourceFile(source.name, apply_fixes(source.text, fixes))
+        repaired = load_checked(source)
+        found = lint(repaired.module, source, codes)
+    if source is not program.source:
+        write_text(path, source.text)
+    return found
+
+
+def _codes(path: str, args: argparse.Namespace) -> frozenset[str]:
+    """The lints for a file: those of the call, else those of its pyproject.toml."""
+    if args.select or args.ignore:
+        select, ignore = (text.split(",") if text else None for text in (args.select, args.ignore))
+        return chosen(select, ignore, "the call")
+    return codes_for(path)
 
 
 def summary(program: Program) -> str:

@@ -103,6 +103,21 @@ def verified(path: str, run: Callable[[SourceFile], object], quiet: bool = False
     return wrong
 
 
+def files_below(names: list[str]) -> tuple[list[str], list[Diagnostic]]:
+    """The given files, and the .relay files below the given folders; and the unreadable folders."""
+    found: list[str] = []
+    said: list[Diagnostic] = []
+    for name in names:
+        if name == "-" or not Path(name).is_dir():
+            found.append(name)
+            continue
+        below = sorted(str(p) for p in Path(name).rglob("*.relay") if p.is_file())
+        if not below:
+            said.append(error("R0001", f"there is no .relay file below {name}"))
+        found += below
+    return list(dict.fromkeys(found)), said
+
+
 def add_print_options(parser: argparse.ArgumentParser) -> None:
     """The options of every verb that prints a program."""
     group = parser.add_argument_group("printing")

@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from pathlib import Path
 
-from relaylang.cli.common import exit_status, report, write_text
+from relaylang.cli.common import exit_status, files_below, report, write_text
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.runtime.text import read_bytes, read_text
 from relaylang.stdlib.library import IMPORT, import_all
@@ -95,18 +94,3 @@ def formatted(text: str, name: str) -> str:
 def unified(old: str, new: str, name: str) -> list[str]:
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")
     return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
-
-
-def files_below(names: list[str]) -> tuple[list[str], list[Diagnostic]]:
-    """The given files, and the .relay files below the given folders; and the unreadable folders."""
-    found: list[str] = []
-    said: list[Diagnostic] = []
-    for name in names:
-        if name == "-" or not Path(name).is_dir():
-            found.append(name)
-            continue
-        below = sorted(str(p) for p in Path(name).rglob("*.relay") if p.is_file())
-        if not below:
-            said.append(error("R0001", f"there is no .relay file below {name}"))
-        found += below
-    return list(dict.fromkeys(found)), said

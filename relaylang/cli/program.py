@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Program:
-    """The content of a text: a module, or one expression (or fragment) with its free variables."""
+    """The content of a text: a module, or one expression (or fragment) with its free variables. A network has no text."""
 
     name: str
     node: IRModule | Expr
     free_vars: list[Var] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     network: bool = False
+    source: SourceFile | None = None
 
     @property
     def module(self) -> IRModule:
@@ -76,7 +77,7 @@ def load(
     begin = Label(Span(source, 0, 0))
     notes = [n if n.labels else replace(n, labels=(begin,)) for n in result.notes]
     notes = [n for n in notes if header_note or n.code != _NO_HEADER]
-    return Program(source.name, node, list(result.free_vars), notes)
+    return Program(source.name, node, list(result.free_vars), notes, source=source)
 
 
 def _text(data: bytes, path: str) -> SourceFile:

@@ -7,16 +7,20 @@ from bisect import bisect_right
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
 from relaylang.ir.types import READABLE
 from relaylang.lsp.document import Document, NotByParts
 from relaylang.lsp.nodes import by_start
-from relaylang.lsp.symbols import Symbol, SymbolTable
+from relaylang.passes.lints import lint
+from relaylang.passes.lints.settings import codes_for
 from relaylang.stdlib.library import read
+from relaylang.syntax.symbols import Symbol, SymbolTable
 from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 
+#: The most characters of a text that lints look at with each change.
+_LINTED = 100_000
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -136,6 +140,19 @@ class Analysis:
         self.before: Analysis | None = None
         if before is not None and not self.good:
             self.before = before if before.good else before.before
+
+    @cached_property
+    def findings(self) -> list[Diagnostic]:
+        """What lints say of a text that is right. One that is too long for this has none."""
+        if not self.good or len(self.text) > _LINTED:
+            return []
+        try:
+            result = read(self.text, self.name)
+            module = result.module if result.module is not None else IRModule.from_expr(result.value)
+            infer(module, fragment=result.module is None)
+            return lint(module, SourceFile(self.name, self.text), codes_for(self.name))
+        except RelayError:
+            return []
 
     @cached_property
     def table(self) -> SymbolTable:

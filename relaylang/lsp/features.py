@@ -12,7 +12,6 @@ from relaylang.ir import Call, type_text
 from relaylang.ir.types import READABLE, Type
 from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
-from relaylang.lsp.symbols import Symbol
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
@@ -20,6 +19,7 @@ from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.syntax.format import format_text
 from relaylang.syntax.literals import string
+from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
 
 #: The new names that a rename takes: fewer than the language has, as `%a.b` may mean a field.
@@ -292,9 +292,9 @@ class Action:
 
 
 def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
-    """The repairs of the errors between two offsets."""
+    """The repairs of the errors and findings between two offsets."""
     out = []
-    for d in analysis.diagnostics:
+    for d in [*analysis.diagnostics, *analysis.findings]:
         if d.fix is None or d.span is None or d.span.source.name != analysis.name:
             continue
         places = [analysis.range_of(d.span), analysis.range_of(d.fix.span)]

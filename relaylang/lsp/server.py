@@ -16,10 +16,11 @@ from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Lines
-from relaylang.lsp.symbols import Symbol
 from relaylang.lsp.texts import Text, unit_of
 from relaylang.lsp.wire import quiet
 from relaylang.ops import OPS
+from relaylang.passes.lints import UNUSED
+from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
 
 #: How long a text must rest before it is read again, in seconds.
@@ -64,6 +65,7 @@ class RelayServer(LanguageServer):
         """Send the diagnostics of a text."""
         analysis = self.analysis(uri)
         items = [_diagnostic(analysis, d, uri) for d in analysis.diagnostics if d.code not in _QUIET]
+        items += [_diagnostic(analysis, d, uri, lsp.DiagnosticSeverity.Hint) for d in analysis.findings]
         document = self.workspace.get_text_document(uri)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, items, document.version))
 
@@ -81,7 +83,7 @@ def _span_range(analysis: Analysis, span: Span) -> lsp.Range:
     return _range(analysis, start, max(end, start + 1))
 
 
-def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
+def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str, severity: lsp.DiagnosticSeverity | None = None) -> lsp.Diagnostic:
     span = d.span
     here = span is not None and span.source.name == analysis.name
     others: list[Label] = [label for label in d.labels if label.span is not span and label.span.source.name == analysis.name]
@@ -93,8 +95,9 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str) -> lsp.Diagnostic:
     return lsp.Diagnostic(
         _span_range(analysis, span) if here and span is not None else _range(analysis, 0, 0),
         message,
-        severity=_SEVERITIES[d.severity],
+        severity=severity or _SEVERITIES[d.severity],
         code=d.code,
+        tags=[lsp.DiagnosticTag.Unnecessary] if d.code in UNUSED else None,
         source="relay",
         related_information=related or None,
     )

@@ -7,8 +7,8 @@ from importlib import resources
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Function, IRModule, type_text
-from relaylang.lsp.symbols import SymbolTable
 from relaylang.stdlib.library import FILES, IMPORT, library
+from relaylang.syntax.symbols import SymbolTable
 from relaylang.syntax.tokeniser import Token
 
 _STD = re.compile(r"<std/(\w+)>")

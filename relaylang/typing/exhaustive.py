@@ -54,20 +54,53 @@ def _missing(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, Type
         steps += len(rows)
         if steps > LIMIT:
             raise Undecided
-        heads = [_shape(row[0]) for row in rows if row is not None]
-        tuples = [h for h in heads if isinstance(h, int)]
-        constructors = [h for h in heads if isinstance(h, Constructor)]
-        if tuples:
-            size = tuples[0]
-            stack.append((_specialise(rows, size, size), width - 1 + size, (size, witness)))
-        elif constructors:
-            data = definitions.get(constructors[0].belong_to)
-            siblings = data.constructors if data is not None else tuple(dict.fromkeys(constructors))
-            for sibling in sorted(siblings, key=lambda c: -len(c.inputs)):  # the simplest witness is found first
-                size = len(sibling.inputs)
-                stack.append((_specialise(rows, sibling, size), width - 1 + size, (sibling, witness)))
-        else:
+        shapes = _shapes(rows, definitions)
+        for shape in shapes:  # the simplest witness is found first
+            size = _size(shape)
+            stack.append((_specialise(rows, shape, size), width - 1 + size, (shape, witness)))
+        if not shapes:
             stack.append(([row[1] for row in rows if row is not None], width - 1, (None, witness)))
+
+
+def unreachable(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> list[int]:
+    """The numbers of clauses whose values earlier clauses take. Raises `Undecided`."""
+    return [n for n in range(1, len(clauses)) if not _takes_more(clauses[n], clauses[:n], definitions)]
+
+
+def _takes_more(clause: Clause, earlier: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> bool:
+    """Whether a clause takes a value that no earlier one takes."""
+    stack: list[tuple[list[_Row], _Row, int]] = [([(c.lhs, None) for c in earlier], (clause.lhs, None), 1)]
+    steps = 0
+    while stack:
+        rows, own, width = stack.pop()
+        if not rows:
+            return True
+        if width == 0:
+            continue
+        steps += len(rows)
+        if steps > LIMIT:
+            raise Undecided
+        assert own is not None
+        head = _shape(own[0])
+        shapes = [head] if head is not None else _shapes(rows, definitions)
+        for shape in shapes:
+            size = _size(shape)
+            (inner,) = _specialise([own], shape, size)
+            stack.append((_specialise(rows, shape, size), inner, width - 1 + size))
+        if not shapes:
+            stack.append(([row[1] for row in rows if row is not None], own[1], width - 1))
+    return False
+
+
+def _shapes(rows: list[_Row], definitions: Mapping[GlobalTypeVar, TypeData]) -> list[Constructor | int]:
+    """The kinds of values that the rows' first patterns tell apart, those with more fields first."""
+    heads = [_shape(row[0]) for row in rows if row is not None]
+    found = next((h for h in heads if h is not None), None)
+    if not isinstance(found, Constructor):
+        return [] if found is None else [found]
+    data = definitions.get(found.belong_to)
+    siblings = data.constructors if data is not None else tuple(dict.fromkeys(h for h in heads if isinstance(h, Constructor)))
+    return sorted(siblings, key=lambda c: -len(c.inputs))
 
 
 def _shape(pattern: Pattern | None) -> Constructor | int | None:

@@ -16,11 +16,11 @@ from relaylang.ops import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("relaylang", "interpreter", "repl")
-#: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, TVM's own names, and the random
-#: programs of tests.
+#: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, lints, TVM's own names. So do
+#: the random programs of tests.
 HOMES = (
     "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/export/", "relaylang/partition/targets/",
-    "relaylang/tvm/",
+    "relaylang/tvm/", "relaylang/passes/lints/",
     "interpreter/kernels/", "relaylang/testing/generators/",
 )  # fmt: skip
 #: Why the other files name operators.

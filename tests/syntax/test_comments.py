@@ -9,9 +9,9 @@ import pytest
 from relaylang.diagnostics import RelayError
 from relaylang.ir import MetaRef, scalar_type, structural_equal
 from relaylang.lsp.analysis import Analysis
-from relaylang.lsp.symbols import SymbolTable
 from relaylang.syntax import astext, canonical, parse, parse_expr, reader
 from relaylang.syntax.format import format_text
+from relaylang.syntax.symbols import SymbolTable
 
 #: Where a comment may stand, `{}`.
 PLACES = [

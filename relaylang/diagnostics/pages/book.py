@@ -10,6 +10,7 @@ from relaylang.diagnostics.pages import (
     evaluation,
     files,
     imports,
+    lints,
     names,
     passes,
     patterns,
@@ -33,7 +34,7 @@ def add_pages(*pages: Page) -> None:
             raise ValueError(f"{page.code} has a page already: {PAGES[page.code].title}")
 
 
-_FAMILIES = (files, syntax, names, types, evaluation, passes, patterns, backends, command, session, imports)
+_FAMILIES = (files, syntax, names, types, evaluation, passes, patterns, backends, command, session, imports, lints)
 add_pages(*sorted((page for family in _FAMILIES for page in family.PAGES), key=lambda page: page.code))
 
 

@@ -58,6 +58,15 @@ PAGES = (
         "free_var %x: Tensor[(2, 3), float32];\nnn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
     ),
     Page(
+        "R0710",
+        "the settings of lints are wrong",
+        """`[tool.relay]` in pyproject.toml, or an option of `relay check --lint`, names a lint that does not exist, or has an
+        unknown key. `select` and `ignore` are lists of codes; R10 stands for all lints.""",
+        "$ relay check --lint --select R9999 examples/mlp.relay",
+        "$ relay check --lint --select R1001 examples/mlp.relay",
+        "shell",
+    ),
+    Page(
         "R0730",
         "wrong argument of the Python interface",
         """A function of relaylang is called with an argument that it does not know.""",

@@ -12,6 +12,7 @@ class Page:
     The example `wrong` raises the code; `right` is the same example, mended. `kind` names the form of both:
 
     - "relay": texts for `relay check`
+    - "lint": texts for `relay check --lint`
     - "run": texts for `relay run`
     - "shell": calls
     - "session": lines of a session
@@ -23,6 +24,7 @@ class Page:
     - 00 files, 01 syntax, 02 names, 03 types
     - 04 evaluation, 05 passes, 06 backends
     - 07 the command line and the session, 08 the import of networks, 09 faults of relaylang
+    - 10 lints, which are warnings
     """
 
     code: str

@@ -6,8 +6,9 @@ Operands are the same if they are one node, equal scalars, or tuples of such. Op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, post_order, rebuilt
@@ -26,11 +27,49 @@ def eliminate_common_subexpr(program: _P, skip: Callable[[Expr], bool] | None = 
     return _eliminate(program, skip)
 
 
+class Keys:
+    """Keys of nodes: two nodes of one key compute the same."""
+
+    def __init__(self) -> None:
+        self._operands: dict[int, Hashable] = {}
+        self._attrs: dict[int, str] = {}
+
+    def of(self, node: Expr, instead: Mapping[int, Expr] = MappingProxyType({})) -> Hashable:
+        """The key of a call without hidden state, or of a part of a tuple; None for others.
+
+        `instead` has the nodes, by id, that another one stands for.
+        """
+        if isinstance(node, Call) and isinstance(node.op, Op) and not node.op.stateful:
+            return (node.op.name, self._attributes(node.attrs), *[self._operand(instead.get(id(a), a)) for a in node.args])
+        if isinstance(node, TupleGetItem):
+            return (id(instead.get(id(node.tuple_value), node.tuple_value)), node.index)
+        return None
+
+    def _operand(self, node: Expr) -> Hashable:
+        found = self._operands.get(id(node))
+        if found is None:
+            if isinstance(node, Constant) and node.data.ndim == 0:
+                found = (node.dtype, node.data.tobytes())
+            elif isinstance(node, Tuple):
+                found = ("tuple", *[self._operand(f) if not isinstance(f, Tuple) else id(f) for f in node.fields])
+            else:
+                found = id(node)
+            self._operands[id(node)] = found
+        return found
+
+    def _attributes(self, attrs: Any) -> str:
+        if attrs is None:
+            return ""
+        found = self._attrs.get(id(attrs))
+        if found is None:
+            found = self._attrs[id(attrs)] = repr(attrs)
+        return found
+
+
 def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
     done: dict[int, Expr] = {}
     known: dict[Hashable, Expr] = {}
-    keys: dict[int, Hashable] = {}  # operands' keys by identity
-    attrs_keys: dict[int, str] = {}
+    keys = Keys()
     order = list(post_order(expr))
     closed = {
         id(n)
@@ -39,37 +78,12 @@ def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:
         for n in post_order(f)
         if not isinstance(n, Op)
     }
-
-    def key_of(node: Expr) -> Hashable:
-        found = keys.get(id(node))
-        if found is None:
-            if isinstance(node, Constant) and node.data.ndim == 0:
-                found = (node.dtype, node.data.tobytes())
-            elif isinstance(node, Tuple):
-                found = ("tuple", *[key_of(f) if not isinstance(f, Tuple) else id(f) for f in node.fields])
-            else:
-                found = id(node)
-            keys[id(node)] = found
-        return found
-
-    def attrs_key(attrs: Any) -> str:
-        if attrs is None:
-            return ""
-        found = attrs_keys.get(id(attrs))
-        if found is None:
-            found = attrs_keys[id(attrs)] = repr(attrs)
-        return found
-
     kept: list[Expr] = []  # ids are keys, so nodes made on the way must stay alive
     for node in order:
         new = retype(rebuilt(node, done), node)
         kept.append(new)
         if id(node) not in closed:
-            key: Hashable = None
-            if isinstance(new, Call) and isinstance(new.op, Op) and not new.op.stateful:
-                key = (new.op.name, attrs_key(new.attrs), *[key_of(a) for a in new.args])
-            elif isinstance(new, TupleGetItem):
-                key = (id(new.tuple_value), new.index)
+            key = keys.of(new)
             if key is not None and not (skip is not None and skip(new)):
                 new = known.setdefault(key, new)
         done[id(node)] = new

@@ -28,7 +28,7 @@ from tests.test_project import ALL
 
 Caps = pytest.CaptureFixture[str]
 #: A code in a source: a text that is nothing else.
-_CODE = re.compile(r"""(["'])(R0[0-9]{3})\1""")
+_CODE = re.compile(r"""(["'])(R[0-9]{4})\1""")
 
 
 def raised_codes() -> dict[str, set[str]]:
@@ -73,7 +73,7 @@ def test_an_error_imports_no_page() -> None:
 
 def codes_of(capsys: Caps, *arguments: str) -> tuple[int, list[str]]:
     ran = relay(capsys, *arguments)
-    return ran.status, re.findall(r"(?:error|warning|note)\[(R0[0-9]{3})\]", ran.err + ran.out)
+    return ran.status, re.findall(r"(?:error|warning|note)\[(R[0-9]{4})\]", ran.err + ran.out)
 
 
 @pytest.fixture
@@ -106,16 +106,17 @@ def calls(text: str) -> list[list[str]]:
 def session(text: str) -> list[str]:
     err = io.StringIO()
     run_script(Shell(Session(), io.StringIO(), err, False), iter(text.splitlines(keepends=True)))
-    return re.findall(r"error\[(R0[0-9]{3})\]", err.getvalue())
+    return re.findall(r"error\[(R[0-9]{4})\]", err.getvalue())
 
 
 def codes_in(page: Page, text: str, place: Path, capsys: Caps) -> set[str]:
     """The codes that an example has, without that of the header which is missing."""
     found: list[str] = []
-    if page.kind in ("relay", "run"):
+    verbs = {"relay": ["check"], "lint": ["check", "--lint"], "run": ["run"]}
+    if page.kind in verbs:
         file = place / "example.relay"
         file.write_text(text)
-        found = codes_of(capsys, "check" if page.kind == "relay" else "run", str(file))[1]
+        found = codes_of(capsys, *verbs[page.kind], str(file))[1]
     elif page.kind == "shell":
         for call in calls(text):
             found += codes_of(capsys, *call)[1]

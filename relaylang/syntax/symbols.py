@@ -157,7 +157,7 @@ class SymbolTable:
                     j = i + 1
                     while j < min(n, i + 60) and code[j].text not in "({;":
                         j += 1
-                    if j < n and code[j].text == "(":
+                    if j < n and code[j].text == "(" and not (text == "fn" and self._is_type(i, j)):
                         params_at = j
                         pending = {}
                     if text == "def":
@@ -177,14 +177,14 @@ class SymbolTable:
                     symbol = self._bind(t, "variable", t.end)
                     value = self._value(i)
                     symbol.value_start = code[value].start if value < n else -1
-                    scopes[-1].names[text] = symbol  # a let may be used in its own value
+                    self._put(scopes[-1], symbol)  # a let may be used in its own value
                 elif after is not None and after.text == "=" and (before is None or before.text in (";", "{", "}", "(", ",", "=>")
                                                                   or "\n" in self.text[before.end : t.start]):  # fmt: skip
                     symbol = self._bind(t, "variable", t.end)
                     symbol.value_start = code[i + 2].start if i + 2 < n else -1
                     waiting.append((symbol, depth))
                 elif pattern >= 0 and scopes[-1].kind == "clause" and depth >= pattern:
-                    scopes[-1].names[text] = self._bind(t, "variable", t.start)
+                    self._put(scopes[-1], self._bind(t, "variable", t.start))
                 else:
                     self._use(t, scopes)
             elif t.kind == "global":
@@ -201,6 +201,12 @@ class SymbolTable:
             self._end(scope, len(self.text))
         if top is not None:
             top.end = len(self.text)
+
+    def _is_type(self, i: int, j: int) -> bool:
+        """Whether a `fn` begins a type: its parentheses, at `j`, hold no variables."""
+        before = self.code[i - 1].text if i else ""
+        inside = self.code[j + 1] if j + 1 < len(self.code) else None
+        return before in ("->", ":") or (inside is not None and inside.kind != "local" and inside.text != ")")
 
     def _new_line(self, before: Token, t: Token) -> bool:
         """Whether a statement may have ended with its line, between two tokens."""
@@ -234,7 +240,14 @@ class SymbolTable:
         while waiting and waiting[-1][1] >= depth:
             symbol, _ = waiting.pop()
             symbol.begin = at
-            scopes[-1].names[symbol.name] = symbol
+            self._put(scopes[-1], symbol)
+
+    def _put(self, scope: _Scope, symbol: Symbol) -> None:
+        """A name holds in a scope; one of the same name ends here."""
+        hidden = scope.names.get(symbol.name)
+        if hidden is not None:
+            hidden.end = symbol.begin
+        scope.names[symbol.name] = symbol
 
     def _end(self, scope: _Scope, at: int) -> None:
         for name, symbol in scope.names.items():

@@ -1,0 +1,196 @@
+"""Lints on calls: those that do nothing, cancel each other, or are made twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from relaylang.diagnostics import Diagnostic
+from relaylang.ir import Call, Constant, Expr, Function, If, Match, TensorType, children
+from relaylang.ops.record import Op
+from relaylang.passes.lints.view import View, finding
+from relaylang.passes.simplify.eliminate_common_subexpr import Keys
+
+#: Operators whose result is the same when they are applied again.
+_IDEMPOTENT = frozenset({"nn.relu", "abs", "ceil", "floor", "trunc", "round", "sign", "copy"})
+#: Operators that undo themselves.
+_INVOLUTIONS = frozenset({"negative", "logical_not", "bitwise_not"})
+#: Operators that give their operand another shape, and keep the order of its elements.
+_SHAPES = frozenset({"reshape", "squeeze", "expand_dims", "nn.batch_flatten"})
+
+
+def name_of(expr: Expr) -> str:
+    """The name of a called operator, or ""."""
+    return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+def _tensor(expr: Expr) -> TensorType | None:
+    ty = expr.checked_type
+    return ty if isinstance(ty, TensorType) else None
+
+
+def _axes(call: Call) -> list[int]:
+    """The axes of a transpose."""
+    ty = _tensor(call)
+    rank = len(ty.shape) if ty is not None else 0
+    axes = call.attrs.axes
+    return [int(axis) % rank for axis in axes] if axes is not None else list(range(rank))[::-1]
+
+
+def _static(ty: TensorType | None) -> bool:
+    return ty is not None and all(isinstance(extent, int) for extent in ty.shape)
+
+
+def _same(left: Expr, right: Expr) -> bool:
+    """Whether two arguments are one value: one node, or equal constants."""
+    if left is right:
+        return True
+    both = isinstance(left, Constant) and isinstance(right, Constant)
+    return both and left.dtype == right.dtype and np.array_equal(left.data, right.data)  # type: ignore[attr-defined]
+
+
+def _cast_to_own(call: Call) -> bool:
+    given, made = _tensor(call.args[0]), _tensor(call)
+    return given is not None and made is not None and given.dtype == made.dtype
+
+
+def _own_shape(call: Call) -> bool:
+    given = _tensor(call.args[0])
+    return _static(given) and given == _tensor(call)
+
+
+def _requantized_to_own(call: Call) -> bool:
+    _, scale, zero, out_scale, out_zero = call.args
+    return _cast_to_own(call) and _same(scale, out_scale) and _same(zero, out_zero)
+
+
+#: Why a call does nothing, by the operator: whether it holds, and the words of the label.
+_NOTHING: dict[str, tuple[Callable[[Call], bool], str]] = {
+    "cast": (_cast_to_own, "the operand has this element type"),
+    "transpose": (lambda call: _axes(call) == sorted(_axes(call)), "the axes stay in order"),
+    **{name: (_own_shape, "the operand has this shape") for name in _SHAPES},
+    "broadcast_to": (_own_shape, "the operand has this shape"),
+    "qnn.requantize": (_requantized_to_own, "the scales and zero points are the same"),
+}
+
+
+def idle_calls(view: View) -> Iterator[Diagnostic]:
+    """R1007: calls that give what they get."""
+    for node in view.nodes:
+        if not isinstance(node, Call):
+            continue
+        name = name_of(node)
+        holds, label = _NOTHING.get(name, (None, ""))
+        if holds is None and name in _IDEMPOTENT and name_of(node.args[0]) == name:
+            holds, label = lambda _: True, "the operand is such a result"
+        if holds is not None and holds(node):
+            yield finding("R1007", f"{name} changes nothing here", node.span, label, fix=view.without(node.span))
+
+
+def _widened(wide: Call) -> bool:
+    """Whether a cast keeps every number."""
+    given, made = _tensor(wide.args[0]), _tensor(wide)
+    try:
+        return given is not None and made is not None and bool(np.can_cast(given.dtype, made.dtype, "safe"))
+    except TypeError:  # the small floats are not numpy's own
+        return False
+
+
+def _undone(outer: Call, inner: Call) -> bool:
+    """Whether two calls, one on the other's result, give the inner one's operand."""
+    name, below = name_of(outer), name_of(inner)
+    if _tensor(outer) is None or _tensor(outer) != _tensor(inner.args[0]):
+        return False
+    if name in _SHAPES and below in _SHAPES:
+        return _static(_tensor(outer))
+    if name != below:
+        return (name, below) == ("qnn.quantize", "qnn.dequantize") and _one_scale(outer, inner)
+    if name == "transpose":
+        first, second = _axes(inner), _axes(outer)
+        return [first[axis] for axis in second] == sorted(second)
+    return name in _INVOLUTIONS or (name == "cast" and _widened(inner))
+
+
+def _one_scale(quantize: Call, dequantize: Call) -> bool:
+    same = all(map(_same, quantize.args[1:], dequantize.args[1:]))
+    return same and quantize.attrs.axis == dequantize.attrs.axis
+
+
+def _inside(inner: Expr, outer: Expr) -> bool:
+    """Whether a call is written inside another one, not bound to a name."""
+    a, b = inner.span, outer.span
+    return a is not None and b is not None and b.start <= a.start and a.end <= b.end
+
+
+def cancelling_calls(view: View) -> Iterator[Diagnostic]:
+    """R1008: two calls, one on the other's result, that give back what the first one got."""
+    for node in view.nodes:
+        if not isinstance(node, Call) or not node.args or not isinstance(node.args[0], Call) or not node.args[0].args:
+            continue
+        inner = node.args[0]
+        if isinstance(node.op, Op) and isinstance(inner.op, Op) and _undone(node, inner):
+            title = f"{name_of(node)} undoes {name_of(inner)}"
+            fix = view.without(node.span, inner.span) if _inside(inner, node) else None
+            yield finding("R1008", title, node.span, "gives back the operand", at=inner.span, also="of this call", fix=fix)
+
+
+def repeated_calls(view: View) -> Iterator[Diagnostic]:
+    """R1009: calls that are written twice with the same operands, where one of them would do.
+
+    Branches and functions are looked at apart. Of repeated calls on repeated operands, only the last ones count.
+    """
+    keys = Keys()
+    seen: set[int] = set()
+    roots: list[Expr] = list(view.functions.values())
+    while roots:
+        root = roots.pop()
+        order = _region(root, roots, seen)
+        first: dict[object, Expr] = {}
+        again: dict[int, Expr] = {}
+        for node in order:
+            key = keys.of(node, again)
+            known = first.setdefault(key, node) if key is not None else node
+            if known is not node:
+                again[id(node)] = known
+        uses: Counter[int] = Counter()
+        inside: Counter[int] = Counter()
+        for node in order:
+            for child in children(node):
+                uses[id(child)] += 1
+                inside[id(child)] += id(node) in again
+        for node in order:
+            known = again.get(id(node))
+            if known is None or not isinstance(node, Call) or not node.args or not view.has(node) or not view.has(known):
+                continue
+            if uses[id(node)] != inside[id(node)]:
+                yield finding("R1009", f"{name_of(node)} is computed twice", node.span, "the same operands and attributes",
+                              at=known.span, also="first computed here",
+                              note="bind the first result to a name, or let EliminateCommonSubexpr share it")  # fmt: skip
+
+
+def _region(root: Expr, roots: list[Expr], seen: set[int]) -> list[Expr]:
+    """The nodes that run with a root, operands first. Branches and functions inside become roots of their own."""
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(root.body if isinstance(root, Function) else root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Function):
+            roots.append(node)
+            continue
+        apart: tuple[Expr, ...] = ()
+        if isinstance(node, If):
+            apart = (node.true_branch, node.false_branch)
+        elif isinstance(node, Match):
+            apart = tuple([clause.rhs for clause in node.clauses])
+        roots.extend(apart)
+        stack.append((node, True))
+        stack += [(child, False) for child in reversed(children(node)) if not any(child is part for part in apart)]
+    return order
