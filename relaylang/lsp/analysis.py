@@ -148,8 +148,9 @@ class Analysis:
             return []
         try:
             result = read(self.text, self.name)
-            module = result.module if result.module is not None else IRModule.from_expr(result.value)
-            infer(module, fragment=result.module is None)
+            node = result.module if result.module is not None else result.value
+            module = node if isinstance(node, IRModule) else IRModule.from_expr(node)
+            infer(module, fragment=module is not node)
             return lint(module, SourceFile(self.name, self.text), codes_for(self.name))
         except RelayError:
             return []

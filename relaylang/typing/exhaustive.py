@@ -100,7 +100,7 @@ def _shapes(rows: list[_Row], definitions: Mapping[GlobalTypeVar, TypeData]) -> 
         return [] if found is None else [found]
     data = definitions.get(found.belong_to)
     siblings = data.constructors if data is not None else tuple(dict.fromkeys(h for h in heads if isinstance(h, Constructor)))
-    return sorted(siblings, key=lambda c: -len(c.inputs))
+    return sorted(siblings, key=_size, reverse=True)
 
 
 def _shape(pattern: Pattern | None) -> Constructor | int | None:

@@ -151,9 +151,9 @@ def repeated_calls(view: View) -> Iterator[Diagnostic]:
         again: dict[int, Expr] = {}
         for node in order:
             key = keys.of(node, again)
-            known = first.setdefault(key, node) if key is not None else node
-            if known is not node:
-                again[id(node)] = known
+            earlier = first.setdefault(key, node) if key is not None else node
+            if earlier is not node:
+                again[id(node)] = earlier
         uses: Counter[int] = Counter()
         inside: Counter[int] = Counter()
         for node in order:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, Fix, error
@@ -17,6 +17,7 @@ class View:
 
     module: IRModule
     source: SourceFile
+    _sources: dict[int, bool] = field(default_factory=dict, repr=False)  # by id: whether a source is this text
 
     @cached_property
     def symbols(self) -> SymbolTable:
@@ -55,7 +56,13 @@ class View:
 
     def has(self, node: Expr) -> bool:
         """Whether a node stands in the text."""
-        return node.span is not None and node.span.source.text == self.source.text
+        if node.span is None:
+            return False
+        source = node.span.source
+        known = self._sources.get(id(source))
+        if known is None:
+            known = self._sources[id(source)] = source.text == self.source.text
+        return known
 
     def span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)
