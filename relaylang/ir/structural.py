@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any as AnyValue
 
@@ -51,6 +51,7 @@ from relaylang.ir.types import (
     GlobalTypeVar,
     IncompleteType,
     RefType,
+    SymbolicDim,
     TensorType,
     TupleType,
     Type,
@@ -73,12 +74,14 @@ class _Digest(str):
 class _Stream:
     """Writes one side. With `free`, free variables are numbered in the order of their first use.
 
-    Otherwise each free variable is its own token. With `found`, the checker's types fill in for missing annotations.
+    Otherwise each free variable is its own token. With `found`, the checker's types fill in for missing annotations. With
+    `close`, floats of attributes are those of 32 bits.
     """
 
-    def __init__(self, free: bool, found: bool = False) -> None:
+    def __init__(self, free: bool, found: bool = False, close: bool = False) -> None:
         self.free = free
         self.found = found
+        self.close = close
         self.numbers: dict[int, int] = {}
         self.projections: dict[tuple[int, int], int] = {}
         self.leaves: dict[_Token, int] = {}
@@ -86,6 +89,7 @@ class _Stream:
         self.types: dict[int, int] = {}
         self.kept: list[AnyValue] = []
         self.digests: dict[int, str] = {}
+        self.extents: dict[int, str] = {}
 
     def number(self, node: AnyValue) -> int:
         number = self.numbers[id(node)] = self.count
@@ -121,11 +125,11 @@ class _Stream:
         if isinstance(value, np.generic):
             return (value.dtype.name, value.tobytes())
         if isinstance(value, float):
-            return ("float", repr(value))
+            return self.value(np.float32(value)) if self.close else ("float", repr(value))
         if isinstance(value, (list, tuple)):
             return tuple([self.value(v) for v in value])
         if isinstance(value, Mapping):
-            return ("map", tuple(sorted((str(k), self.value(v)) for k, v in value.items())))
+            return ("map", tuple(sorted((self.key(k), self.value(v)) for k, v in value.items())))
         if isinstance(value, np.ndarray):
             return ("array", value.dtype.name, value.shape, self.data(value))
         if isinstance(value, Constant):
@@ -143,6 +147,10 @@ class _Stream:
         if hasattr(value, "type_key"):
             return ("node", value.type_key, self.value(value.content()))
         return ("other", repr(value))
+
+    def key(self, key: AnyValue) -> str:
+        """A key of a map: a bound variable's number, a free one's name, or the key's text."""
+        return f"%{self.numbers.get(id(key), key.name_hint)}" if isinstance(key, Var) else str(key)
 
     def attrs(self, attrs: AnyValue, path: _Path) -> Iterator[tuple[_Token, _Path]]:
         """A call's attributes or a function's, by name."""
@@ -197,11 +205,11 @@ class _Stream:
 
     def type_var(self, var: TypeVar) -> _Token:
         if isinstance(var, ComputedDim):
-            said = self.digests.get(id(var))
+            said = self.extents.get(id(var))
             if said is None:
                 parts = [self.extent(o) for o in var.operands]
                 said = hashlib.blake2b(repr((var.type_key, parts)).encode(), digest_size=16).hexdigest()
-                self.digests[id(var)] = said
+                self.extents[id(var)] = said
                 self.kept.append(var)
             return ("computed extent", said)
         number = self.types.get(id(var))
@@ -212,7 +220,7 @@ class _Stream:
             self.kept.append(var)
         return ("type variable", number)
 
-    def bind_types(self, variables: tuple[TypeVar, ...]) -> None:
+    def bind_types(self, variables: Sequence[TypeVar]) -> None:
         for var in variables:
             self.types.setdefault(id(var), len(self.types))
             self.kept.append(var)
@@ -225,6 +233,9 @@ class _Stream:
         ty = var.type_annotation
         if self.found and (ty is None or isinstance(ty, IncompleteType)):
             ty = var.checked_type
+        for dim in ty.shape if isinstance(ty, TensorType) else ():
+            if isinstance(dim, SymbolicDim) and not isinstance(dim, ComputedDim):
+                self.bind_types((dim,))
         yield from self.type(ty, (path, ".type_annotation"))
         if var.virtual_device is not None:
             yield ("attribute", self.value(var.virtual_device)), (path, ".virtual_device")
@@ -505,15 +516,16 @@ def _say(token: _Token | None) -> str:
     return repr(token)
 
 
-def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False) -> str | None:
+def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False, close: bool = False) -> str | None:
     """The first difference between two modules, expressions, types, patterns or attribute values, with its path.
 
     None where they are equal up to the names of their bound variables. Free variables and free type variables are equal
     to themselves only. With `map_free_vars`, they are equal to any variable in the same places. Spans do not count. Checked
     types count in one case only: one side annotates a variable or a result, and the other does not. Then the checked type
     fills in for the missing annotation, because TVM's checker adds it. A missing annotation is the same as an open one.
+    A parameter's type binds the named extents in it. With `close`, floats of attributes are compared in 32 bits.
     """
-    found = _first(left, right, map_free_vars)
+    found = _first(left, right, map_free_vars, close)
     if found is None:
         return None
     a, b, path = found
@@ -527,14 +539,16 @@ def structural_path(left: AnyValue, right: AnyValue, map_free_vars: bool = False
     return None if found is None else _parts(found[2])
 
 
-def _first(left: AnyValue, right: AnyValue, map_free_vars: bool) -> tuple[_Token | None, _Token | None, _Path] | None:
+def _first(
+    left: AnyValue, right: AnyValue, map_free_vars: bool, close: bool = False
+) -> tuple[_Token | None, _Token | None, _Path] | None:
     """The first tokens that make a difference, and their path."""
     if left is right:
         return None
-    first = _difference(_Stream(map_free_vars), _Stream(map_free_vars), left, right)
+    first = _difference(_Stream(map_free_vars, False, close), _Stream(map_free_vars, False, close), left, right)
     if first is None or ("type unknown",) not in first[:2]:
         return first
-    second = _difference(_Stream(map_free_vars, True), _Stream(map_free_vars, True), left, right)
+    second = _difference(_Stream(map_free_vars, True, close), _Stream(map_free_vars, True, close), left, right)
     # behind the annotations there is the difference that counts
     return second if second is None or ("type unknown",) not in second[:2] else first
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends import compile_module, parse_target
+from relaylang.backends import compile_module
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.target import Target
 from relaylang.ir import Expr, IRModule
@@ -16,20 +16,8 @@ from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
+from relaylang.tvm.target.chosen import targets_of
 from relaylang.typing import check
-
-
-def targets_of(target: Any) -> list[Target]:
-    """The targets of what scripts give: a text, a target, several in a list, or by device. None means the CPU."""
-    if target is None:
-        return parse_target("c")
-    if isinstance(target, Target):
-        return [target]
-    if isinstance(target, Mapping):
-        target = list(target.values())
-    if isinstance(target, (list, tuple)):
-        return [found for item in target for found in targets_of(item)]
-    return parse_target(str(target))
 
 
 def build(

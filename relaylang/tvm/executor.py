@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.backends.aot import compile_aot
+from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import Evaluator, check_free
@@ -16,25 +17,27 @@ from relaylang.interpreter.kernels.common import np_dtype
 from relaylang.interpreter.values import Closure
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, TensorType, Type, Var, parameter_names, substitute
 from relaylang.tvm.arrays import from_python, with_numpy
+from relaylang.tvm.target.chosen import targets_of
 from relaylang.typing import check
 
 #: How a program is compiled: the function of a target and of an entry, by the executor's kind.
-Compile = Callable[[IRModule, str, str], Callable[..., Any]]
+Compile = Callable[[IRModule, Target, str], Callable[..., Any]]
 
 
-def _graph(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+def _graph(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
     return compile_module(mod, target, entry=entry).run
 
 
-def _aot(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+def _aot(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
     return compile_aot(mod, target, entry=entry).run
 
 
-def _vm(mod: IRModule, target: str, entry: str) -> Callable[..., Any]:
+def _vm(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
     executable = compile_vm(mod, target, entries=[entry])
     return lambda **values: executable.call(entry, (), values)
 
 
+#: Kind -> how it compiles; None interprets.
 _KINDS: dict[str, Compile | None] = {
     "debug": None, "interpreter": None, "graph": _graph, "vm": _vm, "aot": _aot, "cpu": _graph,
 }  # fmt: skip
@@ -49,7 +52,7 @@ class Executor:
     """
 
     def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compile: Compile | None = None,
-                 target: str = "c") -> None:  # fmt: skip
+                 target: Any = "c") -> None:  # fmt: skip
         check(mod)
         self._mod = mod
         self._params = {name: from_python(value) for name, value in (params or {}).items()}
@@ -139,7 +142,7 @@ class Executor:
                 raise RelayError(error("R0730", f"@{entry}: too many arguments"))
             if entry not in self._programs:
                 assert self._compile is not None
-                self._programs[entry] = self._compile(mod, self._target, entry)
+                self._programs[entry] = self._compile(mod, targets_of(self._target)[0], entry)
             given = {n: from_python(v) for n, v in values.items()}
             if self._compile is not _vm:
                 given = {n: _converted(v, p.checked_type) for n, p in zip(names, params) for v in [given[n]]}
@@ -191,7 +194,7 @@ def create_executor(
     kind: str = "debug",
     mod: IRModule | None = None,
     device: Any = None,
-    target: str = "c",
+    target: Any = "c",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
     """An executor. Kind "debug" interprets, "graph" compiles data-flow graphs for the CPU. "aot" compiles programs with

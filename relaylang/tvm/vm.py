@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
 from relaylang.ir import Expr, IRModule
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.runtime.vm import Executable, VirtualMachine
+from relaylang.tvm.target.chosen import targets_of
 
 
 def compile(mod: IRModule | Expr, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None) -> Executable:
@@ -26,7 +28,7 @@ class VMCompiler:
 
     def __init__(self) -> None:
         self._params: dict[str, Any] = {}
-        self._lowered: tuple[IRModule | Expr, str] | None = None
+        self._lowered: tuple[IRModule | Expr, Target] | None = None
         self._made: Executable | None = None
 
     def set_params(self, params: Mapping[str, Any]) -> None:
@@ -38,8 +40,8 @@ class VMCompiler:
         return dict(self._params)
 
     def lower(self, mod: IRModule | Expr, target: Any = None, target_host: Any = None) -> None:
-        """Take a module and a target (default: `c`, the CPU)."""
-        self._lowered = (mod, "c" if target is None else str(target))
+        """Take a module and a target (default: `c`, the CPU). Of several targets, the first one counts."""
+        self._lowered = mod, targets_of(target)[0]
 
     def optimize(
         self, mod: IRModule, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None

@@ -14,6 +14,7 @@ from relaylang.ir import (
     IncompleteType,
     IRModule,
     Let,
+    SymbolicDim,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -24,7 +25,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.structural import assert_structural_equal, structural_diff, structural_equal, structural_hash
 from relaylang.ops import OPS, make_attrs
-from relaylang.syntax import parse
+from relaylang.syntax import parse, parse_expr
 
 
 def call(name: str, *args: Expr) -> Call:
@@ -188,3 +189,28 @@ def test_differences_say_what_stands_there() -> None:
     assert structural_diff(seven, eight) == f"{where}the constant 7 of int32 on the left, the constant 8 of int32 on the right"
     assert structural_diff(seven, Function([x], x)) == "at body: a tuple of 2 fields on the left, node 1 again on the right"
     assert structural_diff(seven, IRModule()) == "a function of 1 parameter on the left, a module without types on the right"
+
+
+def test_a_parameter_binds_named_extents() -> None:
+    def of(n: SymbolicDim, m: SymbolicDim) -> Function:
+        x, y = Var("x", TensorType((n, 2))), Var("y", TensorType((n, m)))
+        return Function([x, y], Tuple([x, y]))
+
+    n, m = SymbolicDim("n"), SymbolicDim("m")
+    assert structural_equal(of(n, m), of(m, n)) and structural_hash(of(n, m)) == structural_hash(of(m, SymbolicDim("k")))
+    assert not structural_equal(of(n, m), of(n, n))
+    assert not structural_equal(of(n, m), of(SymbolicDim("n", "int64"), m))
+
+
+def test_maps_by_parameters() -> None:
+    def of(name: str, key: int) -> Function:
+        params = [Var(name, TensorType((2,))), Var("y", TensorType((2,)))]
+        return Function(params, Tuple([]), attrs={"values": {params[key]: const(1)}})
+
+    assert same(of("x", 0), of("z", 0)) and not same(of("x", 0), of("x", 1))
+
+
+def test_close_floats_of_attributes() -> None:
+    one, other = [parse_expr(f"nn.lrn(meta[relay.Constant][0], alpha={a})") for a in ("1e-5f", "9.999999747378752e-06f")]
+    assert structural_diff(one, other, close=True) is None and structural_diff(one, other) is not None
+    assert structural_diff(1e-5, 1.1e-5, close=True) is not None

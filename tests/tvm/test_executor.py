@@ -10,7 +10,8 @@ from relaylang.ir import Call, Function, TensorType, Var, const
 from relaylang.ops import get
 from relaylang.syntax import parse
 from relaylang.tvm.relay.testing import run_as_python
-from relaylang.tvm.runtime.ndarray import NDArray, empty
+from relaylang.tvm.runtime.ndarray import NDArray, cpu, empty
+from relaylang.tvm.runtime.vm import VirtualMachine
 from tests.tvm.test_api import TEXT
 
 
@@ -29,6 +30,14 @@ def @main(%n: int32) -> int32 { @loop(%n, 3) }
 """)
     assert relay.create_executor("aot", mod).evaluate()(10) == 3072
     assert relay.create_executor("aot", relay.parse(TEXT)).evaluate()(b=1, x=np.ones((2, 3))).tolist() == [[2] * 3] * 2
+
+
+@pytest.mark.parametrize("kind", ["graph", "vm", "aot"])
+@pytest.mark.parametrize("target", ["llvm", {"cpu": "llvm"}, ["llvm -mcpu=generic"]])
+def test_targets_as_scripts_write_them(kind: str, target: object) -> None:
+    mod = relay.parse("def @main(%x: int32) { add(%x, 1) }")
+    assert relay.create_executor(kind, mod, target=target).evaluate()(4) == 5
+    assert VirtualMachine(relay.vm.compile(mod, target), cpu()).invoke("main", np.int32(4)).numpy() == 5
 
 
 def test_wrong_calls_of_an_executor() -> None:

@@ -13,19 +13,19 @@ from relaylang.typing import infer
 
 def _difference(lhs: Any, rhs: Any, map_free_vars: bool) -> str | None:
     """The first difference. Where it may be a missing annotation, the types of both sides are found first."""
-    found = plain.structural_diff(lhs, rhs, map_free_vars)
+    found = plain.structural_diff(lhs, rhs, map_free_vars, close=True)
     if found is None or "type unknown" not in found:
         return found
     for side in (lhs, rhs):
         if isinstance(side, (IRModule, Expr)):
             infer(side, fragment=isinstance(side, Expr))
-    return plain.structural_diff(lhs, rhs, map_free_vars)
+    return plain.structural_diff(lhs, rhs, map_free_vars, close=True)
 
 
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     """Whether two modules, expressions, types or attributes are equal up to the names of bound variables.
 
-    A missing annotation equals the type that the checker finds.
+    A missing annotation equals the type that the checker finds. Floats of attributes are compared in 32 bits.
     """
     return _difference(lhs, rhs, map_free_vars) is None
 

@@ -21,7 +21,7 @@ from relaylang.passes.layout.convert_layout import ConvertLayout
 from relaylang.passes.manager import Sequential
 from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
 from relaylang.runtime.external import find
-from relaylang.tvm.build_module import build, targets_of
+from relaylang.tvm.build_module import build
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
 from relaylang.tvm.relay.backend import Executor, Runtime
 
@@ -162,7 +162,7 @@ def compiled(given: Mapping[str, Any]) -> str:
         main = {p.name_hint for p in mod["main"].params} if "main" in mod else set()
         params = {name: value for name, value in model.params.items() if name in main}
         source = {"executor": Executor("aot"), "runtime": Runtime("crt")} if given["output_format"] == "mlf" else {}
-        lib = build(mod, targets_of(targets), params=params, mod_name=given["mod_name"], **source)
+        lib = build(mod, targets, params=params, mod_name=given["mod_name"], **source)
     path = str(given["package_path"] or model.default_package_path())
     lib.export_library(path)
     for form in forms:
