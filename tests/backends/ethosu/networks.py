@@ -361,6 +361,48 @@ def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:
     return made
 
 
+def residual_network() -> Function:
+    """Three residual blocks, of which two halve the image, and a dense layer: int8, NHWC."""
+    rng = np.random.default_rng(0)
+    zero = -5
+
+    def requantized(summed: Expr, terms: int, axis: int) -> Expr:
+        channels = summed.checked_type.shape[axis]  # type: ignore[union-attr]
+        biased = call("nn.bias_add", summed, rng.integers(-3000, 3000, channels).astype("int32"), axis=axis)
+        scale = (rng.uniform(0.5, 1, channels) * 0.02 / terms**0.5).astype(np.float32)
+        return call("qnn.requantize", biased, scale, 0, np.float32(1), zero, axis=axis, out_dtype="int8")
+
+    def conv(value: Expr, outputs: int, size: int, stride: int) -> Expr:
+        inputs = value.checked_type.shape[3]  # type: ignore[union-attr]
+        weight = rng.integers(-127, 128, (size, size, inputs, outputs)).astype("int8")
+        summed = call(
+            "qnn.conv2d", value, weight, zero, 0, np.float32(0.1), np.float32(0.1), strides=[stride] * 2,
+            padding=[size // 2] * 4, channels=outputs, kernel_size=[size] * 2, data_layout="NHWC", kernel_layout="HWIO",
+            out_dtype="int32",
+        )  # fmt: skip
+        return requantized(summed, size * size * inputs, 3)
+
+    def positive(value: Expr) -> Expr:
+        return call("clip", value, a_min=float(zero), a_max=127.0)
+
+    x = var("x", shape=[1, 32, 32, 3], dtype="int8")
+    check(x)
+    value = positive(conv(x, 16, 3, 1))
+    for outputs, stride in ((16, 1), (32, 2), (64, 2)):
+        beside = value if stride == 1 else conv(value, outputs, 1, stride)
+        inner = conv(positive(conv(value, outputs, 3, stride)), outputs, 3, 1)
+        scales = [np.float32(s) for s in (0.1, 0.07, 0.12)]
+        operands = [inner, beside, scales[0], zero, scales[1], zero, scales[2], zero]
+        value = positive(call("qnn.add", *operands))
+    mean = call("nn.global_avg_pool2d", call("cast", value, dtype="int32"), layout="NHWC")
+    flat = call("reshape", call("cast", mean, dtype="int8"), newshape=[1, -1])
+    weight = rng.integers(-127, 128, (10, 64)).astype("int8")
+    summed = call("qnn.dense", flat, weight, zero, 0, np.float32(0.1), np.float32(0.1), units=10, out_dtype="int32")
+    made = Function([x], requantized(summed, 64, 1))
+    check(made)
+    return made
+
+
 def random_input(network: Function, seed: int) -> np.ndarray:
     ty = network.params[0].type_annotation
     low, high = RANGE[ty.dtype]  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from relaylang.backends.ethosu import driver, vela
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import parse
-from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network
+from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network, residual_network
 from tests.shared import ROOT, few
 
 ACCELERATORS = tuple(vela.ACCELERATORS)
@@ -47,6 +47,11 @@ def test_random_networks(accelerator: str, layers: tuple[str, ...], start: int) 
 @pytest.mark.parametrize("seed", TELLING)
 def test_networks_that_vela_alone_gets_wrong(seed: int) -> None:
     assert differing(random_network(seed), seed, "ethos-u55-256") == 0
+
+
+@pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u55-256", "ethos-u85-1024"))
+def test_a_residual_network(accelerator: str) -> None:
+    assert differing(residual_network(), 0, accelerator) == 0
 
 
 def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
