@@ -43,6 +43,11 @@ def _leading_zeros(a: np.ndarray) -> np.ndarray:
     return 32 - np.ceil(np.log2(bits.astype(np.float64) + 1)).astype(np.int64)
 
 
+def _wrapped(a: np.ndarray) -> np.ndarray:
+    """The lower 32 bits, with a sign."""
+    return a.astype(np.int32).astype(np.int64)
+
+
 def _mask(truth: np.ndarray) -> np.ndarray:
     """All bits set where something is true."""
     return -truth.astype(np.int64)
@@ -61,8 +66,8 @@ _OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, Rounding], np.ndarray]] = {
     "MIN": lambda a, b, kind: np.minimum(a, b),
     "MAX": lambda a, b, kind: np.maximum(a, b),
     "SHR": _shifted_right,
-    "SHL": lambda a, b, kind: a << b,
-    "LSR": lambda a, b, kind: (a & 0xFFFFFFFF) >> b,
+    "SHL": lambda a, b, kind: _wrapped(a << b),
+    "LSR": lambda a, b, kind: _wrapped(a >> b),
     "DIV": lambda a, b, kind: _quotient(a, b),
     "CMP_EQ": lambda a, b, kind: _mask(a == b),
     "CMP_NE": lambda a, b, kind: _mask(a != b),
@@ -113,6 +118,8 @@ def _of_two(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
     a, b = operands
     if name in _SHIFTS and b.size and not (0 <= b.min() and b.max() < 64):
         raise state.fault(f"shifts by {b.min()} to {b.max()} bits")
+    if name == "LSR":
+        a = a & (1 << 8 * _bytes(state)) - 1
     if name == "DIV" and not b.all():
         raise state.fault("divides by zero")
     return _OF_TWO[name](a, b, rounding(state))
@@ -158,7 +165,10 @@ def _bytes(state: State) -> int:
 
 def _scaled_result(state: State, name: str, found: np.ndarray) -> np.ndarray:
     if name == "MUL" and _bytes(state) == 4:  # the product has 64 bits, which only shift
-        return _shifted_right(found, np.asarray(state.scale("OFM_SCALE")[1]), rounding(state))
+        shift = state.scale("OFM_SCALE")[1]
+        if state.is_u85:
+            return scaled(found, 1, shift, rounding(state))
+        return _shifted_right(found, np.asarray(shift), rounding(state))
     return scaled_by(state, "OFM_SCALE", found)
 
 
