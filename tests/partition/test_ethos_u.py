@@ -118,6 +118,11 @@ REFUSED = {
     "real pixels": (
         'image.resize2d(%x, size=[4, 4], roi=[0f, 0f, 0f, 0f], method="linear")', "method linear, which computes with real numbers", ""
     ),
+    "other probabilities": (
+        'qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 0)), 0.5f, 0, out_dtype="int8")',
+        "its probabilities are not 256ths above the lowest number",
+        "",
+    ),
     "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
     "unknown places": ("take(%x, %w, axis=1)", "its indices is not a constant", "%w: int32"),
     "no row": ("cumsum(%x, axis=1)", "the accelerator's pattern table has no row for it", ""),

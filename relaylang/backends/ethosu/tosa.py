@@ -28,11 +28,14 @@ OPS = {
     "TRANSPOSE_CONV2D": 10,
     "CLAMP": 11,
     "ADD": 15,
+    "ARITHMETIC_RIGHT_SHIFT": 16,
     "MAXIMUM": 26,
     "MINIMUM": 27,
     "MUL": 28,
     "SUB": 30,
     "TABLE": 31,
+    "CLZ": 35,
+    "REDUCE_SUM": 54,
     "CONCAT": 55,
     "PAD": 56,
     "RESHAPE": 57,
@@ -306,6 +309,20 @@ class Graph:
         """The first place of the largest number along an axis, which goes away; int32."""
         shape = [d for i, d in enumerate(x.shape) if i != axis]
         return self._emit("ARGMAX", (x,), shape, "int32", (0, "int32", axis), (1, "uint32", _NAN_PROPAGATE))
+
+    def shift_right(self, a: Tensor, b: Tensor) -> Tensor:
+        """int32 numbers by 0 to 31 bits, halves up, with broadcasting. Vela would round on U55 in any case."""
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        return self._emit("ARITHMETIC_RIGHT_SHIFT", (a, b), shape, a.dtype, (0, "bool", True))
+
+    def unary(self, op: str, x: Tensor) -> Tensor:
+        """CLZ of an int32 tensor."""
+        return self._emit(op, (x,), x.shape, x.dtype)
+
+    def reduce_sum(self, x: Tensor, axis: int) -> Tensor:
+        """Sums of int32 along an axis, which stays with the extent 1."""
+        shape = [1 if i == axis else d for i, d in enumerate(x.shape)]
+        return self._emit("REDUCE_SUM", (x,), shape, x.dtype, (0, "int32", axis))
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
         """`entries[x + 128]` of an int8 tensor: 256 int8 numbers."""

@@ -19,6 +19,15 @@ X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
 XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int8]"
 #: A region of movement alone would not be worth it.
 MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
+
+
+
+def softmax(x: str, attrs: str = "axis=-1", dtype: str = "int8") -> str:
+    zero_point = np.iinfo(dtype).min
+    real = f"multiply(qnn.dequantize({x}, 0.05f, 7), 0.7f)"
+    return f'qnn.quantize(nn.softmax({real}, {attrs}), 0.00390625f, {zero_point}, out_dtype="{dtype}")'
+
+
 PROGRAMS = {
     "difference": ("qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12)", XY),
     "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
@@ -68,6 +77,10 @@ PROGRAMS = {
         'coordinate_transformation_mode="half_pixel", rounding_method="round")',
         U,
     ),
+    "probabilities": (softmax("%x", "axis=1"), X),
+    "probabilities of a row": (softmax("qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype=\"int8\")"), "%x: Tensor[(3, 100), int8]"),
+    "probabilities of unsigned numbers": (softmax("%x", dtype="uint8"), "%x: Tensor[(2, 1000), uint8]"),
+    "one probability": (softmax("%x"), "%x: Tensor[(3, 1), int8]"),
     "sum": ('qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 50, 0.3f, 3, out_dtype="uint8")', U),
     "sums of channels": ('sum(cast(%x, dtype="int32"), axis=[1])', X),
     "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int8")', X),

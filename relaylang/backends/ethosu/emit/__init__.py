@@ -7,7 +7,16 @@ Relay function has.
 """
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit import arithmetic, convolutions, functions, movement, picks, pools, reductions
+from relaylang.backends.ethosu.emit import (
+    arithmetic,
+    convolutions,
+    functions,
+    movement,
+    picks,
+    pools,
+    reductions,
+    softmax,
+)
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Graph
 from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
@@ -23,6 +32,7 @@ WRITERS: dict[type, Write] = {
     **movement.WRITERS,
     **picks.WRITERS,
     **reductions.WRITERS,
+    **softmax.WRITERS,
 }
 
 

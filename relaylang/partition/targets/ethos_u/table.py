@@ -8,7 +8,16 @@ from typing import Any
 from relaylang.ir import Call
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u import arithmetic, convolutions, functions, movement, picks, pools, reductions
+from relaylang.partition.targets.ethos_u import (
+    arithmetic,
+    convolutions,
+    functions,
+    movement,
+    picks,
+    pools,
+    reductions,
+    softmax,
+)
 from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
 #: The readers of composites' calls, by the composite's name: TVM's where it has one.
@@ -41,6 +50,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.split": picks.read_split,
     "ethos-u.resize2d": picks.read_nearest,
     "ethos-u.abs": functions.read_table,
+    "ethos-u.softmax": softmax.read_softmax,
     "ethos-u.tanh": functions.read_table,
     "ethos-u.sigmoid": functions.read_table,
     "ethos-u.leaky_relu": functions.read_table,
@@ -196,6 +206,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("split", is_op("split")(wildcard())),
         ("resize2d", is_op("image.resize2d")(wildcard()) | is_op("nn.upsampling")(wildcard())),
         ("abs", _function("abs", "qnn.abs")),
+        ("softmax", _real(lambda p: is_op("nn.softmax")(p.optional(lambda q: is_op("multiply")(q, is_constant()))))),
         ("tanh", _function("tanh", "qnn.tanh")),
         ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
         ("leaky_relu", _function("nn.leaky_relu", "qnn.leaky_relu")),
