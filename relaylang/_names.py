@@ -18,6 +18,7 @@ SERVICES: dict[str, str] = {
     "show": "relaylang.repl.notebook:show",
     "operator call": "relaylang.tvm.op.namespace:builder",
     "compile": "relaylang.backends:compile_module",
+    "compile for bare metal": "relaylang.backends.bare_metal:compile_bare_metal",
     "tvm script": "relaylang.tvm.script:run",
     "standard library": "relaylang.stdlib.library:import_from_std",
     "evaluate a call": "relaylang.interpreter.compute:compute",

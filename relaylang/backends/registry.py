@@ -67,6 +67,11 @@ BACKENDS: dict[str, Backend] = {
         "Arm Ethos-U command stream, through TOSA and Vela",
         {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int},
     ),
+    "cmsis-nn": Backend(
+        "relaylang.backends.cmsis_nn",
+        "calls of CMSIS-NN for Arm Cortex-M, in C source",
+        {"path": str},
+    ),
 }
 #: Other names that people write for a backend.
 ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_u": "ethos-u"}

@@ -47,6 +47,7 @@ class Code:
     makes a Python function of them. `call` is a Python function. Python functions get numpy arrays, inputs first, then
     outputs. They fill the outputs, or return the results. `constants` names constants of the region that are passed behind
     its inputs. `workspace` are bytes of memory, at a multiple of 64, that C text or object code gets behind its outputs.
+    `constant_bytes` are those of the constants in it, for reports.
     """
 
     source: str = ""
@@ -55,6 +56,7 @@ class Code:
     call: Callable[..., Any] | None = None
     constants: Sequence[str] = ()
     workspace: int = 0
+    constant_bytes: int = 0
 
     @property
     def kind(self) -> str:

@@ -58,7 +58,8 @@ def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mappin
     """
     targets = parse_target(target) if isinstance(target, str) else [target]
     first = with_options(targets[0], options) if options else targets[0]
-    made = generate(mod, first, params, entry, name, partial(Face, static=static_memory, external=external_weights), main=main)
+    face = partial(Face, static=static_memory, external=external_weights)
+    made = generate(mod, first, params, entry, name, face, partial(library, first), main=main)
     return AotProgram(*made.parts)
 
 
@@ -73,9 +74,9 @@ class Generated:
 
 
 def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarray] | None, entry: str, name: str,
-             make_face: Callable[..., Face], *, main: bool = False,
+             make_face: Callable[..., Face], compiled: Callable[[str, Mapping[str, bytes]], bytes], *, main: bool = False,
              generators: Mapping[str, Generator] | None = None) -> Generated:  # fmt: skip
-    """The C of a function of a module. `make_face` makes the face of its tensors and sizes.
+    """The C of a function of a module. `make_face` makes the face of its tensors and sizes, `compiled` a library of it.
 
     `generators` stand for other compilers, before those that are registered. Raises `RelayError` as `compile_aot` does.
     """
@@ -116,9 +117,10 @@ def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarra
     program = (
         c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if face.external else b"",
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        structure(whole.group.result), made.frame, partial(library, first),
+        structure(whole.group.result), made.frame, compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
-        [(op.region.symbol, op.region.compiler) for op, _ in outside], len(weights), threads,
+        [(op.region.symbol, op.region.compiler) for op, _ in outside],
+        len(weights) + sum(op.code.constant_bytes for op, _ in outside), threads,
     )  # fmt: skip
     return Generated(program, face, kernels, outside)
 
@@ -142,6 +144,6 @@ def _given(name: str, ty: Any, function: Function) -> Shape:
 def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
     """A library of C, with the code of other compilers in files."""
     compiler = Compiler(target.options)
-    objects = {f"{Path(name).stem}.o": compiler.object(content.decode()) if name.endswith(".c") else content
-               for name, content in externals.items()}  # fmt: skip
+    objects = {Path(name).stem + ".o" if name.endswith(".c") else name: compiler.object(content.decode()) if name.endswith(".c")
+               else content for name, content in externals.items()}  # fmt: skip
     return compiler.compile([text], text, target.get("keep-c"), objects)

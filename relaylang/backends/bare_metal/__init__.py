@@ -10,27 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from relaylang.backends.aot import generate
+from relaylang.backends.bare_metal import cmsis_nn, npu
+from relaylang.backends.bare_metal.cmsis_layers import partitioned
 from relaylang.backends.bare_metal.face import MicroFace
-from relaylang.backends.bare_metal.npu import region_source
+from relaylang.backends.bare_metal.host import host_library
 from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.backends.ethosu import driver
+from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.backends.registry import parse_target
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
-from relaylang.runtime.external import Generator, Region
+from relaylang.runtime.external import Code, Generator, Region
 from relaylang.syntax import astext
 from relaylang.typing import check
 
 __all__ = ["compile_bare_metal"]
 
-#: The accelerators that a program may use, in the order of their targets.
-_ACCELERATORS = ("ethos-u",)
+#: The accelerators that a program may use, each once, in this order.
+_ACCELERATORS = ("ethos-u", "cmsis-nn")
 
 
 def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c", params: Mapping[str, np.ndarray] | None = None,
@@ -40,39 +42,47 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
     `name` is the module's: the C begins its names with `tvmgen_<name>`. Raises `RelayError`.
     """
     targets = parse_target(target) if isinstance(target, str) else list(target)
-    *accelerators, host = targets
-    wrong = [t.name for t in targets[:-1] if t.name not in _ACCELERATORS]
-    if wrong or len({t.name for t in accelerators}) < len(accelerators):
-        raise _wrong(f"targets in front of c are {', '.join(_ACCELERATORS)}, each once", targets)
+    names = [t.name for t in targets]
+    host = targets[-1]
     if host.name != "c":
-        raise _wrong("the last target must be c", targets)
+        raise _wrong("the last target must be c", names)
+    if names[:-1] != [known for known in _ACCELERATORS if known in names]:
+        raise _wrong(f"targets in front of c are {' and '.join(_ACCELERATORS)}, each once, in this order", names)
     if int(host.get("num-threads") or 1) > 1:
         raise RelayError(error("R0602", f"option -num-threads={host.get('num-threads')}: a bare-metal program has one thread"))
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     check(mod)
-    text, values, given = astext(mod), dict(params or {}), params
+    text, values = astext(mod), dict(params or {})
+    waiting = values
     prefix = f"tvmgen_{name}".lower()
     generators: dict[str, Generator] = {}
-    regions: dict[str, Any] = {}
-    notes = ""
-    for accelerator in accelerators:
-        offloaded = driver.compile_regions(mod, accelerator.options, values, entry, f"{prefix}_")
-        mod, regions, notes, given = offloaded.partitioned.module, offloaded.codes, offloaded.report, None
-        generators["ethos-u"] = Generator(partial(_npu, regions, f"{prefix}_ethos_u"))
-    devices = ["ethos_u"] if regions else []
-    face = partial(MicroFace, static=True, external=False, devices=devices)
-    made = generate(mod, host, given, entry, prefix, face, generators=generators)
+    regions: dict[str, RegionCode] = {}
+    notes, path = [], ""
+    for accelerator in targets[:-1]:
+        if accelerator.name == "ethos-u":
+            offloaded = driver.compile_regions(mod, accelerator.options, waiting, entry, f"{prefix}_")
+            mod, regions = offloaded.partitioned.module, offloaded.codes
+            notes.append(offloaded.report.rstrip("\n"))
+            generators[accelerator.name] = Generator(partial(_npu, regions, f"{prefix}_ethos_u"))
+        else:
+            parts = partitioned(mod, waiting, entry, f"{prefix}_")
+            mod, path = parts.module, accelerator.get("path", "")
+            notes.append(parts.report())
+            generators[accelerator.name] = Generator(cmsis_nn.region_source)
+        waiting = {}
+    face = partial(MicroFace, static=True, external=False, devices=["ethos_u"] if regions else [])
+    made = generate(mod, host, waiting, entry, prefix, face, partial(host_library, host, path), generators=generators)
     operators = [(f"run_{number}", program.arena_bytes) for number, program in made.kernels.programs.items()]
     operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
-    return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions,
-                        [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)], notes)  # fmt: skip
+    fields = [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)]
+    return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
 
 
-def _npu(regions: Mapping[str, Any], handle: str, region: Region) -> Any:
-    return region_source(region, regions[region.symbol], handle)
+def _npu(regions: Mapping[str, RegionCode], handle: str, region: Region) -> Code:
+    return npu.region_source(region, regions[region.symbol], handle)
 
 
-def _wrong(what: str, targets: Sequence[Target]) -> RelayError:
+def _wrong(what: str, names: Sequence[str]) -> RelayError:
     notes = ['for example: --target "ethos-u -accelerator=ethos-u55-256, c"']
-    return RelayError(error("R0602", f"{', '.join(t.name for t in targets)}: {what}", notes=notes))
+    return RelayError(error("R0602", f"{', '.join(names)}: {what}", notes=notes))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from relaylang.backends.aot.file import array
+from relaylang.backends.bare_metal.rom import ALIGN, HEAD, stored
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.runtime.external import Code, Region
 
 #: The driver's header, which is the user's.
 DRIVER = "ethosu_driver.h"
-#: The driver takes addresses at multiples of this.
-_ALIGN = 16
-#: TVM's section for constants. A linker script may give it a memory of its own.
-_PLACE = '#ifdef __ELF__\n#define PLACE __attribute__((section(".rodata.tvm")))\n#else\n#define PLACE\n#endif'
 
 
 def region_source(region: Region, code: RegionCode, handle: str) -> Code:
@@ -24,7 +20,7 @@ def region_source(region: Region, code: RegionCode, handle: str) -> Code:
     for memory in (scratch, fast):
         if memory["bytes"]:
             bases[memory["region"]] = (f"(char*)workspace + {workspace}", memory["bytes"])
-            workspace += -(-memory["bytes"] // _ALIGN) * _ALIGN
+            workspace += -(-memory["bytes"] // ALIGN) * ALIGN
     places = [bases.get(n, ("0", 0)) for n in range(max(bases) + 1)]
     inputs = [f"in{n}" for n in range(len(code.inputs))]
     outputs = [f"out{n}" for n in range(len(code.outputs))]
@@ -44,11 +40,10 @@ def region_source(region: Region, code: RegionCode, handle: str) -> Code:
     ]
     source = "\n".join([
         f"// {region.symbol}, made by relaylang", "#include <stddef.h>", "#include <stdint.h>", "#include <string.h>",
-        f'#include "{DRIVER}"', _PLACE, "", array("commands", code.command_stream, _ALIGN, " PLACE"), "",
-        array("weights", code.weights, _ALIGN, " PLACE"), "", f"extern void* {handle};", f"{signature};", f"{signature} {{", *body,
-        "}", "",
+        f'#include "{DRIVER}"', HEAD, "", stored("commands", code.command_stream), "", stored("weights", code.weights), "",
+        f"extern void* {handle};", f"{signature};", f"{signature} {{", *body, "}", "",
     ])  # fmt: skip
-    return Code(source=source, workspace=workspace)
+    return Code(source=source, workspace=workspace, constant_bytes=len(code.command_stream) + len(code.weights))
 
 
 __all__ = ["DRIVER", "region_source"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.bare_metal.host import calls_cmsis_nn, check_rounding
 from relaylang.backends.bare_metal.library_format import save
 from relaylang.backends.bare_metal.npu import DRIVER
 from relaylang.backends.ethosu.artifact import RegionCode
@@ -70,11 +71,6 @@ class MicroProgram(AotProgram):
         """How the result nests the outputs."""
         return self._structure
 
-    @property
-    def constant_bytes(self) -> int:
-        """The bytes of all constants: those of the host, and the commands and weights of the NPU."""
-        return super().constant_bytes + sum(len(code.weights) + len(code.command_stream) for code in self.regions.values())
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write FILE.tar in TVM's format, or the C alone; see `AotProgram.save`."""
         if checked_place(path).suffix == ".tar":
@@ -87,6 +83,12 @@ class MicroProgram(AotProgram):
         return f"{self.name}_run((void*)inputs, (void*)outputs{', 0' if self.regions else ''})"
 
     def _opened(self, text: str) -> Any:
+        library = self._linked(text)
+        if calls_cmsis_nn(self._externals):
+            check_rounding(library)
+        return library
+
+    def _linked(self, text: str) -> Any:
         if not self.regions:
             return super()._opened(text)
         stand_in = f"extern {_POINTER};\n#define ethosu_invoke relay_npu".encode()

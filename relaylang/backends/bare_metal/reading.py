@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from relaylang.backends.aot import library
+from relaylang.backends.bare_metal.host import host_library
 from relaylang.backends.bare_metal.library_format import FORMAT, TVM_VERSION, VERSION
 from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.backends.ethosu.artifact import read_regions
@@ -52,10 +52,10 @@ def _program(module: str, record: Mapping[str, Any], metadata: Mapping[str, Any]
     (main,) = metadata["memory"]["functions"]["main"]
     if main["workspace_size_bytes"] != record["workspace"]:
         raise ValueError("metadata.json and manifest.json differ")
-    constants = main["constants_size_bytes"] - sum(len(code.weights) + len(code.command_stream) for code in regions.values())
     symbols = [(symbol, "ethos-u") for symbol in regions]
     parts = (name, source, header, b"", [(relay, path, *spec) for relay, spec, path in inputs], outputs, structure,
-             record["workspace"], partial(library, Target("c")), own, symbols, constants, 1)  # fmt: skip
+             record["workspace"], partial(host_library, Target("c"), ""), own, symbols,
+             main["constants_size_bytes"], 1)  # fmt: skip
     described = metadata["memory"]["functions"]["operator_functions"]
     operators = [(f["function_name"], f["workspace"][0]["workspace_size_bytes"]) for f in described]
     return MicroProgram(parts, module, found[f"src/{module}.relay"].decode(), parse_params(found[f"parameters/{module}.params"]),

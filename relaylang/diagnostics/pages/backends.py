@@ -140,9 +140,23 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0617",
+        "CMSIS-NN is not here, or rounds otherwise",
+        """A program for `cmsis-nn` calls Arm's library of this name. To run it on this machine, relay links the library that
+        you have built: the folder has `Include/arm_nnfunctions.h` and `libcmsis-nn.a`. It must be built with
+        `CMSIS_NN_USE_SINGLE_ROUNDING`, because Relay rounds once. For a microcontroller no such folder is needed.""",
+        "import numpy as np\nimport relaylang as relay\nfrom relaylang.backends import compile_module\n\n"
+        'mod = relay.parse("def @main(%x: Tensor[(4), int8]) { qnn.mul(%x, %x, 0.1f, 0, 0.1f, 0, 0.5f, 0) }")\n'
+        "compile_module(mod, 'cmsis-nn -path=elsewhere, c').run(np.int8([1, 2, 3, 4]))",
+        "import relaylang as relay\nfrom relaylang.backends import compile_module\n\n"
+        'mod = relay.parse("def @main(%x: Tensor[(4), int8]) { qnn.mul(%x, %x, 0.1f, 0, 0.1f, 0, 0.5f, 0) }")\n'
+        "print(compile_module(mod, 'cmsis-nn, c').source)",
+        "python",
+    ),
+    Page(
         "R0620",
         "stays on the host",
-        """A note of the Ethos-U backend: an operator that the NPU could have taken stays on the CPU, and why.""",
+        """A note of an accelerator's backend: an operator that it could have taken stays on the CPU, and why.""",
         '$ relay compile examples/convnet.relay --target "ethos-u, c" --random-params 0 -o net.tar',
         '$ relay compile examples/quantized.relay --target "ethos-u, c" --random-params 0 -o net.tar',
         "text",

@@ -159,7 +159,8 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("ethos-u", "the last target must be c"), ("c, c", "targets in front of c"), ("c, ethos-u", "targets in front of c"),
+    [("ethos-u", "the last target must be c"), ("cmsis-nn, ethos-u, c", "in this order"),
+     ("c, c", "targets in front of c"), ("c, ethos-u", "the last target must be c"),
      ("ethos-u, ethos-u, c", "each once"), ("c -num-threads=2", "one thread"), ("c -profile", "keeps no times")],
 )  # fmt: skip
 def test_wrong_targets(target: str, says: str) -> None:
