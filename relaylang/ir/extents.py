@@ -47,7 +47,9 @@ def combine(key: str, a: Dim, b: Dim) -> Dim:
     It is `?` where an operand is `?`, a name that a function binds, or as deep as `DEEPEST`.
     """
     if isinstance(a, int) and isinstance(b, int):
-        return extent(_COMPUTES[key](int(a), int(b)), "int64" if "int64" in (extent_dtype(a), extent_dtype(b)) else "int32")
+        # Numbers of other classes have an arithmetic of their own, but for sizes, which stay what they are here.
+        number = _COMPUTES[key](a.__index__(), b.__index__())
+        return extent(number, "int64" if "int64" in (extent_dtype(a), extent_dtype(b)) else "int32")
     if isinstance(a, int) and key in _COMMUTATIVE:
         a, b = b, a
     if isinstance(b, int) and b == _NEUTRAL.get(key):

@@ -119,7 +119,7 @@ class _Stream:
         if isinstance(value, Extent):
             return (value.dtype, int(value))
         if isinstance(value, (int, np.int32, np.int64)):
-            number = int(value)
+            number = value.__index__()
             # a number beyond 32 bits has no other type than int64, named or not
             return ("int64", number) if isinstance(value, np.int64) and -(1 << 31) <= number < 1 << 31 else number
         if isinstance(value, np.generic):

@@ -173,7 +173,7 @@ def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
         ctx.fail(f"a scale of {scale} must be positive")
     if not isinstance(dim, int):
         return ANY
-    return round(dim * scale)
+    return dim * int(scale) if scale == int(scale) else round(dim * scale)
 
 
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from typing import Any
 
@@ -26,10 +27,11 @@ class Refused(Exception):
     """The attributes or the checker refuse the call."""
 
 
-def function(made: Made, open_extents: bool = False) -> tuple[Function, list[np.ndarray]]:
-    """The call as a checked function of the tensors in its arguments, and these; with `open_extents` their extents are
-    `?`. Raises `Refused`."""
+def function(made: Made, open_extents: float = 0) -> tuple[Function, list[np.ndarray]]:
+    """The call as a checked function of the tensors in its arguments, and these. `open_extents` is the share of extents that
+    are `?`. Raises `Refused`."""
     name, attrs, args = made
+    rng = random.Random(f"{name} {attrs}")
     op = OPS[name]
     params: list[Var] = []
     inputs: list[Any] = []
@@ -37,7 +39,7 @@ def function(made: Made, open_extents: bool = False) -> tuple[Function, list[np.
 
     def leaf(x: Any) -> Var:
         inputs.append(x)
-        shape = [ANY] * x.ndim if open_extents else x.shape
+        shape = [ANY if rng.random() < open_extents else n for n in x.shape]
         params.append(Var(f"p{len(params)}", TensorType(shape, x.dtype.name), span=SPAN))
         return params[-1]
 
@@ -56,7 +58,7 @@ def function(made: Made, open_extents: bool = False) -> tuple[Function, list[np.
     return made_function, inputs
 
 
-def wrong(made: Made, open_extents: bool = False) -> str | None:
+def wrong(made: Made, open_extents: float = 0) -> str | None:
     """The fault of a call's value, or of the report of its failure; None if there is none."""
     try:
         call, inputs = function(made, open_extents)

@@ -21,6 +21,7 @@ from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.sizes import sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -29,7 +30,6 @@ UNIT = 48_000
 #: The most lines of a function's comment.
 _NOTES = 12
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
-_SIZE = re.compile(r"\bsize(\d+)\b")
 
 
 @cache
@@ -127,8 +127,7 @@ def _values(buf: Buf, data: np.ndarray) -> str:
 
 def _sizes(texts: Iterable[str], where: str) -> list[str]:
     """The sizes (`relaylang.backends.cpu.sizes`) that texts use, taken from a table."""
-    used = sorted({int(number) for text in texts for number in _SIZE.findall(text)})
-    return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in used]
+    return [f"  const long {name} = (long)((const int64_t*){where})[{name.removeprefix('size')}];" for name in sizes_in(*texts)]
 
 
 def _offset_text(place: Slot | View) -> str:
@@ -269,7 +268,7 @@ class Emitter:
                 body.append(f"  const {CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
                 seen.add(buf.name)
         body.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        body.append(pack.text)
+        body += [*_sizes([pack.text], f"b[{len(pack.sources) + 1}]"), pack.text]
         body.append("}")
         text = "\n".join(body)
         name = self.packs.get(text)
@@ -289,7 +288,7 @@ class Emitter:
             return [f"{pad}memcpy({_offset_text(item.outputs[0])}, {_offset_text(source)}, {size});"]
         if isinstance(item, PackIn):
             places: list[Slot | View] = [*item.inputs, *item.outputs]
-            array = ", ".join(f"(void*)({_offset_text(s)})" for s in places)
+            array = self._array(places)
             return [f"{pad}{{ void* const b[] = {{{array}}}; {self.pack(item)}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
@@ -297,8 +296,7 @@ class Emitter:
         slots: list[Slot | View] = [*item.inputs, *item.packs, *item.results]
         if item.work is not None:
             slots.append(item.work)
-        texts = [*map(_offset_text, slots), *([self.sizes] if self.sizes else [])]
-        array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
+        array = self._array(slots)
         calls = []
         for name, stage in self.kernel(item):
             if self.threads and stage.units not in (0, 1):
@@ -306,6 +304,11 @@ class Emitter:
             else:
                 calls.append(f"{name}(b, 0, {stage.units});")
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+
+    def _array(self, places: Sequence[Slot | View]) -> str:
+        """Addresses for a kernel, that of the program's sizes behind them."""
+        texts = [*map(_offset_text, places), *([self.sizes] if self.sizes else [])]
+        return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
         """A call of external code. Where it fails, the run ends, and the arena has its number."""

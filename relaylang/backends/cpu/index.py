@@ -16,7 +16,7 @@ class Affine:
     __slots__ = ("terms", "const")
 
     def __init__(self, terms: Mapping[int, int], const: int = 0) -> None:
-        self.terms = {v: c for v, c in sorted(terms.items()) if c}
+        self.terms = {v: c for v, c in sorted(terms.items()) if c != 0}
         self.const = const
 
     def __add__(self, other: Affine | int) -> Affine:

@@ -331,5 +331,5 @@ def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Seque
             # Before the runs, the part's dimensions are those of the whole: its lines are equally far apart.
             step = math.prod(root.shape[inner:])
             kernel.moved += outer * run * SIZES[out.dtype]
-            stage.put(f"for (long o = 0; o < {outer}; o++) memcpy({out.name} + {start} + o * {step}L,"
-                      f" {part.buf.name} + o * {run}L, sizeof({CTYPES[out.dtype]}) * {run});")  # fmt: skip
+            stage.put(f"for (long o = 0; o < {outer}; o++) memcpy({out.name} + {start} + o * {step},"
+                      f" {part.buf.name} + o * {run}, sizeof({CTYPES[out.dtype]}) * {run});")  # fmt: skip

@@ -36,6 +36,8 @@ def plan(program: Program) -> None:
         else:
             program.live_bytes = max(program.live_bytes, live_bytes(slots))
             program.arena_bytes = largest(place(slots), program.arena_bytes)
+        if items is prepare:
+            program.prepare_bytes = program.arena_bytes
         for slot, old in over:
             slot.offset = old.offset
     if program.externals:

@@ -199,6 +199,7 @@ class Program:
         self.run: list[Instruction] = []
         self.fixed_bytes = 0
         self.arena_bytes = 0
+        self.prepare_bytes = 0  # of the arena, that the prepare list needs
         #: The decisions for the program as a whole.
         self.space = Space()
         #: The external code, in the order of the library's table of calls.

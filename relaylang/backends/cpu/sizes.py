@@ -1,9 +1,9 @@
 """Extents that are known when a kernel runs: polynomials of the sizes of its inputs.
 
 A `Size` stands where an extent does, in types and in all of the lowering. Arithmetic makes other sizes, whose text is C.
-A comparison is answered where all sizes give the same answer; else the operator is refused. `==` asks for the same
-polynomial. While types are inferred (`Sizes.inferring`), extents that must be equal are taken to be equal. The kernel checks
-them when it runs (`Sizes.equal`).
+A comparison is answered where all sizes give the same answer. Else the answer is that of the sizes' own numbers, and the
+kernel checks it when it runs (`Sizes.assumed`). `==` asks for the same polynomial. While types are inferred
+(`Sizes.inferring`), extents that must be equal are taken to be equal. The kernel checks this, too (`Sizes.equal`).
 
 A size is an `int` so that it may stand for one. Its own number is one of the numbers that it may have. Code that read this
 number would be wrong for others. So a kernel is made for two of them, and must be the same (`relaylang.backends.vm.sized`).
@@ -11,7 +11,9 @@ number would be wrong for others. So a kernel is made for two of them, and must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import NoReturn
 
 from relaylang.diagnostics import RelayError, error
@@ -21,21 +23,43 @@ MOST = 1 << 40
 #: The most elements of a tensor.
 MOST_ELEMENTS = 1 << 60
 
+#: What cost models take every size for.
+_USUAL = 56
+
+#: Operands that sizes compute with, or refuse. Others, as those of the loop language, compute with sizes.
+_NUMBER = (int, float)
+_NAME = re.compile(r"\bsize(\d+)\b")
+
 _Terms = Mapping[tuple[str, ...], int]
 
 
 class Sizes:
     """The sizes of one kernel: `size0`, `size1`, ..., and the extents that it takes to be equal."""
 
-    def __init__(self, numbers: list[int]) -> None:
+    def __init__(self, numbers: Sequence[int]) -> None:
         self.inferring = False
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
+        #: answers that hold of the numbers, as C
+        self.assumed: dict[str, None] = {}
         #: of each atom: its least and its greatest value, and its number
         self.atoms: dict[str, tuple[int, int | None, int]] = {}
-        self.sizes = [self.atom(f"size{n}", 1, MOST, number) for n, number in enumerate(numbers)]
+        #: what cost models take each atom for
+        self.usual: dict[str, int] = {}
+        self.sizes = [self.atom(f"size{n}", 1, MOST, number, _USUAL) for n, number in enumerate(numbers)]
 
-    def atom(self, text: str, low: int, high: int | None, number: int) -> Size:
+    def begin(self) -> None:
+        """Forget all assumptions."""
+        self.equal.clear()
+        self.assumed.clear()
+
+    def assume(self, condition: str, holds: bool) -> bool:
+        """Take the answer of the numbers for granted."""
+        self.assumed.setdefault(condition if holds else f"!({condition})")
+        return holds
+
+    def atom(self, text: str, low: int, high: int | None, number: int, likely: int) -> Size:
         self.atoms.setdefault(text, (low, high, number))
+        self.usual.setdefault(text, likely)
         return _size(self, {(text,): 1})  # type: ignore[return-value]
 
 
@@ -46,10 +70,10 @@ class Size(int):
     terms: _Terms
 
     def __add__(self, other: int) -> int:
-        return _sum(self, other, 1)
+        return _sum(self, other, 1) if isinstance(other, _NUMBER) else NotImplemented
 
     def __sub__(self, other: int) -> int:
-        return _sum(self, other, -1)
+        return _sum(self, other, -1) if isinstance(other, _NUMBER) else NotImplemented
 
     def __rsub__(self, other: int) -> int:
         return -self + other
@@ -61,6 +85,8 @@ class Size(int):
         return self if self >= 0 else -self
 
     def __mul__(self, other: int) -> int:  # type: ignore[override]
+        if not isinstance(other, _NUMBER):
+            return NotImplemented
         terms: dict[tuple[str, ...], int] = {}
         for one, a in self.terms.items():
             for two, b in _terms(other).items():
@@ -117,7 +143,7 @@ class Size(int):
         if _between(self) in (1, -1):
             return True
         if not self.sizes.inferring:
-            _refuse(f"whether {self} is 0")
+            return self.sizes.assume(f"{self} != 0", number_of(self) != 0)
         self.sizes.equal.setdefault((str(self), "0"), (self, 0))
         return False
 
@@ -129,6 +155,9 @@ class Size(int):
 
     def __format__(self, spec: str) -> str:
         return str(self)
+
+    def __index__(self) -> Size:
+        return self
 
     def __int__(self) -> NoReturn:
         _refuse(f"the number {self}")
@@ -162,6 +191,8 @@ def _size(sizes: Sizes, terms: _Terms) -> int:
 
 
 def _terms(value: int) -> _Terms:
+    if isinstance(value, float):
+        _refuse(f"a number times {value}")
     return value.terms if isinstance(value, Size) else {(): value} if value else {}
 
 
@@ -202,6 +233,16 @@ def bounds(value: int) -> tuple[int | None, int | None]:
     return None if open_low else low, None if open_high else high
 
 
+def number_of(value: int) -> int:
+    """A size's own number, one of those that it may have."""
+    return int.__add__(value, 0)
+
+
+def usual(value: int) -> int:
+    """What a cost model takes a size for. Code must be right whatever the size is."""
+    return sum(c * prod(value.sizes.usual[a] for a in atoms) for atoms, c in value.terms.items()) if isinstance(value, Size) else value
+
+
 def _between(value: int) -> int | None:
     """1 for a size that is always greater than 0, -1 for one that is always less; None for others."""
     low, high = bounds(value)
@@ -223,7 +264,8 @@ def _less(one: int, two: int, more: int) -> bool:
         return True
     if high is not None and high <= 0:
         return False
-    _refuse(f"whether {one} is less than {two + more}")
+    sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
+    return sizes.assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))  # type: ignore[no-any-return]
 
 
 def largest(one: int, two: int) -> int:
@@ -232,14 +274,30 @@ def largest(one: int, two: int) -> int:
         sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
         (a, b), (c, d) = bounds(one), bounds(two)
         low = max(n for n in (a, c, 0) if n is not None)
-        numbers = [int.__add__(n, 0) for n in (one, two)]
-        return sizes.atom(f"({one} > {two} ? {one} : {two})", low, None if b is None or d is None else max(b, d), max(numbers))
+        most = None if b is None or d is None else max(b, d)
+        numbers = max(number_of(one), number_of(two)), max(usual(one), usual(two))
+        return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers)
     return two if surely_less(one - 1, two) else one
+
+
+def has_sizes(extents: Iterable[int]) -> bool:
+    """Whether any of some extents is a size."""
+    return any(isinstance(e, Size) for e in extents)
+
+
+def sizes_in(*texts: str) -> list[str]:
+    """The names of the sizes that texts read, in order."""
+    return [f"size{n}" for n in sorted({int(number) for text in texts for number in _NAME.findall(text)})]
+
+
+def smallest(one: int, two: int) -> int:
+    """The smaller of two sizes."""
+    return one + two - largest(one, two)
 
 
 def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
     """Quotient and rest, rounded down."""
-    if _between(by) != 1:
+    if not by > 0:
         _refuse(f"a quotient by {by}")
     whole: dict[tuple[str, ...], int] = {}
     rest: dict[tuple[str, ...], int] = {}
@@ -248,25 +306,30 @@ def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
         left = _without(product, atoms)
         if factor and left is not None and c % factor == 0:
             whole[left] = c // factor
-        elif factor and not atoms and not product:
-            whole[()], rest[()] = divmod(c, factor)
         else:
             rest[product] = c
+    high = bounds(_size(sizes, rest))[1]
+    if () in rest and factor and not atoms and (len(rest) == 1 or high is None or high > 0):
+        whole[()], rest[()] = divmod(rest[()], factor)
     quotient, left_over = _size(sizes, whole), _size(sizes, rest)
     low, high = bounds(left_over)
-    if low is not None and low >= 0 and surely_less(left_over, by):
+    if left_over == 0 or (low is not None and low >= 0 and surely_less(left_over, by)):
         return quotient, left_over
-    numbers = divmod(int.__add__(left_over, 0), int.__add__(by, 0))
-    if low is not None and low >= 0:
-        most = None if high is None else high // (bounds(by)[0] or 1)
-        least = 0 if isinstance(by, Size) else low // by
-        extra = sizes.atom(f"({left_over} / {by})", least, most, numbers[0])
-        part = sizes.atom(f"({left_over} % {by})", 0, None if bounds(by)[1] is None else bounds(by)[1] - 1, numbers[1])  # type: ignore[operator]
-        return quotient + extra, part
-    if high is not None and high <= 0:
-        up = _divided(sizes, by - 1 - left_over, by)[0]
-        return quotient - up, left_over + up * by
-    _refuse(f"the quotient of {left_over} and {by}")
+    if (high is None or high > 0) and left_over >= 0:
+        extra, left_over = _cut(sizes, left_over, by)
+        return quotient + extra, left_over
+    up = _cut(sizes, by - 1 - left_over, by)[0]
+    return quotient - up, left_over + up * by
+
+
+def _cut(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
+    """Quotient and rest of numbers that are not negative, as C computes them."""
+    (low, high), (least, end) = bounds(value), bounds(by)
+    number, likely = (divmod(f(value), max(1, f(by))) for f in (number_of, usual))
+    most = None if high is None else max(high, 0) // max(1, least or 1)
+    first = 0 if low is None or end is None else max(low, 0) // end
+    quotient = sizes.atom(f"({value} / {by})", first, most, number[0], likely[0])
+    return quotient, sizes.atom(f"({value} % {by})", 0, None if end is None else end - 1, number[1], likely[1])
 
 
 def _without(product: tuple[str, ...], atoms: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from functools import cache
 
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.sizes import Size, usual
 
 #: Vector multiply-adds, and loads, that a core begins in a cycle.
 _FMAS, _LOADS = 2, 2
@@ -37,8 +38,9 @@ WIDTHS = (1, 2, 3, 4)
 class Tiling:
     """A block of `vectors` of columns by `rows` rows, in registers.
 
-    A line has `tiles` blocks: the first `full` of `rows` rows, the others of one row less. They are shared out to
-    `segments`. A unit of work takes a segment, or `lines` whole lines. The sum is taken in parts of about `part` steps.
+    A line has `tiles` blocks: the first `full` of `rows` rows, the others of `less` rows. They are shared out to `segments`,
+    evenly or `blocks` to each. A unit of work takes a segment, or `lines` whole lines. The sum is taken in parts of about
+    `part` steps.
     """
 
     vectors: int
@@ -48,11 +50,13 @@ class Tiling:
     segments: int
     lines: int
     part: int
+    less: int
+    blocks: int | None = None
 
     @property
     def most(self) -> int:
         """The most rows of a segment."""
-        return -(-self.tiles // self.segments) * self.rows
+        return (-(-self.tiles // self.segments) if self.blocks is None else self.blocks) * self.rows
 
 
 def _step(isa: Isa, vectors: int, size: int) -> float:
@@ -85,20 +89,28 @@ def choose(isa: Isa, columns: int, length: int, lines: int, depth: int, widths: 
 
 def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -> Tiling:
     """The cut with a block of `vectors` by about `rows`, and parts of `part` steps."""
+    most = min(_ROWS, _BLOCK // (4 * vectors * isa.lanes))
+    if isinstance(length, Size):
+        # Rows that do not fill a block are blocks of their own.
+        full, rest = divmod(length, rows)
+        blocks = max(1, most // rows)
+        return Tiling(vectors, rows, full + rest, full, -(-(full + rest) // blocks), 1, part, 1, blocks)
     tiles = -(-length // rows)
     rows = -(-length // tiles)
-    most = max(rows, min(_ROWS, _BLOCK // (4 * vectors * isa.lanes)))
+    most = max(rows, most)
     segments = -(-tiles // (most // rows))
-    units = -(-lines // max(1, most // length)) if segments == 1 else lines
-    return Tiling(vectors, rows, tiles, length - tiles * (rows - 1), segments, -(-lines // units), part)
+    many = max(1, most // length) if segments == 1 else 1
+    if not isinstance(lines, Size):
+        many = -(-lines // -(-lines // many))
+    return Tiling(vectors, rows, tiles, length - tiles * (rows - 1), segments, many, part, rows - 1)
 
 
 def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int,
            widths: tuple[int, ...] = WIDTHS) -> Tiling:  # fmt: skip
     """The cut that a schedule asks for; by default `choose`'s."""
-    best = choose(isa, columns, length, lines, depth, widths)
+    best = choose(isa, columns, usual(length), usual(lines), depth, widths)
     vectors = space.pick("vectors", WIDTHS, best.vectors)
-    limit = min(length, (isa.registers - 1) // vectors - 1)
+    limit = min(usual(length), (isa.registers - 1) // vectors - 1)
     rows = space.pick("rows", range(1, limit + 1), min(best.rows, limit))
     part = space.pick("part", (64, 128, 256, 512, 1024), best.part)
     found = cut(isa, length, lines, vectors, rows, part)
@@ -107,8 +119,8 @@ def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth:
 
 def _shared_out(tiling: Tiling, blocks: int, lines: int) -> Tiling:
     """The same with enough units of work for a few threads, where there are tiles for them."""
-    units = blocks * (-(-lines // tiling.lines) if tiling.segments == 1 else lines * tiling.segments)
-    if units >= _UNITS:
+    units = usual(blocks * (-(-lines // tiling.lines) if tiling.segments == 1 else lines * tiling.segments))
+    if units >= _UNITS or tiling.blocks is not None:
         return tiling
     more = -(-_UNITS // units)
     if tiling.lines > 1:

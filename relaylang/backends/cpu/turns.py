@@ -97,8 +97,8 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None
     blocks, parts = -(-height // lanes), -(-width // (lanes * _SQUARES))
     digits, left = [], "u"
     for digit, extent in [("k", parts), ("b", blocks), *[(f"y{number[d]}", extents[d]) for d in reversed(rest)]]:
-        digits.append(f"{digit} = {left} % {extent}" if extent > 1 else f"{digit} = 0")
-        left = f"({left} / {extent})" if extent > 1 else left
+        digits.append(f"{digit} = {left} % {extent}" if extent != 1 else f"{digit} = 0")
+        left = f"({left} / {extent})" if extent != 1 else left
     units = blocks * parts * prod(extents[d] for d in rest)
 
     def stored(rows: tuple[str, str], columns: tuple[str, str]) -> list[str]:

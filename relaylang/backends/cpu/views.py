@@ -17,6 +17,7 @@ from relaylang.backends.cpu.external import external_of
 from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lowering import Part, Selected, parts_of, selected
+from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call, Constant, Expr, Function, If, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.scopes import Scope
 
@@ -267,7 +268,7 @@ class Plan:
 def _ordered(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the axes lie in memory from outside in."""
     steps = [s for e, s in zip(shape, strides) if e != 1]
-    return all(a >= b for a, b in pairwise(steps))
+    return not any(surely_less(a, b) for a, b in pairwise(steps))
 
 
 def _same(shape: Sequence[int], left: Sequence[int], right: Sequence[int]) -> bool:

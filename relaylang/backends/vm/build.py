@@ -89,7 +89,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
         if made is not None:
             code, shapes = made.program, made.shapes
             packed.region = len(regions)
-            packed.arena, packed.fixed, packed.status = code.arena_bytes, code.fixed_bytes, code.status
+            packed.arena = code.arena_bytes if shapes is None else code.prepare_bytes
+            packed.fixed, packed.status = code.fixed_bytes, code.status
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
             regions.append(made)
             if shapes is None:

@@ -197,9 +197,11 @@ class Operands:
         if self._emitted(region):
             return
         ways = self._ways_alone(region)
-        if any(found != region.ways for found in ways.values()):
+        # Calls that cannot be compiled as one may be compiled one by one.
+        apart = all(found == region.ways for found in ways.values())
+        if len(ways) > 1:
             region.results = {}
-            for part in _parts(region, ways):
+            for part in _parts(region, ways, apart):
                 self._emit(part)
                 region.results.update(part.results or {})
         else:
@@ -257,8 +259,9 @@ def _is_view(node: Expr, numbers: Sequence[int]) -> bool:
     return same and len(numbers) == 1 and isinstance(node.args[0], Var)
 
 
-def _parts(region: Region, ways: Mapping[Var, frozenset[str]]) -> Iterator[Region]:
-    """A region in parts whose calls have a way in common. Each part needs its results before the next one is asked for."""
+def _parts(region: Region, ways: Mapping[Var, frozenset[str]], apart: bool) -> Iterator[Region]:
+    """A region in parts whose calls have a way in common, or with `apart`, in its calls. Each part needs its results before the
+    next one is asked for."""
     numbers = {id(param): number for number, param in region.inputs.items()}
     homes: dict[int, tuple[Region, Var]] = {}
     part: Region | None = None
@@ -282,7 +285,7 @@ def _parts(region: Region, ways: Mapping[Var, frozenset[str]]) -> Iterator[Regio
 
     for variable, node in region.members.items():
         possible = ways.get(variable, part.ways if part is not None else region.ways)
-        if part is None or not part.takes(possible):
+        if part is None or (apart and variable in ways) or not part.takes(possible):
             if part is not None:
                 yield part
             part = Region(possible)

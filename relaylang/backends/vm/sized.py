@@ -15,8 +15,12 @@ from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, substitute
 from relaylang.ir.typed import typed_var
 from relaylang.typing import check
 
-#: Two numbers for each size: primes, so that no others come from them by accident.
-_NUMBERS = ((11, 13, 17, 19, 23, 29, 31, 37), (41, 43, 47, 53, 59, 61, 67, 71))
+#: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
+#: kernels and indices.
+_NUMBERS = (
+    (499, 401, 317, 251, 199, 157, 127, 101, 79, 61, 47, 37, 29, 23, 19, 17),
+    (997, 797, 631, 503, 397, 313, 257, 199, 163, 131, 103, 83, 67, 53, 43, 41),
+)
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
 
@@ -38,10 +42,7 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     None where there are too many sizes, or where code depends on their numbers.
     Raises `RelayError` where the backend has no such code for an operator.
     """
-    try:
-        found = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
-    except (AssertionError, IndexError, TypeError, ValueError):  # what holds of numbers need not hold of sizes
-        return None
+    found = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
     if found[0] is None or found[1] is None or found[0].text != found[1].text:
         return None
     return found[0]
@@ -58,8 +59,8 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
             at += 1
     if len(places) > len(numbers):
         return None
-    sizes = Sizes(list(numbers[: len(places)]))
-    stands: list[int] = list(sizes.sizes)
+    sizes = Sizes(numbers[: len(places)])
+    stands: list[int] = [*sizes.sizes]
     for _ in range(_ROUNDS):
         made = _typed(function, sizes, stands)
         merged = _merged(sizes, stands)
@@ -68,12 +69,12 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
         stands = merged
     checks = [f"size{n} == {s}" for n, s in enumerate(stands) if s != sizes.sizes[n]]
     checks += [f"size{n} > 0" for n in range(len(stands))]
-    checks += [f"{a} == {b}" for a, b in sizes.equal.values()]
     program = lower_module(made, "main", [], isa, None, calls)
     body = made["main"].body
     assert isinstance(body, Tuple)
     extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
     checks += [f"{d} >= 0" for d in extents if (bounds(d)[0] or 0) < 0]
+    checks += [f"{a} == {b}" for a, b in sizes.equal.values()] + list(sizes.assumed)
     text = "\n".join([*checks, *map(str, extents), str(program.arena_bytes), _text(program, isa)])
     return Sized(program, tuple(places), tuple(checks), tuple(map(str, extents)), text)
 
@@ -89,7 +90,7 @@ def _typed(function: Function, sizes: Sizes, stands: Sequence[int]) -> IRModule:
         shape = [int(d) if isinstance(d, int) else next(left) for d in ty.shape]
         values[param] = typed_var(param.name_hint, TensorType(shape, ty.dtype), param.span)
     made = IRModule.from_expr(Function(list(values.values()), substitute(function.body, values)))  # type: ignore[arg-type]
-    sizes.equal.clear()
+    sizes.begin()
     sizes.inferring = True
     try:
         check(made, fresh=True)

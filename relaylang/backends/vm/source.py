@@ -78,7 +78,9 @@ class ProgramEmitter(Emitter):
             self.begin(region.program)
             run = f"run_{n}" if region.slices is None else f"slice_{n}"
             self.sizes = f"in[{len(region.program.inputs)}]" if region.shapes is not None and region.slices is None else ""
-            parts += [self.sequence(run, region.program.run), self.sequence(f"prepare_{n}", region.program.prepare)]
+            parts.append(self.sequence(run, region.program.run))
+            self.sizes = ""  # weights are prepared before there are any
+            parts.append(self.sequence(f"prepare_{n}", region.program.prepare))
             if region.slices is not None:
                 parts.append(_batch(n, len(region.program.inputs), region.slices))
             if region.shapes is not None:

@@ -214,7 +214,7 @@ def expr(value: Expr | int | str) -> Expr:
 def constant_of(value: Expr) -> int | None:
     """The number that an index always is, if there is one."""
     match value:
-        case Linear(terms, const) if not terms:
+        case Linear(terms, const) if not terms and not isinstance(const, Size):
             return const
         case Const(number, _) if isinstance(number, int):
             return number
@@ -285,7 +285,7 @@ def binary(op: str, left: Expr | int, right: Expr | int, ty: str = INDEX) -> Exp
         return one
     if op == "%" and b == 1:
         return number(0)
-    if op == "*" and (a is not None or b is not None):
+    if op == "*":
         return times(one, two)
     return Binary(op, one, two, ty)
 
@@ -295,7 +295,7 @@ def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
     out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
     if out and value.const > 0 > value.terms[0][1]:
         out.insert(0, str(value.const))
-    elif value.const or not out:
+    elif value.const != 0 or not out:
         out.append(str(value.const))
     return " + ".join(out).replace("+ -", "- ")
 

@@ -20,6 +20,7 @@ from relaylang.backends.cpu.lower import amx
 from relaylang.backends.cpu.lower.panels import Panels, pack_panels
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Steps, Weights, counts_of, steps_of
 from relaylang.backends.cpu.scalar import Bounds, Buf
+from relaylang.backends.cpu.sizes import has_sizes, surely_less, usual
 from relaylang.backends.cpu.tiling import SECOND_CACHE, WIDTHS, Tiling, picked, weights_first
 
 #: With more rows than this, the way of weights from the far caches takes no time beside the products.
@@ -99,7 +100,7 @@ class _Unit:
 
     def at(self, name: str) -> ir.Expr:
         """The number of a unit along an axis."""
-        return ir.Var(name) if self.extents.get(name, 1) > 1 else ir.number(0)
+        return ir.Var(name) if self.extents.get(name, 1) != 1 else ir.number(0)
 
     @cached_property
     def extents(self) -> dict[str, int]:
@@ -113,8 +114,8 @@ class _Unit:
         places = math.prod(self.positions.values())
         heavy = weights_first(
             self.panels.size * self.panels.count * SIZES[self.arith.weight],
-            min(self.c.depth, 4096) * self.row.extent * places * SIZES[self.arith.data],
-            self.tiling.segments * places,
+            usual(min(self.c.depth, 4096) * self.row.extent * places) * SIZES[self.arith.data],
+            usual(self.tiling.segments * places),
             self.panels.count,
         )
         first = self.kernel.space.pick("order", ("data", "weights"), "weights" if heavy else "data")
@@ -128,7 +129,7 @@ class _Unit:
     def sizes(self) -> list[int]:
         """The rows of the blocks that a line has."""
         rows = self.tiling.rows
-        return [rows] if self.tiling.full == self.tiling.tiles else [rows, rows - 1]
+        return [rows] if self.tiling.full == self.tiling.tiles else [rows, self.tiling.less]
 
     def name(self, rows: int) -> str:
         return f"{self.kernel.name}_block{rows}"
@@ -143,13 +144,15 @@ class _Unit:
 
     def start(self, block: ir.Expr) -> ir.Expr:
         """The row of a line where a block begins."""
-        rows, full = self.tiling.rows, self.tiling.full
-        return block * rows if full == self.tiling.tiles else block * (rows - 1) + ir.minimum(block, full)
+        rows, less, full = self.tiling.rows, self.tiling.less, self.tiling.full
+        return block * rows if full == self.tiling.tiles else block * less + ir.minimum(block, full) * (rows - less)
 
     @property
     def segment(self) -> tuple[ir.Expr, ir.Expr]:
         """The blocks of a unit."""
-        tiles, segments, s = self.tiling.tiles, self.tiling.segments, self.at("s")
+        tiles, segments, s, blocks = self.tiling.tiles, self.tiling.segments, self.at("s"), self.tiling.blocks
+        if blocks is not None:
+            return s * blocks, ir.minimum((s + 1) * blocks, tiles)
         if tiles % segments == 0:
             return s * (tiles // segments), (s + 1) * (tiles // segments)
         return s * tiles // segments, (s + 1) * tiles // segments
@@ -165,7 +168,7 @@ class _Unit:
         """Where a unit begins: its numbers, its data, its panel, its columns and rows."""
         tiling = self.tiling
         numbers = zip(order, ir.digits(ir.Var("u"), [extent for _, extent in order]))
-        body: ir.Body = [ir.Let(name, digit) for (name, extent), digit in numbers if extent > 1]
+        body: ir.Body = [ir.Let(name, digit) for (name, extent), digit in numbers if extent != 1]
         shift = self.at("g") * self.c.group_data
         for n, axis in enumerate(self.outer):
             shift = shift + self.at(f"y{n}") * (axis.step * self.lines(n))
@@ -180,13 +183,13 @@ class _Unit:
             body.append(ir.Let("c0", self.at("b") * self.width))
             if self.partial:
                 body.append(ir.Let("cn", ir.minimum(self.c.columns - self.column, self.width)))
-        if tiling.segments > 1:
+        if tiling.segments != 1:
             low, high = self.segment
             body += [ir.Let("q0", low), ir.Let("q1", high),
                      ir.Let("m0", self.start(ir.Var("q0"))), ir.Let("m1", self.start(ir.Var("q1")))]  # fmt: skip
         if tiling.lines > 1:
             last, end = len(self.outer) - 1, self.outer[-1].extent
-            left = end - self.at(f"y{last}") * tiling.lines if end % tiling.lines else tiling.lines
+            left = end - self.at(f"y{last}") * tiling.lines if end % tiling.lines != 0 else tiling.lines
             body.append(ir.Let("many", ir.minimum(left, tiling.lines)))
         return body
 
@@ -197,7 +200,7 @@ class _Unit:
     @property
     def rows(self) -> tuple[ir.Expr, ir.Expr]:
         """The rows of a line that a unit has."""
-        if self.tiling.segments > 1:
+        if self.tiling.segments != 1:
             return ir.Var("m0"), ir.Var("m1")
         return ir.number(0), ir.number(self.row.extent)
 
@@ -256,7 +259,8 @@ class _Unit:
         """All blocks of a unit by AMX; None where it is not there, or rows or runs are short."""
         length = self.steps.counts[-1] * self.steps.width
         size = min(amx.ROWS, self.shortest)
-        possible = self.arith is BYTES and has_tiles(self.isa) and self.width == amx.COLUMNS
+        known = not has_sizes((self.row.step, *self.steps.strides))
+        possible = known and self.arith is BYTES and has_tiles(self.isa) and self.width == amx.COLUMNS
         if not possible or size < 4 or self.c.depth < amx.DEPTH or not amx.run_of(length):
             return None
         name = f"{self.kernel.name}_tiles"
@@ -265,7 +269,7 @@ class _Unit:
         start = "start" if self.panels.head else f"(const int32_t[{self.width}]){{{{0}}}}"
         text = amx.UNIT
         for word, value in (("NAME", name), ("SIZE", size), ("RUN", amx.run_of(length)), ("ROW", f"{self.row.step}L"),
-                            ("LINE", f"{self.outer[-1].step if self.outer else 0}L"), ("START", start)):  # fmt: skip
+                            ("LINE", str(self.outer[-1].step if self.outer else 0)), ("START", start)):  # fmt: skip
             text = text.replace(word, str(value))
         low, high = self.rows
         many = ir.Var("many") if self.tiling.lines > 1 else ir.number(1)
@@ -275,6 +279,8 @@ class _Unit:
     def shortest(self) -> int:
         """The fewest rows of a unit."""
         tiles, segments, full = self.tiling.tiles, self.tiling.segments, self.tiling.full
+        if self.tiling.blocks is not None:
+            return self.tiling.less
 
         def start(block: int) -> int:
             return block * (self.tiling.rows - 1) + min(block, full)
@@ -284,7 +290,7 @@ class _Unit:
     def in_vectors(self, target: _Target) -> ir.Body:
         """All blocks of a unit, for each part of the sum."""
         q = ir.Var("q")
-        low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments > 1 else (ir.number(0), ir.number(self.tiling.tiles))
+        low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments != 1 else (ir.number(0), ir.number(self.tiling.tiles))
         big, *small = [self.call(rows, target) for rows in self.sizes]
         body: ir.Body = [ir.If(ir.Binary("<", q, ir.number(self.tiling.full)), [big], small)] if small else [big]
         body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *self.claimed(), *body])]
@@ -311,7 +317,7 @@ class _Unit:
         All blocks of a unit together ask for the next part of the weights. With many rows, weights come from the nearer caches.
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
-        few = math.prod(axis.extent for axis in self.c.rows) <= _FEW_ROWS
+        few = surely_less(math.prod(axis.extent for axis in self.c.rows), _FEW_ROWS + 1)
         return -(-self.round // self.calls) if few and parts > 1 else 0
 
     def later(self, weight: ir.Expr, h: ir.Expr) -> ir.Expr:
@@ -319,7 +325,7 @@ class _Unit:
         steps, tiling = self.steps, self.tiling
         rounds = math.prod(steps.counts[steps.inside : -1]) * (min(steps.piece, steps.counts[-1]) // steps.unroll)
         part = rounds * steps.unroll * self.width * steps.width
-        low = ir.Var("q0") if tiling.segments > 1 else ir.number(0)
+        low = ir.Var("q0") if tiling.segments != 1 else ir.number(0)
         turn = h * tiling.tiles + (ir.Var("q") - low)
         least = -(-self.round // self.ahead) - 1
         turn = ir.minimum(turn, least) if least < self.calls - 1 else turn
@@ -331,7 +337,7 @@ class _Unit:
         elsewhere = out.shape != self.sink.anchor.shape or out.strides[c.column] != 1 or c.group is not None
         parted = self.row.first < self.row.last and not out.contiguous
         # Long sums leave the stores time.
-        if elsewhere or parted or self.steps.parts or math.prod(out.shape) * size <= SECOND_CACHE:
+        if elsewhere or parted or self.steps.parts or usual(math.prod(out.shape)) * size <= SECOND_CACHE:
             return []
         r, s, line = ir.Var("r"), ir.Var("z"), LINE // size
         at = (ir.Var("p") + r) * out.strides[self.row.last] + self.channel + s * line

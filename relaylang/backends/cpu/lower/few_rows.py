@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.scalar import Bounds, Buf
+from relaylang.backends.cpu.sizes import surely_less
 from relaylang.backends.cpu.tiling import SECOND_CACHE
 
 #: Up to this many rows, a product reads its weights in place.
@@ -38,7 +39,7 @@ class Product:
 def reads_few_rows(product: Product) -> bool:
     """Whether `lower_few_rows` is the way to compute a product."""
     along = product.right[2] == 1 and product.left[2] == 1
-    return product.rows <= FEW_ROWS and product.depth > 0 and (along or product.right[1] == 1)
+    return surely_less(product.rows, FEW_ROWS + 1) and product.depth > 0 and (along or product.right[1] == 1)
 
 
 def lower_few_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:

@@ -1,11 +1,13 @@
 """Where the axes of convolutions are, and how far their windows reach."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import unsupported
+from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Call
 
 
@@ -78,14 +80,20 @@ def read_conv(call: Call, data: tuple[int, ...], weight: tuple[int, ...], out: t
     stride, dilation = spread(attrs.strides, count), spread(attrs.dilation, count)
     results = [out[d] for d in axes]
     before = [a for a, _ in pads]
-    # Only what the windows reach is padded behind: strides may leave the end unread.
+    # Only what the windows reach is padded behind: strides may leave the end unread. Sizes leave that open.
     behind = [
-        max(0, (o - 1) * s + (k - 1) * d + 1 - n - a)
-        for o, s, k, d, n, a in zip(results, stride, kernel, dilation, size, before)
+        b if isinstance(reach, Size) else max(0, reach)
+        for reach, (_, b) in zip(reached(size, results, kernel, stride, dilation, before), pads)
     ]
     groups = attrs.groups
     return Conv(data[0], groups, data[channel] // groups, out[channel] // groups, size, kernel, stride, dilation,
                 before, behind, results, axes, channel, channel == len(data) - 1)  # fmt: skip
+
+
+def reached(size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int],
+            before: Sequence[int]) -> list[int]:  # fmt: skip
+    """How far windows reach behind the data, along each axis."""
+    return [(o - 1) * s + (k - 1) * d + 1 - n - a for o, s, k, d, n, a in zip(out, stride, kernel, dilation, size, before)]
 
 
 def weight_strides(layout: str, shape: tuple[int, ...], inputs: int) -> tuple[int, int, dict[str, int]]:

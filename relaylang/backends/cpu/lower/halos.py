@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from relaylang.backends.cpu.lower import HALOS
 from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
+from relaylang.backends.cpu.sizes import usual
 from relaylang.ir import Call, Expr, Function, TensorType, TupleGetItem, post_order, rewrite
 from relaylang.ir.typed import retype
 from relaylang.ops.build import op_call, scalar
@@ -84,7 +85,7 @@ def _is_joined(data: Expr) -> bool:
             continue
         if node.op.name in HALOS:
             shape = shape_of(node)
-            return shape is None or (min(shape[1:-1]) < _LINE and HALOS[node.op.name](node) is None)
+            return shape is None or (min(map(usual, shape[1:-1])) < _LINE and HALOS[node.op.name](node) is None)
         if node.op.pattern in (OpPattern.ELEMWISE, OpPattern.BROADCAST) and len(todo) < _NEAR:
             todo += node.args
     return False

@@ -1,23 +1,25 @@
 """Resized images, and grids over images.
 
 Each axis of a resized image has a few weighted source pixels for every new pixel. They are known when the code is
-written.
+written, or the kernel computes them from the extents.
 
-Resizing is linear in the pixels. So the weights of an axis are read off the interpreter's kernel, given a one at each
-place in turn. Every method and coordinate system agrees with the interpreter.
+Resizing is linear in the pixels. So known weights of an axis are read off the interpreter's kernel, given a one at each
+place. Every method and coordinate system agrees with the interpreter.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.dtypes import literal
 from relaylang.backends.cpu.index import Affine, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
 from relaylang.backends.cpu.lower.common import convert, result_type
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
 from relaylang.ops.shapes import split_layout
@@ -54,6 +56,87 @@ def _taps(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(zip(places, shares))
 
 
+@dataclass
+class _Axis:
+    """A resized axis: the old pixels of each new one with their shares (None: all 1). `outside` says which have none."""
+
+    taps: list[tuple[Buf, Buf | None]]
+    outside: Buf | None
+
+
+def _axis(kernel: Kernel, call: Call, number: int, size: int, acc: str) -> _Axis:
+    """An axis of known extents, in tables."""
+    weights = _weights(call, number, size, "float64" if acc == "float64" else "float32")
+    beyond = np.isnan(weights).any(axis=0)
+    taps = [
+        (kernel.constant(places, "int32"), None if (shares == 1).all() else kernel.constant(shares.astype(acc), acc))
+        for places, shares in _taps(np.where(beyond, weights.dtype.type(0), weights))
+    ]
+    return _Axis(taps, kernel.constant(beyond.astype(np.uint8), "bool") if beyond.any() else None)
+
+
+#: A new pixel's place on the old axis, by the transformation of coordinates. `S` is the old extent, `T` the new one, and `x` the
+#: new pixel. `begin` and `end` are the region's.
+_PLACES = {
+    "half_pixel": "(x + 0.5f) * (S / T) - 0.5f",
+    "pytorch_half_pixel": "T > 1 ? (x + 0.5f) * (S / T) - 0.5f : 0",
+    "align_corners": "T > 1 ? (S - 1) / (T - 1) * x : x",
+    "asymmetric": "S / T * x",
+    "tf_half_pixel_for_nn": "(x + 0.5f) * (S / T)",
+    "tf_crop_and_resize": "T > 1 ? begin * (S - 1) + x * (end - begin) * (S - 1) / (T - 1) : 0.5f * (begin + end) * (S - 1)",
+}
+_ROUND = {
+    "round": "roundf(at)", "round_prefer_floor": "ceilf(at - 0.5f)", "round_prefer_ceil": "floorf(at + 0.5f)",
+    "floor": "floorf(at + 1e-5f)", "ceil": "ceilf(at - 1e-5f)",
+}  # fmt: skip
+#: The shares of the pixels around a place, `t` behind the second one of four, or the first of two. `a` is cubic's parameter.
+_SHARES: dict[str, list[str | None]] = {
+    "nearest_neighbor": [None],
+    "linear": ["1 - t", "t"],
+    "cubic": ["a * (t * t * t - 2 * t * t + t)", "(a + 2) * t * t * t - (3 + a) * t * t + 1",
+              "-(a + 2) * t * t * t + (3 + 2 * a) * t * t - a * t", "-a * t * t * t + a * t * t"],
+}  # fmt: skip
+
+
+def _axis_of_sizes(kernel: Kernel, call: Call, number: int, size: int, acc: str) -> _Axis:
+    """An axis whose extents are sizes: the same as the interpreter's kernel computes, in C."""
+    attrs = call.attrs
+    count, target = len(attrs.size), attrs.size[number]
+    mode, method = attrs.coordinate_transformation_mode, attrs.method
+    rounding = attrs.rounding_method or ("round" if mode == "align_corners" else "floor")
+    if mode not in _PLACES or method not in _SHARES or rounding not in _ROUND:
+        raise unsupported(f"{mode}, {method} and {rounding} of an unknown extent cannot be compiled", call)
+    shares = _SHARES[method]
+    taps = [(kernel.buffer((target,), "int32"), None if s is None else kernel.buffer((target,), acc)) for s in shares]
+    outside = kernel.buffer((target,), "bool") if mode == "tf_crop_and_resize" else None
+    begin, end = (attrs.roi[number], attrs.roi[count + number]) if attrs.roi else (0.0, 1.0)
+    put = kernel.stage().put
+    put(f"const long from = {size}, to = {target};\nconst float S = from, T = to;")
+    if outside is not None:
+        put(f"const float begin = {literal(float(begin), 'float32')}, end = {literal(float(end), 'float32')};")
+    put(f"for (long i = 0; i < to; i++) {{\n  const float x = i, at = {_PLACES[mode]};")
+    if method == "nearest_neighbor":
+        place = f"(int64_t){_ROUND[rounding]}"
+        if mode == "asymmetric" and count == 2:
+            whole = "to % from == 0 && (double)to / from <= 1 / (1e-5 * from + 1e-5)"
+            place = f"{whole} ? i / (to / from) : {place}"
+        put(f"  {taps[0][0].name}[i] = r_clamp_index({place}, 0, from - 1);")
+    else:
+        first = len(shares) // 2 - 1
+        put(f"  const float low = floorf(at), t = at - low, a = {literal(float(attrs.cubic_alpha), 'float32')};")
+        put(f"  float w[] = {{{', '.join(str(s) for s in shares)}}};")
+        if method == "cubic" and attrs.cubic_exclude:
+            put("  for (int k = 0; k < 4; k++) if (low - 1 + k < 0 || low + k > from) w[k] = 0;\n"
+                "  const float all = w[0] + w[1] + w[2] + w[3];\n  for (int k = 0; k < 4; k++) w[k] /= all;")  # fmt: skip
+        for k, (places, held) in enumerate(taps):
+            assert held is not None
+            put(f"  {places.name}[i] = r_clamp_index((int64_t)low + {k - first}, 0, from - 1); {held.name}[i] = w[{k}];")
+    if outside is not None:
+        put(f"  {outside.name}[i] = at < 0 || at > S - 1;")
+    put("}")
+    return _Axis(taps, outside)
+
+
 def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     attrs = call.attrs
     data = BufTensor(kernel.strided(args[0]))
@@ -71,18 +154,14 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     outside: Scalar | None = None
     for number in reversed(range(len(axes))):
         d = axes[number]
-        weights = _weights(call, number, data.shape[d], "float64" if acc == "float64" else "float32")
-        beyond = np.isnan(weights).any(axis=0)
-        if beyond.any():
-            mark = nest.load(kernel.constant(beyond.astype(np.uint8), "bool"), index[d])
+        sized = has_sizes((data.shape[d], shape[d]))
+        found = (_axis_of_sizes if sized else _axis)(kernel, call, number, data.shape[d], acc)
+        if found.outside is not None:
+            mark = nest.load(found.outside, index[d])
             outside = mark if outside is None else nest.op("({0} | {1})", [outside, mark], "bool")
-        taps = _taps(np.where(beyond, weights.dtype.type(0), weights))
-        held = [nest.load(kernel.constant(places, "int32"), index[d]) for places, _ in taps]
+        held = [nest.load(places, index[d]) for places, _ in found.taps]
         corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
-        steps.append([
-            None if (shares == 1).all() else nest.load(kernel.constant(shares.astype(acc), acc), index[d])
-            for _, shares in taps
-        ])  # fmt: skip
+        steps.append([None if shares is None else nest.load(shares, index[d]) for _, shares in found.taps])
     values = [convert(nest, data.at(nest, c), acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:

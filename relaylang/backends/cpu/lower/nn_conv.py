@@ -12,16 +12,19 @@ from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES, is_float
-from relaylang.backends.cpu.kernel import Kernel, Sink, Tensor
+from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
+from relaylang.backends.cpu.lower.common import only_affine
 from relaylang.backends.cpu.lower.contraction import lower_contraction
-from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of
+from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, plain_factors
 from relaylang.backends.cpu.lower.geometry import Conv, digits, read_conv, weight_strides
 from relaylang.backends.cpu.lower.legalise import shape_of
-from relaylang.backends.cpu.lower.nn_dense import accumulator, factors, finish, through_buffer
+from relaylang.backends.cpu.lower.nn_dense import accumulator, changed, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_depthwise import lower_depthwise
+from relaylang.backends.cpu.lower.reduce import reduce_over
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
 from relaylang.backends.cpu.lower.winograd import fits, lower_winograd, numbers_of, tile_of
-from relaylang.backends.cpu.scalar import Buf
+from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call, TensorType
 
 
@@ -33,6 +36,10 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         texts = ["" if z == 0 else z if isinstance(z, str) else f"({z})" for z in (zero, weight_zero)]
         lower_depthwise(kernel, call, conv, kernel.in_memory(data), weight, sink, dtype, *texts)
         return
+    if has_sizes((conv.inputs, conv.outputs, *conv.kernel)):
+        data, weight = (changed(x, plain_factors(dtype, z)) for x, z in ((data, zero), (weight, weight_zero)))
+        _of_sizes(kernel, call, conv, data, weight, sink)
+        return
     factors = factors_of(kernel.isa, data.dtype, weight.dtype, dtype, zero, weight_zero)
     numbers = numbers_of(conv, data.dtype, weight.dtype, factors)
     m = tile_of(kernel, conv, numbers.exact) if numbers is not None else 0
@@ -42,6 +49,8 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         lower_winograd(kernel, conv, held, weight, (row, inner, spatial["H"], spatial["W"]), sink, m, numbers)
         return
     apart = factors.arith.steps > 1 and (conv.inputs % factors.arith.steps or not conv.last)
+    # Blocks know how far the channels are apart.
+    apart = apart or (not conv.last and has_sizes(conv.size))
     copy = any(conv.before) or any(conv.behind) or factors.converts(data.dtype) or apart
     axes, last = conv.axes, conv.channel
     if copy:
@@ -68,6 +77,62 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
     )  # fmt: skip
     weights = Weights(weight, factors.weight, begin=factors.begin)
     lower_contraction(kernel, contraction, held, weights, sink, factors.arith)
+
+
+def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tensor, sink: Sink) -> None:
+    """A convolution whose channels or taps are sizes, as a sum of products. The innermost loop runs over neighbours."""
+    layout = call.attrs.kernel_layout
+    channel, groups = conv.channel, conv.groups
+    bordered = kernel.in_memory(_bordered(conv, data))
+    held = BufTensor(_parted(bordered, channel, groups))
+    weights = BufTensor(_parted(kernel.in_memory(weight), layout.index("O"), groups))
+    letters = layout.replace("O", "GO")
+    total = _parted(sink.out, channel, groups) if sink.direct is not None else None
+    inner = sink if total is not None else through_buffer(kernel, sink)
+    total = _parted(inner.out, channel, groups) if total is None else total
+    rank = len(total.shape)
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        place, (i, *taps) = only_affine([*index[: rank - 1], index[-1]]), only_affine(index[rank - 1 : -1])
+        names = {"G": place[channel], "O": place[channel + 1], "I": i}
+        place[channel + 1] = i
+        for n, d in enumerate(conv.axes):
+            own = d + (d > channel)
+            place[own] = place[own] * conv.stride[n] + taps[n] * conv.dilation[n]
+            names[call.attrs.data_layout[d]] = taps[n]
+        values = [held.at(nest, place), weights.at(nest, [names[c] for c in letters])]
+        return nest.op("({0} * {1})", values, data.dtype)
+
+    shape = (*total.shape[:-1], conv.inputs, *conv.kernel, total.shape[-1])
+    axes = list(range(rank - 1, len(shape) - 1))
+    anchor = Anchored(total.shape, data.dtype)
+    reduce_over(kernel, Recipe(shape, data.dtype, at), "sum", axes, False, Sink(kernel, anchor, anchor, total), None)
+    finish(kernel, sink, inner)
+
+
+def _parted(buf: Buf, axis: int, groups: int) -> Buf:
+    """A contiguous buffer with an axis of groups in front of one of channels."""
+    shape = (*buf.shape[:axis], groups, buf.shape[axis] // groups, *buf.shape[axis + 1 :])
+    return Buf(buf.name, shape, buf.dtype)
+
+
+def _bordered(conv: Conv, data: Tensor) -> Tensor:
+    """The data with their border of zeros."""
+    shape = list(data.shape)
+    for d, extent in zip(conv.axes, conv.padded):
+        shape[d] = extent
+
+    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
+        place, tests = list(index), []
+        for d, before, extent in zip(conv.axes, conv.before, conv.size):
+            test, place[d] = nest.inside(only_affine(index)[d] + -before, 0, extent)
+            tests += [] if test is None else [test]
+        value = data.at(nest, place)
+        for test in tests:
+            value = nest.op("({0} ? {1} : 0)", [test, value], data.dtype)
+        return value
+
+    return Recipe(shape, data.dtype, at) if any(conv.before) or any(conv.behind) else data
 
 
 def halo(call: Call) -> list[tuple[int, int]] | None:
@@ -157,12 +222,12 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     put("for (long u = lo; u < hi; u++) {")
     outer = [(f"y{n}", extent) for n, extent in enumerate(padded[:-1])]
     put(f"  const long {', '.join(digits('u', [*outer[::-1], ('n', conv.batch)]))};")
-    put(f"  {ctype}* q = {target.name} + u * {line}L;")
+    put(f"  {ctype}* q = {target.name} + u * {line};")
     inside = [f"y{n} >= {b} && y{n} < {b + e}" for n, (b, e, p) in enumerate(zip(conv.before, conv.size, padded[:-1])) if e < p]
     if inside:
         put(f"  if (!({' && '.join(inside)})) {{ {filled('q', line)} continue; }}")
     steps = data.strides
-    at = [f"n * {steps[0]}L", *(f"(y{n} - {b}) * {steps[d]}L" for n, (b, d) in enumerate(zip(conv.before[:-1], conv.axes)))]
+    at = [f"n * {steps[0]}", *(f"(y{n} - {b}) * {steps[d]}" for n, (b, d) in enumerate(zip(conv.before[:-1], conv.axes)))]
     pixel, channel = steps[conv.axes[-1]], steps[conv.channel]
     put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {' + '.join(at)};")
     if before:

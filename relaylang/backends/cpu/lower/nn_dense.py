@@ -16,7 +16,7 @@ from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads
 from relaylang.backends.cpu.lower.reduce import reduce_over
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import Size
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call
 
 
@@ -167,8 +167,8 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
     kernel.loops(nest)
 
 
-def _of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
-    """A product whose extents are sizes, as a sum of products. The innermost loop runs over neighbours in memory."""
+def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
+    """A product whose columns or depth are sizes, as a sum of products. The innermost loop runs over neighbours in memory."""
     dtype = accumulator(sink.anchor.dtype)
     inner = through_buffer(kernel, sink, dtype)
     *lead, rows, columns = sink.anchor.shape
@@ -189,14 +189,10 @@ def _of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose
     finish(kernel, sink, inner)
 
 
-def _has_sizes(*tensors: Tensor) -> bool:
-    return any(isinstance(e, Size) for t in tensors for e in t.shape)
-
-
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight = factors(kernel, args, sink.anchor.dtype)
-    if _has_sizes(data, weight):
-        _of_sizes(kernel, data, weight, sink, False, True)
+    if has_sizes(weight.shape):
+        of_sizes(kernel, data, weight, sink, False, True)
         return
     dtype = accumulator(sink.anchor.dtype)
     plain = fused_ready(sink, len(data.shape)) and dtype == sink.anchor.dtype
@@ -217,8 +213,9 @@ def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     batched = len(left.shape) == 3
     if not batched and len(left.shape) != 2:
         raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
-    if _has_sizes(left, right):
-        _of_sizes(kernel, left, right, sink, attrs.transpose_a, attrs.transpose_b)
+    # Blocks know how far the parts of a row are apart.
+    if has_sizes(right.shape[-2:]) or (attrs.transpose_a and has_sizes(left.shape[-1:])):
+        of_sizes(kernel, left, right, sink, attrs.transpose_a, attrs.transpose_b)
         return
     out = sink.anchor.shape
     rows, columns = out[-2:]

@@ -16,6 +16,7 @@ from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.geometry import Conv, weight_strides
 from relaylang.backends.cpu.lower.tiles import NARROW, lower_tiles
 from relaylang.backends.cpu.scalar import Bounds, Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
 
 #: A larger plane is padded in the arena, a smaller one on the stack (elements).
@@ -120,10 +121,10 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     copy = padded != size or data.dtype != dtype or bool(zero)
     steps = strides_of(padded)
     # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
-    through = conv.stride[-1] == 1 and out[-1] < 32 and len(out) > 1 and conv.stride[-2] == 1
-    through = through and (out[-2] - 1) * padded[-1] + out[-1] <= ROW
+    through = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
+    through = through and surely_less((out[-2] - 1) * padded[-1] + out[-1], ROW + 1)
     room = (out[-2] - 1) * padded[-1] + out[-1] if through else out[-1]
-    wide = room > ROW
+    wide = not surely_less(room, ROW + 1)
     outer = out[:-2] if through else out[:-1]
     stage = kernel.stage(conv.batch * channels)
     put = stage.put
@@ -132,7 +133,7 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     plane_at = f"(n * {conv.groups} + c / {conv.outputs})" if conv.outputs > 1 else "u"
     put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {plane_at} * {source};")
     if copy:
-        if plane > _PLANE:
+        if not surely_less(plane, _PLANE + 1):
             scratch = kernel.buffer((conv.batch * channels, plane), dtype)
             put(f"  {ctype}* x = {scratch.name} + u * {plane};")
         else:
@@ -164,7 +165,7 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
         put(f"  const {ctype} w{number} = {value};")
         taps.append((f"w{number}", shift))
     pad = "  "
-    put(f"  {ctype} r[{min(room, ROW)}] __attribute__((aligned(64)));")
+    put(f"  {ctype} r[{ROW if wide else room}] __attribute__((aligned(64)));")
     opened = [(f"y{d}", extent, 1) for d, extent in enumerate(outer)] + ([("e0", room, ROW)] if wide else [])
     for name, extent, by in opened:
         put(f"{pad}for (long {name} = 0; {name} < {extent}; {name} += {by}) {{")

@@ -18,10 +18,11 @@ from relaylang.backends.cpu.kernel import ROW, Kernel, Sink
 from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.geometry import Conv, pads_of, spatial_axes, spread
+from relaylang.backends.cpu.lower.geometry import Conv, pads_of, reached, spatial_axes, spread
 from relaylang.backends.cpu.lower.reduce import around, combine, reduce_over, start_of
 from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
+from relaylang.backends.cpu.sizes import Size, largest, smallest, surely_less
 from relaylang.ir import Call
 
 BYTES = ("int8", "uint8")
@@ -30,8 +31,8 @@ BYTES = ("int8", "uint8")
 def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[int, int]:
     """The results `low <= o < high` whose position `o * stride + tap - first` lies inside the data."""
     low = max(0, -(-(first - tap) // stride))
-    high = min(out, (extent - 1 + first - tap) // stride + 1)
-    return low, max(low, high)
+    high = smallest(out, -(-largest(0, extent + first - tap) // stride))
+    return low, largest(low, high)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Window:
         """How many elements the window of a result has that count."""
         number = nest.const(1, "int32")
         for n, d in enumerate(axes):
-            if out[d] > ROW:
+            if not surely_less(out[d], ROW + 1):
                 part = self.count_at(nest, index[d], n, data[d], include_pad)
             else:
                 counts = self.counts(n, out[d], data[d], include_pad)
@@ -77,10 +78,8 @@ class Window:
 
     def behind(self, extents: Sequence[int], outs: Sequence[int]) -> list[int]:
         """How far windows reach behind the data, along each axis."""
-        return [
-            max(0, (o - 1) * s + (k - 1) * d + 1 - n - first)
-            for o, s, k, d, n, (first, _) in zip(outs, self.stride, self.size, self.dilation, extents, self.pads)
-        ]
+        before = [first for first, _ in self.pads]
+        return [largest(0, n) for n in reached(extents, outs, self.size, self.stride, self.dilation, before)]
 
     def _covered(self, number: int, extent: int, include_pad: bool) -> tuple[int, int]:
         """The extent of what counts along an axis, and where the first window begins before it."""
@@ -114,7 +113,8 @@ def _pool(kind: str) -> Any:
         out_shape = sink.anchor.shape
         acc = wide_type(data.dtype, mean)
         # Tiles hold floats, and the greatest of bytes if there are vectors of them.
-        tiles = data.dtype == acc == "float32" or (not mean and acc in BYTES and data.shape[channel] >= kernel.isa.of(acc).lanes)
+        tiles = data.dtype == acc == "float32" or (
+            not mean and acc in BYTES and surely_less(kernel.isa.of(acc).lanes - 1, data.shape[channel]))
         if row == channel and tiles and 0 not in (*data.shape, *out_shape):
             behind = window.behind([data.shape[d] for d in axes], [out_shape[d] for d in axes])
             conv = Conv(data.shape[0], data.shape[channel], 1, 1, [data.shape[d] for d in axes], size, stride, dilation,
@@ -132,7 +132,7 @@ def _pool(kind: str) -> Any:
         both = combine("sum" if mean else "peak", acc)
         steps = data.strides
         width = out_shape[row]
-        bounds: Bounds = {row: ("w0", "w1")} if width > ROW else {}
+        bounds: Bounds = {} if surely_less(width, ROW + 1) else {row: ("w0", "w1")}
         w, w0, w1 = ir.Var("w"), ir.Var("w0"), ir.Var("w1")
         looped = [n for n, d in enumerate(axes) if d < row]
         places = {axes[n]: ir.Var(f"y{n}") for n in looped}
@@ -140,12 +140,12 @@ def _pool(kind: str) -> Any:
 
         def tap(low: int, high: int, at: ir.Expr) -> ir.Body:
             """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
-            if high <= low:
+            if not isinstance(high, Size) and high <= low:
                 return []
             update = ir.Reduce(both, "acc", w, ir.Load("x", at, data.dtype))
             if not bounds:
                 return [ir.loop("w", low, high, [update], ir.VECTOR)]
-            begin, end = ir.maximum(w0, low) if low else w0, ir.minimum(w1, high) if high < width else w1
+            begin, end = ir.maximum(w0, low) if low else w0, w1 if high == width else ir.minimum(w1, high)
             return [ir.loop("w", begin, end, [update], ir.VECTOR)]
 
         body: ir.Body = [ir.Let("x", ir.address(data, base))]
@@ -170,7 +170,7 @@ def _pool(kind: str) -> Any:
         start = ir.Template(start_of("sum", acc) if mean else _lowest(data.dtype, acc), (), acc)
         begin, end = (w0, w1) if bounds else (ir.number(0), ir.number(width))
         body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *written_out(nest.build(fixed=row), kernel.isa)]
-        held = ir.Local("held" if bounds else "acc", acc, (min(width, ROW),))
+        held = ir.Local("held" if bounds else "acc", acc, (ROW if bounds else width,))
         if bounds:
             # A part of a wide row at a time.
             part: ir.Body = [ir.Let("w1", ir.minimum(w0 + ROW, width)), ir.Let("acc", ir.address(held, w0 * -1, written=True))]

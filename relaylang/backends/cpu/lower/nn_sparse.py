@@ -12,6 +12,7 @@ from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value, unsupported
 from relaylang.backends.cpu.lower.common import result_types
 from relaylang.backends.cpu.lower.sampling import alone
 from relaylang.backends.cpu.scalar import Buf
+from relaylang.backends.cpu.sizes import smallest
 from relaylang.ir import Call
 
 
@@ -23,7 +24,7 @@ def _plus(dtype: str) -> str:
 def _dense_of(kernel: Kernel, parts: list[Buf], columns: int) -> Buf:
     values, indices, indptr = parts
     high, across = (*values.shape[1:], 1, 1)[:2]
-    rows, count = max(indptr.size - 1, 0), min(values.shape[0], indices.size)
+    rows, count = max(indptr.size - 1, 0), smallest(values.shape[0], indices.size)
     out = kernel.buffer((rows * high, columns), values.dtype)
     kernel.stage(rows).put(f"""memset({out.name} + lo * {high * columns}, 0, sizeof(*{out.name}) * {high * columns} * (hi - lo));
 for (long i = lo; i < hi; i++)

@@ -25,6 +25,7 @@ from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
 from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call
 
 #: Values up to this, such as bytes less their zero point, may have a shorter factor. Each of them is tried.
@@ -583,6 +584,12 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight, in_zero, weight_zero, _, _ = args
     dtype = sink.anchor.dtype
     inner = sink if nn_dense.fused_ready(sink, len(data.shape)) else nn_dense.through_buffer(kernel, sink)
+    if has_sizes(weight.shape):
+        if math.prod(weight_zero.shape) != 1:
+            raise unsupported("a zero point for each of an unknown number of channels cannot be compiled", call)
+        data, weight = (nn_dense.converted(kernel, x, dtype, z) for x, z in ((data, in_zero), (weight, weight_zero)))
+        nn_dense.of_sizes(kernel, data, weight, sink, False, True)
+        return
     own, extra = _zero(kernel, weight_zero, call, "{column}")
     zero: Zero = 0
     if isinstance(in_zero, Number):

@@ -19,6 +19,7 @@ from relaylang.backends.cpu.loops.vectors import written_out
 from relaylang.backends.cpu.lower.geometry import Conv, digits
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
+from relaylang.backends.cpu.sizes import Size, sizes_in, surely_less
 
 #: The most channels of a tile's results that are held before they are passed on.
 _CHUNK = 256
@@ -81,6 +82,11 @@ class Form:
         return f"({value} - z)" if self.zero else value
 
     @property
+    def sizes(self) -> list[str]:
+        """The sizes that the code reads."""
+        return sizes_in(f"{self.rows} {self.weights} {self.column} {self.channels} {self.to}")
+
+    @property
     def start(self) -> str:
         """What a result begins with."""
         if self.how != "peak":
@@ -100,11 +106,12 @@ class Form:
 
 
 def _tile_function(name: str, form: Form, tile: Tile) -> str:
-    """C of `name(x, w, t, cn, n0, n1..., z)`: a tile's results for `cn` channels; outer axis `i` has `n<i>` taps."""
+    """C of `name(x, w, t, cn, n0, n1..., z, sizes...)`: a tile's results for `cn` channels; outer axis `i` has `n<i>` taps."""
     ctype = CTYPES[form.dtype]
     vec, lanes = form.vector, form.lanes
     depth = len(form.rows)
     limits = "".join(f", long n{d}" for d in range(depth)) + (", int32_t zero" if form.zero else "")
+    limits += "".join(f", long {size}" for size in form.sizes)
     out = [
         f"static __attribute__((noinline)) void {name}(const {CTYPES[form.source]}* restrict x, "
         f"const {ctype}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
@@ -172,6 +179,8 @@ def tiles_of(conv: Conv, most: int) -> list[Tile]:
 
 def _chunk(channels: int, lanes: int) -> int:
     """The channels that are worked on together: none of the chunks is less than a vector."""
+    if isinstance(channels, Size):
+        return _CHUNK
     count = -(-channels // _CHUNK)
     size = -(-channels // (count * lanes)) * lanes
     while 0 < channels % size < lanes and size < channels:
@@ -190,10 +199,10 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     shape = sink.anchor.shape
     channels = conv.groups * conv.outputs
     isa = kernel.isa.of(dtype)
-    lanes = isa.lanes if channels >= isa.lanes else 1
+    lanes = isa.lanes if surely_less(isa.lanes - 1, channels) else 1
     held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or zero else 0)
-    tiles = tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
-    along = conv.kernel[-1] <= _TAPS and len(set(tiles)) <= _SHAPES
+    tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
+    along = conv.kernel[-1] <= _TAPS and 0 < len(set(tiles)) <= _SHAPES
     pairs = pairs and along and lanes > 1
     packed = pack(pairs) if pack is not None else None
     if not along:
@@ -256,7 +265,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     put(f"{pad}const long p = {f'q * {tiles[0].count}' if len(tiles) > 1 else 0};")
     if direct is not None:
         put(f"{pad}{ctype}* t = {direct.name} + {place} + p * {channels};")
-    arguments = "".join(f", {n}" for n in counts) + (f", {zero}" if zero else "")
+    arguments = "".join(f", {n}" for n in [*counts, *([zero] if zero else []), *form.sizes])
     start = f"x + (p * {conv.stride[-1]} - {conv.before[-1]}) * {form.column}"
     for number, tile in enumerate(tiles):
         if number + 1 < len(tiles) and tiles[number + 1] == tile:

@@ -12,7 +12,7 @@ from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, number_of, result_type, result_types
 from relaylang.backends.cpu.scalar import Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import Size
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call
 from relaylang.ops.indexing import slice_bound, slice_entries
 
@@ -470,7 +470,7 @@ def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     extents = args[0].shape
-    if not any(isinstance(e, Size) for e in extents):
+    if not has_sizes(extents):
         return BufTensor(kernel.constant(np.array(extents, dtype).reshape(shape), dtype))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:

@@ -28,6 +28,7 @@ from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower.factors import Factors
 from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.scalar import Bounds, Buf, End
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.backends.cpu.tiling import SECOND_CACHE, choose
 
 Matrix = Sequence[Sequence[Fraction | int]]
@@ -108,6 +109,8 @@ def tile_of(kernel: Kernel, conv: Conv, exact: bool) -> int:
 
 def fits(conv: Conv) -> bool:
     """Whether a convolution can be computed by tiles, and has the channels for it."""
+    if has_sizes((conv.batch, *conv.out)):
+        return False
     plain = conv.kernel == [3, 3] and conv.stride == conv.dilation == [1, 1] and conv.groups == 1 and conv.last
     return plain and conv.inputs >= _CHANNELS and conv.outputs >= _CHANNELS
 
