@@ -72,6 +72,8 @@ class Span:
     """
 
     __slots__ = ("first", "last", "source")
+    #: Whether a script states the place: it stands in texts then.
+    stated = False
 
     def __init__(self, source: SourceFile, first: int, last: int) -> None:
         self.source = source

@@ -15,6 +15,7 @@ class Graph:
         self._users: dict[int, list[Expr]] | None = None
         self._place: dict[int, int] | None = None
         self._tree: dict[int, tuple[int, int]] | None = None
+        self._above: dict[int, Expr] | None = None
 
     @property
     def users(self) -> dict[int, list[Expr]]:
@@ -41,22 +42,35 @@ class Graph:
         mine, theirs = self._tree.get(id(upper)), self._tree.get(id(node))
         return mine is not None and theirs is not None and mine[0] <= theirs[0] and theirs[1] <= mine[1]
 
-    def _intervals(self) -> dict[int, tuple[int, int]]:
-        """Each node's place in the tree of immediate post-dominators, as the interval of a walk over it."""
-        users = self.users
+    def above(self, node: Expr) -> Expr | None:
+        """The nearest node through which every way from a node to the result leads; None where there is none."""
+        if self._above is None:
+            tree = self._scopes()
+            nodes = {id(scope): self.order[self.place[key]] for key, scope in tree.items()}
+            self._above = {key: nodes[id(scope.parent)] for key, scope in tree.items() if scope.parent is not scope}
+        return self._above.get(id(node))
+
+    def _scopes(self) -> dict[int, Scope]:
+        """The tree of immediate post-dominators: each node's scope, whose parent is that of the node above."""
         tree: dict[int, Scope] = {}
-        below: dict[Scope, list[int]] = {}
         for node in reversed(self.order):
-            key = id(node)
-            mine = users[key]
+            mine = self.users[id(node)]
             if node is self.root or not mine:
-                tree[key] = Scope()
+                tree[id(node)] = Scope()
                 continue
             found = tree[id(mine[0])]
             for user in mine[1:]:
                 found = common(found, tree[id(user)])
-            tree[key] = Scope(found)
-            below.setdefault(found, []).append(key)
+            tree[id(node)] = Scope(found)
+        return tree
+
+    def _intervals(self) -> dict[int, tuple[int, int]]:
+        """Each node's place in the tree of immediate post-dominators, as the interval of a walk over it."""
+        tree = self._scopes()
+        below: dict[Scope, list[int]] = {}
+        for key, scope in tree.items():
+            if scope.parent is not scope:
+                below.setdefault(scope.parent, []).append(key)
         intervals: dict[int, tuple[int, int]] = {}
         clock = 0
         entered: dict[int, int] = {}

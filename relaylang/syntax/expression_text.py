@@ -142,10 +142,10 @@ class ExpressionText:
         return text
 
     def info(self, node: Expr) -> str:
-        """` /* ty=... */` where the type is known, with ` span=...` if the places are wanted."""
+        """` /* ty=... */` where the type is known, with ` span=...` if the places are wanted, or a script states them."""
         ty = node.checked_type
         said = "" if ty is None or not self.show_types else self.types.comment(ty)
-        if self.show_spans and node.span is not None:
+        if node.span is not None and (self.show_spans or node.span.stated):
             place = str(node.span).replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
             said = f"{said[:-3]} span={place} */" if said else f" /* span={place} */"
         return said
@@ -165,7 +165,7 @@ class ExpressionText:
             name = f"{name} {{virtual_device={self.attributes.value(var.virtual_device)}}}"
         if annotation is not None:
             name = f"{name}: {self.types.text(annotation)}"
-        return name if ty is None and not self.show_spans else name + self.info(var)
+        return name if ty is None and var.span is None else name + self.info(var)
 
     def leaf(self, node: Expr) -> None:
         """Make the text of a node that always stands in line."""

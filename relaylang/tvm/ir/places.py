@@ -51,6 +51,7 @@ class Placed(source.Span):
     """A place in a source whose text is not known."""
 
     __slots__ = ("place",)
+    stated = True
 
     def __init__(self, source_name: SourceName | None, line: int, end_line: int, column: int, end_column: int) -> None:
         super().__init__(source.SourceFile(source_name.name if source_name else "", ""), 0, 0)

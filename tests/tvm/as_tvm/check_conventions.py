@@ -139,6 +139,25 @@ def test_calls_of_a_text_have_places() -> None:
         relay.SpanCheck()(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))))
 
 
+def test_places_that_a_script_states_are_in_texts() -> None:
+    x = relay.var("x", shape=(2,))
+    y = relay.exp(x)
+    placed = relay.Call(y.op, y.args, y.attrs, y.type_args, relay.Span(relay.SourceName("layer */ 1"), 3, 3, 4, 9))
+    text = relay.Function([x], relay.negative(placed)).astext()
+    assert "exp(%x) /* span=layer * / 1:3:4 */" in text and text.count("span=") == 1
+    assert "span=" not in relay.parse(text).astext()
+
+
+def test_numbers_of_nodes_are_places() -> None:
+    mod = relay.parse("def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) { %0 = exp(%x); (add(%0, %x), %0) }")
+    made = relay.transform.CapturePostDfsIndexInSpans()(mod)
+    places = {}
+    tvm.relay.analysis.post_order_visit(made["main"], lambda n: n.span and places.update({n.span.line: n.span.column}))
+    # x, y, add, exp, then the calls, the tuple and the function
+    assert places == {0: 6, 1: -1, 4: 6, 5: 6, 6: 7, 7: -1}
+    assert "span=index" not in str(mod) and tvm.ir.structural_equal(mod, made)
+
+
 def test_instruments_watch_passes() -> None:
     @tvm.instrument.pass_instrument
     class Names:

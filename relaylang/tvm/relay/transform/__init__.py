@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relaylang.tvm.relay.transform.indexes import CapturePostDfsIndexInSpans
 from relaylang.tvm.relay.transform.recasting import recast
 
-__all__ = ["recast"]
+__all__ = ["CapturePostDfsIndexInSpans", "recast"]
