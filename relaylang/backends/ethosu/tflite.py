@@ -6,7 +6,9 @@ scratch memories (regions 1 and 2). Then come its inputs. The metadata `OfflineM
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,12 @@ import numpy as np
 from relaylang.backends.ethosu.simulator.region import run_stream
 from relaylang.backends.ethosu.stream import Stream, read_stream
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.tflite.reader import Operator, Subgraph, read_model
+from relaylang.frontends.common.options import DEFAULTS
+from relaylang.frontends.tflite.importer import Importer
+from relaylang.frontends.tflite.reader import Model, Operator, Subgraph, read_model
+from relaylang.interpreter import Evaluator
 from relaylang.runtime.artifact import TensorSpec, bind_arguments
+from relaylang.typing import check
 
 #: The name of the custom operator.
 OPERATOR = "ethos-u"
@@ -45,14 +51,35 @@ class NpuLayer:
         return read_stream(self.command_stream, f"the command stream of {self.name}")
 
 
+class CpuLayers:
+    """Layers in a row that Vela left to the CPU: imported, and computed by the interpreter."""
+
+    def __init__(self, model: Model, operators: tuple[Operator, ...], wanted: Collection[int], file: str) -> None:
+        graph = model.subgraphs[0]
+        made = {i for op in operators for i in op.outputs if i >= 0}
+        taken = {i for op in operators for i in op.inputs if i >= 0 and graph.tensors[i].data is None}
+        self.inputs = tuple(sorted(taken - made))
+        self.outputs = tuple(sorted(made.intersection(wanted)))
+        piece = replace(graph, inputs=self.inputs, outputs=self.outputs, operators=operators)
+        imported = Importer(replace(model, subgraphs=(piece, *model.subgraphs[1:])), file, DEFAULTS).run()
+        if len(imported.module["main"].params) != len(self.inputs):
+            raise RelayError(error("R0616", f"{file} keeps variables in layers of the CPU, which the simulator lacks"))
+        check(imported.module)
+        self._evaluator = Evaluator(imported.module)
+
+    def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        found = self._evaluator.call("main", tuple(values))
+        return [found] if len(self.outputs) == 1 else list(found)
+
+
 class NpuNetwork:
-    """A file whose layers are all for the Ethos-U. `run` executes them in the simulator."""
+    """A file that Vela wrote. `run` executes its layers for the Ethos-U in the simulator, the others in the interpreter."""
 
     #: Who computes; the simulator alone can.
     executor = "ethosu-sim"
 
-    def __init__(self, graph: Subgraph, layers: tuple[NpuLayer, ...]) -> None:
-        self.layers = layers
+    def __init__(self, graph: Subgraph, steps: Sequence[NpuLayer | CpuLayers]) -> None:
+        self._steps = steps
         self._graph = graph
         self.inputs = tuple([(graph.tensors[i].name, self._spec(i)) for i in graph.inputs])
 
@@ -69,16 +96,20 @@ class NpuNetwork:
         values: dict[int, np.ndarray] = {}
         for index, (name, spec), value in zip(self._graph.inputs, self.inputs, bind_arguments(self.input_names, args, named)):
             values[index] = spec.check(name, value)
-        for layer in self.layers:
-            outputs = [self._spec(i) for i in layer.outputs]
-            found = run_stream(layer.command_stream, layer.weights, layer.driver, [values[i] for i in layer.inputs], outputs)
-            values.update(zip(layer.outputs, found))
+        for step in self._steps:
+            given = [values[i] for i in step.inputs]
+            if isinstance(step, CpuLayers):
+                found = step.run(given)
+            else:
+                outputs = [self._spec(i) for i in step.outputs]
+                found = run_stream(step.command_stream, step.weights, step.driver, given, outputs)
+            values.update(zip(step.outputs, found))
         results = [values[i] for i in self._graph.outputs]
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def npu_layers(content: bytes, file: str) -> tuple[Subgraph, tuple[NpuLayer, ...]]:
-    """The graph of a file and its layers for the Ethos-U.
+def npu_layers(content: bytes, file: str) -> tuple[Model, tuple[NpuLayer, ...]]:
+    """The model of a file and its layers for the Ethos-U.
 
     Raises `RelayError`: R0802 for a damaged file, R0615 for one that Vela did not write.
     """
@@ -91,7 +122,7 @@ def npu_layers(content: bytes, file: str) -> tuple[Subgraph, tuple[NpuLayer, ...
         raise RelayError(error("R0615", f"{file} has no layer for the Ethos-U: Vela did not compile it", notes=notes))
     if len(offsets) < _OFFSETS_HEADER + len(graph.tensors):
         raise RelayError(error("R0615", f"{file} does not say where its tensors lie: {_OFFSETS} is missing or too short"))
-    return graph, tuple([_layer(graph, op, offsets[_OFFSETS_HEADER:], f"layer {n}", file) for n, op in enumerate(layers)])
+    return model, tuple([_layer(graph, op, offsets[_OFFSETS_HEADER:], f"layer {n}", file) for n, op in enumerate(layers)])
 
 
 def _layer(graph: Subgraph, op: Operator, offsets: np.ndarray, name: str, file: str) -> NpuLayer:
@@ -119,9 +150,13 @@ def _layer(graph: Subgraph, op: Operator, offsets: np.ndarray, name: str, file: 
 
 
 def load_network(content: bytes, file: str) -> NpuNetwork:
-    """A file that Vela wrote, ready to run. Raises `RelayError`: as `npu_layers`, and R0616 for layers of the CPU."""
-    graph, layers = npu_layers(content, file)
-    others = sorted({op.name for op in graph.operators if op.name != OPERATOR})
-    if others:
-        raise RelayError(error("R0616", f"{file} has layers for the CPU, which the simulator lacks: {', '.join(others)}"))
-    return NpuNetwork(graph, layers)
+    """A file that Vela wrote, ready to run. Raises `RelayError`: as `npu_layers`, and as `import_tflite` for layers of the CPU."""
+    model, layers = npu_layers(content, file)
+    graph = model.subgraphs[0]
+    npu = iter(layers)
+    wanted = {*graph.outputs, *(i for op in graph.operators for i in op.inputs)}
+    steps: list[NpuLayer | CpuLayers] = []
+    for is_npu, row in groupby(graph.operators, key=lambda op: op.name == OPERATOR):
+        operators = tuple(row)
+        steps += [next(npu) for _ in operators] if is_npu else [CpuLayers(model, operators, wanted, file)]
+    return NpuNetwork(graph, steps)

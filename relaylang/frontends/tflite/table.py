@@ -21,6 +21,7 @@ REFUSED = {
     "MULTINOMIAL": "random numbers differ from call to call",
     "RANDOM_STANDARD_NORMAL": "random numbers differ from call to call",
     "RANDOM_UNIFORM": "random numbers differ from call to call",
+    "ethos-u": "Vela compiled it; relay run --executor ethosu-sim executes it",
     "SKIP_GRAM": "texts have no form in Relay",
     "STABLEHLO_CUSTOM_CALL": "it calls another program",
     "STABLEHLO_RNG_BIT_GENERATOR": "random numbers differ from call to call",
