@@ -5,31 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from relaylang.backends.ethosu.artifact import RegionCode
+from relaylang.backends.ethosu.registers import FIELDS
 from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 
 #: Registers of 16 bits that hold numbers with a sign.
 _SIGNED = frozenset({"SET_ACTIVATION_MIN", "SET_ACTIVATION_MAX", "SET_IFM2_SCALAR"})
-#: Registers whose bits are fields.
-_FIELDS = frozenset({"SET_IFM_PRECISION", "SET_IFM2_PRECISION", "SET_OFM_PRECISION", "SET_KERNEL_STRIDE", "SET_IFM2_BROADCAST"})
 
 
-def _value(command: Command) -> str:
-    if command.payload is None:
-        if command.name in _FIELDS:
-            return f"{command.param:#x}"
+def _value(command: Command, fields: dict[str, tuple[int, int]]) -> str:
+    """A register's number; or its fields that are not zero, by Arm's names, and bits outside of them."""
+    named = {name: command.param >> low & ((1 << bits) - 1) for name, (low, bits) in fields.items()}
+    if command.payload is None and not named:
         signed = command.name in _SIGNED and command.param & 0x8000
         return str(command.param - (1 << 16) if signed else command.param)
+    words = [f"{name}={value}" for name, value in named.items() if value and name != "shift"]
+    rest = command.param & ~sum(((1 << bits) - 1) << low for low, bits in fields.values())
+    if named and rest:
+        words.append(f"{rest:#x}")
     if command.name.endswith("_SCALE"):
-        return f"{command.payload} >> {command.param & 0x3F}"
-    return f"{command.address:#x}"
+        words.insert(0, f"{command.payload} >> {command.param & 0x3F}")
+    elif command.payload is not None:
+        words.insert(0, f"{command.payload if named else command.address:#x}")
+    return " ".join(words) or "0"
 
 
 def listing(stream: Stream, places: Iterable[tuple[int, str, int]] = ()) -> str:
     """The commands of a stream. `places` are (byte, layer, cycles) of commands that start operations."""
+    registers = FIELDS[stream.product]
     known = {at: f"{layer}, {cycles:,} cycles" for at, layer, cycles in places}
     lines = [f"{stream.accelerator}, {len(stream.commands)} commands"]
     for command in stream.commands:
-        line = f"{command.at:06x}  {command.name:<24}{_value(command)}"
+        line = f"{command.at:06x}  {command.name:<24}{_value(command, registers.get(command.name.removeprefix('SET_'), {}))}"
         lines.append(f"{line:<48}# {known[command.at]}" if command.at in known else line)
     return "\n".join(lines) + "\n"
 

@@ -180,3 +180,12 @@ def test_a_listing(region: RegionCode) -> None:
     starts = [line for line in lines if " OP_" in line and "OP_STOP" not in line and "WAIT" not in line]
     assert starts and all("cycles" in line for line in starts)
     assert any("conv2d line 19" in line for line in starts) and lines[-1].split()[1] == "OP_STOP"
+    assert any(line.endswith("SET_OFM_PRECISION       activation_type=1 scale_mode=1 round_mode=2") for line in lines)
+
+
+def test_a_listing_of_the_u85(region85: RegionCode) -> None:
+    stream = read_stream(changed(region85, "SET_WEIGHT_FORMAT", 0, 0x8001).command_stream, "x")
+    texts = [line.split(maxsplit=2)[1:] for line in listing(stream).splitlines()[1:]]
+    assert ["SET_ACC_FORMAT", "microblock=3"] in texts
+    assert ["SET_WEIGHT_FORMAT", "weight_format=1 0x8000"] in texts  # a bit that is no field's
+    assert any(name == "SET_OFM_SCALE" and text.endswith(" round_mode=1") for name, text in texts)
