@@ -53,7 +53,7 @@ _EXTRAS = {
 }
 _SKIPPED = frozenset({"all", "dev", "peers"})
 _TOOLS = {
-    "dot": ("graphviz", "SVG pictures of programs (relay viz --svg)"),
+    "dot": ("graphviz", "PNG pictures of programs (relay viz -o net.png)"),
 }
 
 

@@ -1,6 +1,7 @@
 """Draw a program's graph: as text for the terminal, for Graphviz, as SVG, or as one HTML page.
 
-The page needs no network. Drag to pan, wheel to zoom, search, and click for types and attributes. ⊞ unfolds fused operators.
+A call's box lists the parameters and constants that it takes as weights; --nodes gives each a box. The page needs no
+network. Drag to pan, wheel to zoom, click for types and attributes, and press ? for keys. ⊞ unfolds a box.
 """
 
 from __future__ import annotations
@@ -11,36 +12,40 @@ import shutil
 import sys
 from pathlib import Path
 
-from relaylang.cli.common import check_writable, report, write_text
+from relaylang.cli.common import check_writable, report, write_bytes, write_text
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
+from relaylang.cli.reporting import use_color
 from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule
-from relaylang.viz import as_dot, as_html, as_svg, as_text, graph_of
+from relaylang.viz import as_dot, as_html, as_png, as_svg, as_text, graph_of
 
 EPILOG = """\
 examples:
   relay viz net.relay                       in the terminal
   relay viz net.relay -o net.html           a page
-  relay viz net.relay -o net.svg            through Graphviz
+  relay viz net.relay -o net.svg --expand   a picture with everything unfolded
   relay viz net.relay --as dot | dot -Tpng > net.png
   relay opt net.relay --passes SimplifyInference,FuseOps | relay viz - --expand
 """
 
-_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".dot": "dot", ".gv": "dot", ".txt": "text"}
+#: Columns of text that goes to no terminal.
+_WIDTH = 80
+_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot", ".txt": "text"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
-    forms = ["text", "dot", "svg", "html"]
+    forms = ["text", "dot", "svg", "png", "html"]
     parser.add_argument("--as", dest="form", choices=forms, help="default: by the output's name, else text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     parser.add_argument("--entry", metavar="NAME", help="only this function")
-    parser.add_argument("--expand", action="store_true", help="show the calls inside fused functions (text, dot, svg)")
-    parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's width)")
+    parser.add_argument("--expand", action="store_true", help="show what is inside functions and branches (text, dot, svg, png)")
+    parser.add_argument("--nodes", action="store_true", help="draw parameters, constants and projections as boxes (not in text)")
+    parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's, or 80)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")
     add_import_options(parser)
@@ -58,16 +63,26 @@ def run(args: argparse.Namespace) -> int:
     graph = graph_of(node)
     form = args.form or _FORMATS.get(Path(args.output or "").suffix.lower(), "text")
     if form == "text":
-        terminal = args.output is None and sys.stdout.isatty()
-        width = args.width or (shutil.get_terminal_size().columns if terminal else 1 << 30)
-        text = as_text(graph, width, args.expand, args.ascii or (args.output is None and not can_show("─│┌⊞")))
+        here = args.output is None
+        width = args.width or (shutil.get_terminal_size().columns if here and sys.stdout.isatty() else _WIDTH)
+        plain = args.ascii or (here and not can_show("─│●×"))
+        text = as_text(graph, width, args.expand, plain, here and use_color(sys.stdout))
     elif form == "dot":
-        text = as_dot(graph, args.expand)
+        text = as_dot(graph, args.expand, args.nodes)
     elif form == "svg":
-        text = as_svg(graph, args.expand)
+        text = as_svg(graph, args.expand, args.nodes)
+    elif form == "png":
+        return _write_png(args, as_png(graph, args.expand, args.nodes))
     else:
-        text = as_html(graph, os.path.basename(program.name))
+        text = as_html(graph, os.path.basename(program.name), args.nodes)
     write_text(args.output, text)
+    return 0
+
+
+def _write_png(args: argparse.Namespace, picture: bytes) -> int:
+    if args.output is None:
+        raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
+    write_bytes(args.output, picture)
     return 0
 
 

@@ -9,10 +9,11 @@ import sys
 from types import ModuleType
 
 from relaylang.ir import Expr, IRModule
-from relaylang.viz.dot import as_dot, as_svg
+from relaylang.viz.dot import as_dot, as_png
 from relaylang.viz.graph import Graph, graph_of
 from relaylang.viz.html import as_html
 from relaylang.viz.picture import Picture
+from relaylang.viz.svg import as_svg
 from relaylang.viz.text import as_text
 
 
@@ -24,4 +25,4 @@ class _Viz(ModuleType):
 
 sys.modules[__name__].__class__ = _Viz
 
-__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_svg", "as_text", "graph_of"]
+__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_png", "as_svg", "as_text", "graph_of"]

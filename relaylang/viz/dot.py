@@ -1,4 +1,4 @@
-"""A graph in Graphviz's language, and as SVG through the program `dot`."""
+"""A graph in Graphviz's language, and pictures that the program `dot` makes of such text."""
 
 from __future__ import annotations
 
@@ -7,61 +7,74 @@ import subprocess
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.viz.graph import Graph, Group, Node
-
-_SHAPES = {
-    "op": 'shape=box, style="rounded,filled", fillcolor="#e8f0fe"',
-    "call": 'shape=box, style="rounded,filled", fillcolor="#fef7e0"',
-    "fn": 'shape=box, style="rounded,filled", fillcolor="#fef7e0"',
-    "var": 'shape=ellipse, style=filled, fillcolor="#e6f4ea"',
-    "const": 'shape=ellipse, style=filled, fillcolor="#f1f3f4"',
-}
-_OTHER = 'shape=diamond, style=filled, fillcolor="#fce8e6"'
-#: Longer labels are cut.
-_MOST = 60
+from relaylang.viz.boxes import Box, cut
+from relaylang.viz.graph import Graph, Node
+from relaylang.viz.scene import Plans
+from relaylang.viz.svg import family_of
 
 #: Nodes behind which dot is held to less work.
 _MANY = 300
+#: Longer labels are cut.
+_MOST = 60
+#: The colours of boxes, by family; others are grey.
+_FILLS = {
+    "product": "#cfe0f7", "pool": "#d3ecdc", "norm": "#e4dbf3", "element": "#f5d9da", "move": "#f1e6cf", "quantised": "#f7dfcc",
+    "call": "#dfe4ea", "pill": "#e3efe6",
+}  # fmt: skip
 
 
-def as_dot(graph: Graph, expand: bool = False) -> str:
-    """The graph as a `digraph`; functions are clusters. `expand` draws the bodies of called functions."""
-    by_group: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        by_group.setdefault(node.group, []).append(node)
-    inside: dict[int, list[Group]] = {}
-    for group in graph.groups:
-        inside.setdefault(group.parent, []).append(group)
-    lines = ["digraph relay {", '  node [fontname="Helvetica", fontsize=10];', '  edge [fontsize=8, color="#5f6368"];']
-    shown: set[int] = set()
-    stack: list[Group | str] = list(reversed(graph.roots()))
+def as_dot(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
+    """The graph as a `digraph`; functions are clusters. `expand` draws the insides of boxes, too, in clusters.
+
+    `nodes` draws parameters, constants and projections as nodes of their own.
+    """
+    plans = Plans(graph, expand, nodes)
+    lines = ["digraph relay {", '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
+             '  edge [fontname="Helvetica", fontsize=8, color="#5f6368"];']  # fmt: skip
+    count = 0
+    stack: list[tuple[int, str, str] | str] = [(g.id, "", g.label) for g in reversed(graph.roots())]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             lines.append(item)
             continue
-        group = item
-        lines += [f"  subgraph cluster_{group.id} {{", f"    label={quoted(group.label)};", '    color="#9aa0a6";']
-        for node in by_group.get(group.id, []):
-            if node.kind != "callee":
-                shown.add(node.id)
-                lines.append(f"    n{node.id} [label={_label(node)}, {_SHAPES.get(node.kind, _OTHER)}, tooltip={_tip(node)}];")
-        stack.append("  }")
-        needed = {n.inner for n in by_group.get(group.id, []) if n.inner >= 0 and (expand or n.kind == "fn")}
-        stack += [g for g in reversed(inside.get(group.id, [])) if g.id in needed]
-    for node in graph.nodes:
-        if node.id not in shown:
-            continue
-        for number, i in enumerate(node.inputs):
-            if i in shown:
-                lines.append(f"  n{i} -> n{node.id}" + (f" [label={number}];" if len(node.inputs) > 1 else ";"))
-        if node.inner >= 0 and graph.groups[node.inner].result in shown:
-            lines.append(f"  n{graph.groups[node.inner].result} -> n{node.id} [style=dashed];")
+        group, prefix, label = item
+        count += 1
+        lines += [f"  subgraph cluster_{count} {{", f"    label={quoted(label)};", '    color="#9aa0a6";']
+        boxes = plans.sheets[group].boxes
+        inside: list[tuple[int, str, str]] = []
+        edges: list[str] = []
+        for box in boxes:
+            key = f"{prefix}{group}.{box.node}"
+            if box.open:
+                inside += [(i, f"{key}/", f"{box.title} {graph.groups[i].label}") for i in box.inner]
+            else:
+                fill = _FILLS.get(family_of(graph.nodes[box.node], box.pill), "#eceff1")
+                tip = _tip(graph.nodes[box.node])
+                lines.append(f'    {quoted(key)} [label={_label(graph, box)}, fillcolor="{fill}", tooltip={tip}];')
+            for edge in box.edges:
+                start = _end(plans, boxes[edge.source], f"{prefix}{group}.")
+                text = f" [label={quoted(edge.label)}]" if edge.label else ""
+                goals = [f"{key}/{i}.{edge.inside}" for i in box.inner if edge.inside in plans.sheets[i].at]
+                goals = (goals or [_end(plans, box, f"{prefix}{group}.")]) if box.open else [key]
+                edges += [f"  {quoted(start)} -> {quoted(goal)}{text};" for goal in goals]
+        stack += [*reversed(edges), "  }", *reversed(inside)]
     return "\n".join([*lines, "}", ""])
 
 
-def _label(node: Node) -> str:
-    return quoted("\n".join(s if len(s) <= _MOST else s[: _MOST - 1] + "…" for s in (node.label, node.type) if s))
+def _end(plans: Plans, box: Box, prefix: str) -> str:
+    """The node from which a box's value comes: inside an unfolded one, that of its last part."""
+    key = f"{prefix}{box.node}"
+    while box.open:
+        sheet = plans.sheets[box.inner[-1]]
+        box = sheet.boxes[sheet.result]
+        key = f"{key}/{sheet.group}.{box.node}"
+    return key
+
+
+def _label(graph: Graph, box: Box) -> str:
+    rows = [box.title, *(f"{name}  {size}".rstrip() for name, size, _ in box.rows), graph.nodes[box.node].shape]
+    return quoted("\n".join(cut(row, _MOST) for row in rows if row))
 
 
 def _tip(node: Node) -> str:
@@ -74,18 +87,21 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def as_svg(graph: Graph, expand: bool = False, timeout: float = 120.0) -> str:
-    """The graph as SVG. Raises `RelayError` where the program `dot` is missing or fails."""
+def as_png(graph: Graph, expand: bool = False, nodes: bool = False) -> bytes:
+    """The graph as Graphviz draws it, in PNG. Raises `RelayError` where the program `dot` is missing or fails."""
     # dot looks for the best ranks for minutes where nodes are many; with these limits it stops early.
     limits = ["-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.3"] if len(graph.nodes) > _MANY else []
-    return drawn(as_dot(graph, expand), "svg", limits, timeout).decode("utf-8")
+    return drawn(as_dot(graph, expand, nodes), "png", limits)
 
 
 def drawn(text: str, form: str, options: Sequence[str] = (), timeout: float = 120.0) -> bytes:
     """A picture of DOT text, of a format that Graphviz has. Raises `RelayError` where `dot` is missing or fails."""
     dot = shutil.which("dot")
     if dot is None:
-        notes = ["apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz", "-o FILE.html needs nothing"]
+        notes = [
+            "apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz",
+            "-o FILE.svg and -o FILE.html need nothing; the page saves PNG files, too",
+        ]
         raise RelayError(error("R0770", f"{form.upper()} is made by the program dot of Graphviz, which is not there", notes=notes))
     try:
         done = subprocess.run([dot, f"-T{form}", *options], input=text.encode(), capture_output=True, timeout=timeout)

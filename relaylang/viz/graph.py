@@ -1,10 +1,14 @@
-"""A program as a data-flow graph: nodes, their inputs, and groups for functions and fused operators."""
+"""A program as a data-flow graph: nodes, their inputs, and groups for functions, branches and clauses."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from relaylang.ir import (
     Call,
@@ -21,59 +25,82 @@ from relaylang.ir import (
     RefCreate,
     RefRead,
     RefWrite,
+    TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
     Type,
     Var,
     pattern_vars,
     post_order,
     type_text,
 )
-from relaylang.ir.types import READABLE
+from relaylang.ir.types import READABLE, dim_text
 from relaylang.ir.visit import children
-from relaylang.ops.record import Op
+from relaylang.ops import FAMILIES
+from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.traits import Trait
+from relaylang.syntax import astext
+from relaylang.syntax.placement import LEAVES, place
 
 #: How much of a constant's value and of an attribute is kept.
 _MOST = 200
 
+#: Functions and branches inside more groups than these have no group of their own.
+_DEEPEST = 24
+
 
 @dataclass
 class Node:
-    """One value. `inputs` are its operands, in the order of the arguments.
+    """One value. `inputs` are its operands, in the order of the arguments; `operands` are the arguments' names.
 
-    `kind` is "op", "call" (of a function), "var", "const", "fn", "tuple", "item", "if", "match", "ref" or "callee".
-    A "callee" is a function whose only uses are calls; the graph shows the calls instead. `group` is the group around
-    the node. `inner` is the group of the called function, or of the function itself, -1 for none.
+    `kind` is "op", "call" (of a function), "var", "const", "fn", "tuple", "item", "if", "match", "ref", "repeat" or
+    "callee". A "callee" is a function whose only uses are calls; the graph shows the calls instead. A "repeat" stands for
+    equal parts of the program. `group` is the group around the node. `inner` are the groups inside it: the called
+    function's, the function's own, or one for each branch or clause. `family` is a class of operators. `rank` counts a
+    tensor's dimensions, and is -1 for other types.
     """
 
     id: int
     kind: str
     label: str
     type: str = ""
+    shape: str = ""
+    rank: int = -1
     inputs: list[int] = field(default_factory=list)
     attrs: list[tuple[str, str]] = field(default_factory=list)
     hidden: int = 0  # how many of `attrs`, at the end, have their default value
+    operands: tuple[str, ...] = ()
     name: str = ""
     place: str = ""
+    line: str = ""
     group: int = 0
-    inner: int = -1
+    inner: list[int] = field(default_factory=list)
+    family: str = ""
+    value: np.ndarray | None = None
 
 
 @dataclass
 class Group:
-    """A function: its name, the group around it (-1 for none), its parameters' nodes and its result's."""
+    """A function, a branch or a clause: its label, the group around it (-1 for none), parameters' and result's nodes.
+
+    `kind` is "function", "branch", "clause" or "repeat". `target` is the compiler that takes the function, "" for none.
+    """
 
     id: int
     label: str
     parent: int
+    kind: str = "function"
     attrs: list[tuple[str, str]] = field(default_factory=list)
     params: list[int] = field(default_factory=list)
     result: int = -1
+    depth: int = 0
+    target: str = ""
 
 
 @dataclass
 class Graph:
-    """Nodes in an order in which inputs come first; `groups[i]` for each global function, and those inside them."""
+    """Nodes in an order in which inputs come first, and the groups of functions, with those inside them."""
 
     nodes: list[Node] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
@@ -82,195 +109,278 @@ class Graph:
         """The groups of the global functions."""
         return [g for g in self.groups if g.parent < 0]
 
+    def members(self) -> list[list[Node]]:
+        """The nodes of each group, but for callees."""
+        found: list[list[Node]] = [[] for _ in self.groups]
+        for node in self.nodes:
+            if node.kind != "callee":
+                found[node.group].append(node)
+        return found
+
 
 def graph_of(program: IRModule | Expr) -> Graph:
     """The graph of a module's functions, or of an expression. Types are there where the checker found them."""
     graph = Graph()
     if isinstance(program, IRModule):
-        for var, function in program.functions.items():
-            if isinstance(function, Function) and function.body is not None:
-                _Builder(graph).function(f"@{var.name_hint}", function)
+        functions = {f"@{v.name_hint}": f for v, f in program.functions.items()}
+        whole = {v: f for v, f in functions.items() if isinstance(f, Function) and f.body is not None}
     elif isinstance(program, Function) and program.body is not None:
-        _Builder(graph).function("fn", program)
+        whole = {"fn": program}
     else:
-        _Builder(graph).function("expression", Function((), program))
+        whole = {"expression": Function((), program)}
+    opened = {label: _open(graph, label, function, -1) for label, function in whole.items()}
+    for label, function in whole.items():
+        _Builder(graph, opened).function(graph.groups[opened[label]], function)
     return graph
 
 
-class _Builder:
-    """Builds the groups of one global function."""
+def _open(graph: Graph, label: str, function: Function | None, parent: int, kind: str = "function") -> int:
+    group = Group(len(graph.groups), label, parent, kind)
+    if function is not None:
+        group.attrs = [(k, _short(v)) for k, v in function.attrs.items()]
+        group.target = str(function.attrs.get("Compiler", ""))
+    if parent >= 0:
+        group.depth = graph.groups[parent].depth + 1
+        group.target = group.target or graph.groups[parent].target
+    graph.groups.append(group)
+    return group.id
 
-    def __init__(self, graph: Graph) -> None:
+
+class _Builder:
+    """Builds the groups of one global function. `whole` has the groups of all global functions, by label."""
+
+    def __init__(self, graph: Graph, whole: dict[str, int]) -> None:
         self.graph = graph
+        self.whole = whole
         self.ids: dict[int, int] = {}
         self.let_names: dict[int, str] = {}
         #: let-bound variables and what they are bound to
         self.values: dict[Var, Expr] = {}
-        self.kept: list[Expr] = []
-        #: nested functions and their groups
-        self.functions: dict[int, int] = {}
+        #: the group of each node
+        self.within: dict[int, int] = {}
+        #: the groups inside functions, conditions and matches
+        self.inner: dict[int, list[int]] = {}
 
-    def function(self, label: str, function: Function) -> None:
-        for node in post_order(function):
-            if isinstance(node, Let):
-                self.values[node.variable] = node.value
-                self.let_names.setdefault(id(node.value), node.variable.name_hint)
-        group = self._open(label, function, -1)
-        self._walk(function.body, group.id)
-        group.result = self._id(function.body)
-        used = {i for n in self.graph.nodes for i in n.inputs} | {g.result for g in self.graph.groups}
-        for made in self.graph.nodes:
-            if made.kind == "fn" and made.inner >= 0 and made.id not in used:
+    def function(self, group: Group, function: Function) -> None:
+        order = list(post_order(function))
+        self._open_groups(order, function, group)
+        start = len(self.graph.nodes)
+        for expr in order:
+            if type(expr) not in LEAVES and expr is not function:
+                self._add(expr, self.within[id(expr)])
+        for opened in (group.id, *(i for ids in self.inner.values() for i in ids)):
+            group = self.graph.groups[opened]
+            group.result = self._id(self.bodies[opened], opened)
+        mine = self.graph.nodes[start:]
+        used = {i for n in mine for i in n.inputs} | {g.result for g in self.graph.groups}
+        for made in mine:
+            if made.kind == "fn" and made.inner and made.id not in used:
                 made.kind = "callee"
 
-    def _open(self, label: str, function: Function, parent: int) -> Group:
-        attrs = [(k, _short(v)) for k, v in function.attrs.items()]
-        group = Group(len(self.graph.groups), label, parent, attrs)
-        self.graph.groups.append(group)
-        for param in function.params:
-            group.params.append(self._var(param, group.id))
-        return group
+    def _open_groups(self, order: list[Expr], function: Function, group: Group) -> None:
+        """Find the group of each node, users first: a value that several groups use stands around all of them."""
+        scopes = place(function)
+        #: the groups of scopes
+        opened: dict[tuple[int, ...], int] = {(): group.id, (id(function), 0): group.id}
+        self.bodies = {group.id: function.body}
+        self._params(function.params, group.id)
+        for expr in reversed(order):
+            if type(expr) in LEAVES or expr is function:
+                continue
+            here = self.within[id(expr)] = opened[scopes[id(expr)]]
+            parts: list[tuple[str, Expr, Iterable[Var]]] = []
+            match expr:
+                case Let():
+                    opened[id(expr), 0] = here
+                    self.values[expr.variable] = expr.value
+                    self.let_names[id(expr.value)] = expr.variable.name_hint
+                    continue
+                case Function():
+                    parts = [(_function_name(expr), expr.body, expr.params)] if expr.body is not None else []
+                case If():
+                    parts = [("then", expr.true_branch, ()), ("else", expr.false_branch, ())]
+                case Match():
+                    parts = [(_pattern(c.lhs), c.rhs, pattern_vars(c.lhs)) for c in expr.clauses]
+            deep = self.graph.groups[here].depth >= _DEEPEST
+            for number, (label, body, params) in enumerate(parts):
+                inside = here
+                if not deep:
+                    kind = "function" if isinstance(expr, Function) else "branch" if isinstance(expr, If) else "clause"
+                    inside = _open(self.graph, label, expr if isinstance(expr, Function) else None, here, kind)
+                    self.inner.setdefault(id(expr), []).append(inside)
+                    self.bodies[inside] = body
+                opened[id(expr), number] = inside
+                self._params(params, inside)
 
-    def _new(self, expr: Expr | None, group: int, kind: str, label: str, **more: Any) -> int:
-        ty: Type | None = getattr(expr, "checked_type", None)
+    def _params(self, params: Iterable[Var], group: int) -> None:
+        self.graph.groups[group].params += [self._var(p, group) for p in params]
+
+    def _new(self, expr: Expr, group: int, kind: str, label: str, **more: Any) -> int:
+        ty: Type | None = expr.checked_type
+        if ty is None and isinstance(expr, Var):
+            ty = expr.type_annotation
         node = Node(len(self.graph.nodes), kind, label, type_text(ty, READABLE) if ty is not None else "", group=group, **more)
-        span = getattr(expr, "span", None)
+        node.shape = shape_text(ty)
+        node.rank = len(ty.shape) if isinstance(ty, TensorType) else -1
+        span = expr.span
         if span is not None:
             node.place = f"{span} {span.label}".rstrip()
-        if expr is not None:
-            node.name = self.let_names.get(id(expr), "")
-            self.ids[id(expr)] = node.id
-            self.kept.append(expr)
+            node.line = _source_line(span)
+        node.name = self.let_names.get(id(expr), "")
+        self.ids[id(expr)] = node.id
         self.graph.nodes.append(node)
         return node.id
 
     def _var(self, var: Var, group: int) -> int:
-        made = self._new(var, group, "var", f"%{var.name_hint}")
-        if not self.graph.nodes[made].type and var.type_annotation is not None:
-            self.graph.nodes[made].type = type_text(var.type_annotation, READABLE)
-        return made
+        return self._new(var, group, "var", f"%{var.name_hint}")
 
-    def _alias(self, expr: Expr) -> Expr:
-        """The value of a variable or of a chain of lets."""
-        seen = 0
-        while True:
-            if isinstance(expr, Let):
-                expr = expr.body
-            elif isinstance(expr, Var) and expr in self.values and id(expr) not in self.ids:
-                expr = self.values[expr]
-                seen += 1
-                if seen > len(self.values):
-                    return expr
-            else:
-                return expr
+    def _id(self, expr: Expr | None, group: int) -> int:
+        """The node of a value, -1 for none; leaves get theirs where they are first used."""
+        names: list[Expr] = []
+        while expr is not None and id(expr) not in self.ids:
+            value = self.values.get(expr) if isinstance(expr, Var) else None
+            if value is None:
+                return self._leaf(expr, group)
+            if len(names) > len(self.values):
+                return -1
+            names.append(expr)
+            expr = value
+        found = -1 if expr is None else self.ids[id(expr)]
+        for name in names:
+            self.ids[id(name)] = found
+        return found
 
-    def _id(self, expr: Expr) -> int:
-        expr = self._alias(expr)
-        return self.ids.get(id(expr), -1)
-
-    def _walk(self, root: Expr, group: int) -> None:
-        """Add what an expression is made of, inputs first."""
-        stack: list[tuple[Expr, int, int]] = [(root, group, 0)]
-        open_now: set[int] = set()
-        while stack:
-            expr, within, step = stack.pop()
-            if isinstance(expr, Var) and expr in self.values and id(expr) not in self.ids:
-                value = self.values[expr]
-                if id(value) in open_now:  # a function that calls itself
-                    self._var(expr, within)
-                elif id(value) not in self.ids:
-                    stack.append((value, within, 0))
-                continue
-            if id(expr) in self.ids:
-                continue
-            if step == 0:
-                if id(expr) in open_now:
-                    continue
-                if isinstance(expr, Let):
-                    stack += [(expr.body, within, 0), (expr.value, within, 0)]
-                    continue
-                open_now.add(id(expr))
-                self.kept.append(expr)
-                stack.append((expr, within, 1))
-                if isinstance(expr, Function):
-                    inner = self._open(_function_name(expr), expr, within)
-                    stack.append((expr.body, inner.id, 0))
-                    self.functions[id(expr)] = inner.id
-                    continue
-                if isinstance(expr, Match):
-                    for clause in expr.clauses:
-                        for var in pattern_vars(clause.lhs):
-                            self._var(var, within)
-                callee = expr.op if isinstance(expr, Call) else None
-                for child in reversed(children(expr)):
-                    if child is callee and isinstance(child, (Op, GlobalVar, Constructor)):
-                        continue
-                    stack.append((child, within, 0))
-                continue
-            self._add(expr, within)
-            if isinstance(expr, Function):
-                self._close(expr)
-
-    def _close(self, function: Expr) -> None:
-        group = self.graph.groups[self.functions[id(function)]]
-        assert isinstance(function, Function)
-        group.result = self._id(function.body)
-
-    def _add(self, expr: Expr, group: int) -> None:
-        new = self._new
+    def _leaf(self, expr: Expr, group: int) -> int:
         match expr:
-            case Call(op=Op() as op):
-                attrs, hidden = _attributes(expr.attrs)
-                new(expr, group, "op", op.name, inputs=self._inputs(expr.args), attrs=attrs, hidden=hidden)
-            case Call(op=GlobalVar() as callee):
-                new(expr, group, "call", f"@{callee.name_hint}", inputs=self._inputs(expr.args))
-            case Call(op=Constructor() as made):
-                new(expr, group, "call", made.name_hint, inputs=self._inputs(expr.args))
-            case Call(op=callee):
-                function = self.values.get(callee, callee) if isinstance(callee, Var) else callee
-                function = self._alias(function)
-                inner = self.functions.get(id(function), -1)
-                inputs = self._inputs(expr.args)
-                if inner < 0:
-                    inputs.append(self._id(callee))
-                    new(expr, group, "call", "call", inputs=[i for i in inputs if i >= 0])
-                else:
-                    label = self.graph.groups[inner].label
-                    attrs = list(self.graph.groups[inner].attrs)
-                    new(expr, group, "call", label, inputs=inputs, attrs=attrs, inner=inner)
             case Constant():
                 shown = _short(expr.data.tolist() if expr.data.size <= 16 else f"{expr.data.size} values")
                 label = shown if expr.data.ndim == 0 else "constant"
-                new(expr, group, "const", label, attrs=[("value", shown)])
+                return self._new(expr, group, "const", label, attrs=[("value", shown)], value=expr.data)
             case MetaRef():
-                new(expr, group, "const", f"meta[{expr.type_key}][{expr.index}]")
+                return self._new(expr, group, "const", f"meta[{expr.type_key}][{expr.index}]")
+            case Var():
+                return self._var(expr, group)
+            case GlobalVar():
+                label = f"@{expr.name_hint}"
+                return self._new(expr, group, "fn", label)
+            case Op():
+                return self._new(expr, group, "fn", expr.name)
+            case Constructor():
+                return self._new(expr, group, "fn", expr.name_hint)
+        return -1
+
+    def _add(self, expr: Expr, group: int) -> None:
+        def inputs(*exprs: Expr) -> list[int]:
+            return [i for i in (self._id(e, group) for e in exprs) if i >= 0]
+
+        new, inner = self._new, self.inner.get(id(expr), [])
+        match expr:
+            case Let():
+                self.ids[id(expr)] = self._id(expr.body, group)
+            case Call(op=Op() as op):
+                attrs, hidden = _attributes(expr.attrs)
+                more = {"operands": () if op.variadic else op.args, "family": family(op)}
+                new(expr, group, "op", op.name, inputs=inputs(*expr.args), attrs=attrs, hidden=hidden, **more)
+            case Call(op=GlobalVar() as callee):
+                label = f"@{callee.name_hint}"
+                called = [self.whole[label]] if label in self.whole else []
+                new(expr, group, "call", label, inputs=inputs(*expr.args), inner=called)
+            case Call(op=Constructor() as made):
+                new(expr, group, "call", made.name_hint, inputs=inputs(*expr.args), family="data")
+            case Call(op=callee):
+                self._add_call(expr, callee, group, inputs(*expr.args))
             case Function():
-                inner = self.functions[id(expr)]
-                new(expr, group, "fn", self.graph.groups[inner].label, inner=inner)
+                label = self.graph.groups[inner[0]].label if inner else "fn"
+                new(expr, group, "fn", label, inner=inner, inputs=[] if inner or expr.body is None else inputs(expr.body))
             case Tuple():
-                new(expr, group, "tuple", "tuple", inputs=self._inputs(expr.fields))
+                new(expr, group, "tuple", "tuple", inputs=inputs(*expr.fields))
             case TupleGetItem():
-                new(expr, group, "item", f".{expr.index}", inputs=self._inputs([expr.tuple_value]))
+                new(expr, group, "item", f".{expr.index}", inputs=inputs(expr.tuple_value))
             case If():
-                new(expr, group, "if", "if", inputs=self._inputs(children(expr)))
+                new(expr, group, "if", "if", inputs=inputs(*((expr.cond,) if inner else children(expr))), inner=inner)
             case Match():
-                new(expr, group, "match", "match", inputs=self._inputs(children(expr)))
+                new(expr, group, "match", "match", inputs=inputs(*((expr.data,) if inner else children(expr))), inner=inner)
             case RefCreate() | RefRead() | RefWrite():
                 names = {RefCreate: "ref", RefRead: "ref_read", RefWrite: "ref_write"}
-                new(expr, group, "ref", names[type(expr)], inputs=self._inputs(children(expr)))
-            case Var():
-                self._var(expr, group)
-            case GlobalVar():
-                new(expr, group, "fn", f"@{expr.name_hint}")
-            case Op():
-                new(expr, group, "fn", expr.name)
-            case Constructor():
-                new(expr, group, "fn", expr.name_hint)
+                new(expr, group, "ref", names[type(expr)], inputs=inputs(*children(expr)))
             case _:
                 new(expr, group, "fn", type(expr).__name__)
 
-    def _inputs(self, exprs: Any) -> list[int]:
-        return [i for i in (self._id(e) for e in exprs) if i >= 0]
+    def _add_call(self, expr: Call, callee: Expr, group: int, inputs: list[int]) -> None:
+        """A call of a function that is no global one: the graph shows its inside, but inside itself."""
+        if isinstance(callee, Var) and isinstance(self.values.get(callee), Function) and id(self.values[callee]) not in self.ids:
+            self._new(expr, group, "call", f"%{callee.name_hint}", inputs=inputs)
+            return
+        made = self._id(callee, group)
+        node = self.graph.nodes[made] if made >= 0 else None
+        if node is None or node.kind != "fn" or not node.inner:
+            self._new(expr, group, "call", "call", inputs=inputs + [made] * (made >= 0))
+            return
+        inner = self.graph.groups[node.inner[0]]
+        label = f"%{node.name}" if node.name and inner.label == "fn" else inner.label
+        self._new(expr, group, "call", label, inputs=inputs, attrs=list(inner.attrs), inner=list(node.inner))
+
+
+def _source_line(span: Any) -> str:
+    """The line of text at which a node begins, without its indent; "" where there is no text."""
+    source = getattr(span, "source", None)
+    return _cut(source.line(span.line).strip()) if source is not None else ""
+
+
+def _pattern(pattern: Any) -> str:
+    return _cut(astext(pattern, show_types=False).strip())
+
+
+#: Longer tuples are not named by their fields' shapes.
+_MOST_FIELDS = 4
+#: Element types in short.
+_SHORT = (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"))
+
+
+def shape_text(ty: Type | None) -> str:
+    """A tensor's shape and element type in short, such as "1×3×224×224" (float32) or "4×4 i8", and a tuple's fields."""
+    if isinstance(ty, TupleType) and len(ty.fields) <= _MOST_FIELDS:
+        fields = [shape_text(f) if isinstance(f, TensorType) else "" for f in ty.fields]
+        return f"({', '.join(fields)})" if all(fields) else ""
+    if not isinstance(ty, TensorType):
+        return ""
+    dims = "×".join(dim_text(d) for d in ty.shape)
+    dtype = str(ty.dtype)
+    for long, short in _SHORT:
+        if dtype.startswith(long):
+            dtype = short + dtype[len(long) :]
+            break
+    return dims if dims and dtype == "f32" else f"{dims} {dtype}".strip()
+
+
+#: What an operator is coloured by, and the facts that say so; the first that fits counts.
+_BY_TRAIT = (
+    ("quantised", (Trait.QUANTISE, Trait.DEQUANTISE, Trait.QUANTISED)),
+    ("product", (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)),
+    ("pool", (Trait.POOL, Trait.GLOBAL_POOL, Trait.ADAPTIVE_POOL, Trait.REDUCTION)),
+)
+_BY_PATTERN = {
+    OpPattern.OUT_ELEMWISE_FUSABLE: "product",
+    OpPattern.COMM_REDUCE: "pool",
+    OpPattern.ELEMWISE: "element",
+    OpPattern.BROADCAST: "element",
+    OpPattern.INJECTIVE: "move",
+}
+
+
+@cache
+def _norms() -> frozenset[str]:
+    return frozenset(op.name for op in FAMILIES["nn_norm"])
+
+
+def family(op: Op) -> str:
+    """The class of an operator by which pictures colour it: "product", "pool", "norm", "element", "move", ..."""
+    for name, traits in _BY_TRAIT:
+        if any(t in op.traits for t in traits):
+            return name
+    if op.name in _norms() and op.pattern not in (OpPattern.ELEMWISE, OpPattern.BROADCAST):
+        return "norm"
+    return _BY_PATTERN.get(op.pattern, "other")
 
 
 def _function_name(function: Function) -> str:
@@ -311,4 +421,8 @@ def _short(value: Any) -> str:
         text = f'"{value}"' if not value.endswith(" values") else value
     else:
         text = str(value)
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _MOST else text[: _MOST - 3] + "..."

@@ -1,14 +1,15 @@
 """A graph for a terminal: a line for each call, and lanes at its left for values with later uses.
 
-    ●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : Tensor[(1, 16, 32, 32), float32]
-    ├─●  %1 = nn.relu(%0) : Tensor[(1, 16, 32, 32), float32]
-    ●─╯  %2 = add(%0, %1) : Tensor[(1, 16, 32, 32), float32]
+    ●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : 1×16×32×32
+    ├─●  %1 = nn.relu(%0) : 1×16×32×32
+    ●─╯  %2 = add(%0, %1) : 1×16×32×32
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from relaylang.viz.boxes import Sheet, cut, sheets
 from relaylang.viz.graph import Graph, Group, Node
 
 #: More values than these at once are not drawn; the lines say what they use.
@@ -27,78 +28,90 @@ _CORNERS = {
 }
 #: Kinds of nodes that are shown where they are used, without a line of their own.
 _LEAVES = frozenset({"var", "const", "callee"})
+#: The terminal's colours of families of operators.
+_COLOURS = {"product": 34, "pool": 32, "norm": 35, "element": 31, "move": 33, "quantised": 93, "data": 36}
 
 
-def as_text(graph: Graph, width: int = 100, expand: bool = False, ascii_only: bool = False) -> str:
+def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: bool = False, color: bool = False) -> str:
     """The graph's global functions, one after the other. It cuts lines at `width` columns.
 
-    `expand` shows the bodies of fused and composite functions; `ascii_only` draws without box characters.
+    `expand` shows the bodies of fused and composite functions; `ascii_only` draws without box characters. `color` is for
+    terminals: an operator's name has the colour of its family.
     """
-    by_group: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        by_group.setdefault(node.group, []).append(node)
+    drawn = sheets(graph)
     lines: list[str] = []
-    stack: list[tuple[Group, int]] = [(g, 0) for g in reversed(graph.roots())]
+    stack: list[tuple[Group, int, str]] = [(g, 0, "") for g in reversed(graph.roots())]
     shown: set[int] = set()
+
+    def line(text: str, name: str = "", family: str = "") -> None:
+        text = cut(text.rstrip(), width) if width > 1 else text.rstrip()
+        text = text.translate(_PLAIN) if ascii_only else text
+        if color and family in _COLOURS:
+            text = text.replace(f"= {name}(", f"= \x1b[{_COLOURS[family]}m{name}\x1b[0m(", 1)
+        lines.append(text)
+
     while stack:
-        group, depth = stack.pop()
+        group, depth, before = stack.pop()
         if group.id in shown:
             continue
         shown.add(group.id)
-        own = by_group.get(group.id, [])
         indent = "  " * min(depth, 8)
         params = ", ".join(_with_type(graph.nodes[i]) for i in group.params)
         attrs = "".join(f", {k}={v}" for k, v in group.attrs)
-        lines.append(f"{indent}{group.label}({params}{attrs})")
-        lines += [indent + "  " + line for line in _group(graph, group, own)]
-        lines.append("")
-        inner = [graph.groups[n.inner] for n in own if n.inner >= 0 and (expand or n.kind == "fn" or n.label == "fn")]
-        stack += [(g, depth + 1) for g in reversed(inner)]
-    text = "\n".join(_cut(line.rstrip(), width) for line in lines).rstrip("\n") + "\n"
-    return text.translate(_PLAIN) if ascii_only else text
+        line(f"{indent}{before}{group.label}" + (f"({params}{attrs})" if group.kind == "function" else ":"))
+        own = [graph.nodes[b.node] for b in drawn[group.id].boxes if not b.pill]
+        own = [n for n in own if n.kind not in _LEAVES]
+        names = _names(own)
+        for picture, node, says in _group(graph, group, drawn[group.id], own, names):
+            line(f"{indent}  {picture}  {says}", node.label if node is not None else "", node.family if node is not None else "")
+        line("")
+        for node in reversed(own):
+            inside = [graph.groups[i] for i in node.inner]
+            if expand or node.kind in ("fn", "if", "match", "repeat") or any(g.label == "fn" for g in inside):
+                prefix = f"{names[node.id]} " if node.kind in ("if", "match") else f"{node.label} = " if node.label[0] == "%" else ""
+                stack += [(g, depth + 1, prefix) for g in reversed(inside)]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
-_PLAIN = str.maketrans({**dict.fromkeys("├┤┼╯╰┴╮╭┬", "+"), "─": "-", "│": "|", "●": "o", "…": "~"})
+_PLAIN = str.maketrans({**dict.fromkeys("├┤┼╯╰┴╮╭┬", "+"), "─": "-", "│": "|", "●": "o", "…": "~", "×": "x"})
 
 
 def _with_type(node: Node) -> str:
-    return f"{node.label}: {node.type}" if node.type else node.label
+    ty = node.shape or node.type
+    return f"{node.label}: {ty}" if ty else node.label
 
 
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width or width < 2 else line[: width - 1] + "…"
-
-
-def _group(graph: Graph, group: Group, own: Sequence[Node]) -> Iterator[str]:
-    """The lines of one function's calls."""
-    mine = [n for n in own if n.kind not in _LEAVES]
-    ids = {n.id for n in mine}
-    uses: dict[int, int] = {}
-    for node in mine:
-        for i in node.inputs:
-            uses[i] = uses.get(i, 0) + 1
+def _names(own: Sequence[Node]) -> dict[int, str]:
     names: dict[int, str] = {}
     count = 0
-    for node in mine:
+    for node in own:
         names[node.id] = f"%{node.name}" if node.name else f"%{count}"
         count += not node.name
+    return names
+
+
+def _group(
+    graph: Graph, group: Group, sheet: Sheet, own: Sequence[Node], names: dict[int, str]
+) -> Iterator[tuple[str, Node | None, str]]:
+    """The lines of one function's calls: the lanes, the node, and its text."""
+    taken = {b.node: [sheet.boxes[e.source].node for e in b.edges] for b in sheet.boxes if not b.pill}
+    uses: dict[int, int] = {}
+    for node in own:
+        for i in taken[node.id]:
+            uses[i] = uses.get(i, 0) + 1
     lanes: list[int | None] = []
-    rows: list[tuple[str, str]] = []
-    for node in mine:
-        inputs = list(dict.fromkeys(i for i in node.inputs if i in ids and i in lanes))
-        for i in node.inputs:
+    rows: list[tuple[str, Node, str]] = []
+    for node in own:
+        inputs = list(dict.fromkeys(i for i in taken[node.id] if i in names and i in lanes))
+        for i in taken[node.id]:
             uses[i] -= 1
         picture = _row(lanes, node.id, inputs, [i for i in inputs if not uses[i]], keep=uses.get(node.id, 0) > 0)
-        rows.append((picture, _says(graph, node, names)))
-    wide = min(2 * _MOST_LANES, max((len(p) for p, _ in rows), default=0))
-    for picture, says in rows:
-        if len(picture) > wide:
-            picture = picture[: wide - 1] + "…"
-        yield f"{picture:<{wide}}  {says}"
-    if group.result >= 0:
-        result = graph.nodes[group.result]
-        if result.kind in _LEAVES:
-            yield f"{'':<{wide}}  {_with_type(result)}"
+        rows.append((picture, node, _says(graph, node, names)))
+    wide = min(2 * _MOST_LANES, max((len(p) for p, _, _ in rows), default=0))
+    for picture, node, says in rows:
+        yield f"{cut(picture, wide):<{wide}}", node, says
+    if group.result >= 0 and graph.nodes[group.result].id not in names:
+        yield " " * wide, None, _operand(graph, group.result, names)
 
 
 def _row(lanes: list[int | None], node: int, inputs: Sequence[int], ended: Sequence[int], keep: bool) -> str:
@@ -137,18 +150,32 @@ def _row(lanes: list[int | None], node: int, inputs: Sequence[int], ended: Seque
     return "".join(out).rstrip()
 
 
+def _operand(graph: Graph, node: int, names: dict[int, str]) -> str:
+    """An operand's name. A projection has its tuple's name and the way; a tuple without a line lists its fields."""
+    path = ""
+    while graph.nodes[node].kind == "item" and node not in names and graph.nodes[node].inputs:
+        path = graph.nodes[node].label + path
+        node = graph.nodes[node].inputs[0]
+    made = graph.nodes[node]
+    if made.kind == "tuple" and node not in names:
+        fields = [names.get(i) or graph.nodes[i].label for i in made.inputs]
+        return f"({', '.join(fields)}{',' * (len(fields) == 1)})"
+    return (names.get(node) or (f"%{made.name}" if made.name else made.label)) + path
+
+
 def _says(graph: Graph, node: Node, names: dict[int, str]) -> str:
-    """`%2 = add(%0, %1) : Tensor[...]`"""
-    inputs = [names.get(i) or graph.nodes[i].label for i in node.inputs]
+    """`%2 = add(%0, %1) : 1×3`"""
+    inputs = [_operand(graph, i, names) for i in node.inputs if graph.nodes[i].kind != "callee"]
     attrs = [f"{k}={v}" for k, v in node.attrs[: len(node.attrs) - node.hidden]]
     own = names[node.id]
-    ty = f" : {node.type}" if node.type else ""
+    ty = node.shape or node.type
+    ty = f" : {ty}" if ty else ""
     if node.kind == "tuple":
         return f"{own} = ({', '.join(inputs)}{',' * (len(inputs) == 1)}){ty}"
     if node.kind == "item":
         return f"{own} = {''.join(inputs)}{node.label}{ty}"
     if node.kind == "fn":
         return f"{own} = {node.label}{ty}"
-    label = f"[{node.label}]" if node.inner >= 0 else node.label
+    label = f"[{node.label}]" if node.inner and node.kind == "call" and not node.label.startswith(("@", "%")) else node.label
     shown = inputs + (attrs if node.kind == "op" else [])
     return f"{own} = {label}({', '.join(shown)}){ty}"

@@ -112,10 +112,10 @@ PAGES = (
     Page(
         "R0770",
         "no picture could be made",
-        """Pictures in SVG are made by the program `dot` of Graphviz, which is not there or failed. On Debian or Ubuntu: apt
-        install graphviz. An HTML page (-o net.html) needs no program.""",
-        "$ PATH= relay viz examples/mlp.relay -o net.svg",
-        "$ relay viz examples/mlp.relay -o net.html",
+        """Pictures in PNG are made by the program `dot` of Graphviz, which is not there or failed. On Debian or Ubuntu: apt
+        install graphviz. An SVG picture (-o net.svg) and an HTML page (-o net.html) need no program.""",
+        "$ PATH= relay viz examples/mlp.relay -o net.png",
+        "$ relay viz examples/mlp.relay -o net.svg",
         "text",
     ),
     Page(

@@ -259,7 +259,7 @@ def no_history(place: Path, patch: Patch) -> Any:
 
 def no_graphviz(place: Path, patch: Patch) -> Any:
     patch.setenv("PATH", str(place))
-    return ["relay", "viz", "examples/mlp.relay", "-o", "net.svg"]
+    return ["relay", "viz", "examples/mlp.relay", "-o", "net.png"]
 
 
 def ours(place: Path, patch: Patch) -> Any:

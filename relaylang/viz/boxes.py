@@ -1,0 +1,225 @@
+"""The drawing of a graph: boxes with rows, and the edges between the boxes of one group.
+
+A call's box has a row for each parameter and constant that it takes as a weight is taken. Projections of tuples are
+labels of edges. A group inside a box takes its values through pills: its parameters, and the values from around it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from relaylang.viz.graph import Graph, Node
+
+#: More rows than these are counted.
+_MOST_ROWS = 8
+_MOST_TITLE = 40
+_MOST_NAME = 28
+
+#: Widths of letters, in pixels, at the sizes in which titles and rows are drawn.
+TITLE = 6.9
+ROW = 6.3
+LINE = 15
+HEAD = 24
+
+
+@dataclass
+class Edge:
+    """An operand: its box's index, its path inside a tuple with the shape there, and the node for it further inside."""
+
+    source: int
+    label: str = ""
+    inside: int = -1
+
+
+@dataclass
+class Box:
+    """A node's box in a group. `pill`: a value that comes into the group, to which no edges lead. `open`: unfolded."""
+
+    node: int
+    title: str
+    rows: list[tuple[str, str, int]] = field(default_factory=list)  # name, shape, node
+    edges: list[Edge] = field(default_factory=list)
+    pill: bool = False
+    inner: list[int] = field(default_factory=list)
+    target: str = ""
+    open: bool = False
+    w: float = 0
+    h: float = 0
+
+
+@dataclass
+class Sheet:
+    """The boxes of one group. `at` has the index of each node's box; `result` is the index of the group's value, or -1."""
+
+    group: int
+    boxes: list[Box] = field(default_factory=list)
+    at: dict[int, int] = field(default_factory=dict)
+    result: int = -1
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most `most` letters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def sheets(graph: Graph, nodes: bool = False) -> list[Sheet]:
+    """The drawing of each group. `nodes` draws parameters, constants and projections as boxes of their own."""
+    return _Sheets(graph, nodes).sheets
+
+
+def inner_first(graph: Graph, members: list[list[Node]]) -> list[int]:
+    """The groups, each behind those that its nodes hold. Groups that hold themselves stand where they end."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for root in graph.groups:
+        stack = [(root.id, False)]
+        while stack:
+            group, ready = stack.pop()
+            if ready:
+                order.append(group)
+            elif group not in seen:
+                seen.add(group)
+                stack.append((group, True))
+                stack += [(i, False) for n in reversed(members[group]) for i in reversed(n.inner) if i not in seen]
+    return order
+
+
+class _Sheets:
+    def __init__(self, graph: Graph, nodes: bool) -> None:
+        self.graph = graph
+        self.nodes = nodes
+        self.members = graph.members()
+        self.sheets = [Sheet(g.id) for g in graph.groups]
+        #: values from around that each group takes
+        self.captured: list[dict[int, None]] = [{} for _ in graph.groups]
+        #: for groups that stand for parts of another group: the node in whose box their value is
+        self.owner = {i: n.id for n in graph.nodes if n.kind == "repeat" for i in n.inner}
+        #: tuples whose fields are drawn as the operands of the one call that takes them
+        self.spread = set() if nodes else self._spread()
+        #: parameters that are drawn as rows of the boxes that take them
+        self.weights: set[int] = set()
+        for group in inner_first(graph, self.members):
+            self._group(group)
+
+    def _spread(self) -> set[int]:
+        nodes = self.graph.nodes
+        uses = Counter(i for n in nodes for i in n.inputs)
+        uses.update(g.result for g in self.graph.groups)
+        taken = {i for n in nodes if n.kind == "op" for i in n.inputs}
+        return {n.id for n in nodes if n.kind == "tuple" and n.id in taken and uses[n.id] == 1}
+
+    def _group(self, group: int) -> None:
+        members = self.members[group]
+        made = self.graph.groups[group]
+        sheet = self.sheets[group]
+        own = {n.id for n in members}
+        operands = {n.id: self._operands(n) for n in members}
+        if not self.nodes:
+            self.weights |= self._weights(made.params, operands)
+        drawn = [n for n in members if n.id == made.result or not self._hidden(n)]
+        captured = self.captured[group]
+        for node in drawn:
+            for source, _, _ in operands[node.id]:
+                if self._box_of(source, own) < 0 and not self._is_row(source):
+                    captured.setdefault(source)
+        for source in [*(n.id for n in drawn if n.kind == "var"), *captured]:
+            self._add(sheet, Box(source, self._pill_title(source), pill=True))
+        for node in drawn:
+            if node.id in sheet.at:
+                continue
+            target = next((t for i in node.inner if (t := self.graph.groups[i].target) != made.target), "")
+            box = Box(node.id, _title(node), inner=list(node.inner), target=target)
+            for source, path, inside in operands[node.id]:
+                at = sheet.at.get(self._box_of(source, own), sheet.at.get(source))
+                if at is not None:
+                    box.edges.append(Edge(at, path, inside))
+                else:
+                    row = self.graph.nodes[source]
+                    box.rows.append((_ending(row.label + path), row.shape, source))
+            self._add(sheet, box)
+        if made.result >= 0:
+            source, _ = self._trace(made.result)
+            sheet.result = sheet.at.get(made.result, sheet.at.get(self._box_of(source, own), sheet.at.get(source, -1)))
+
+    def _add(self, sheet: Sheet, box: Box) -> None:
+        sheet.at[box.node] = len(sheet.boxes)
+        if len(box.rows) > _MOST_ROWS:
+            box.rows[_MOST_ROWS - 1 :] = [(f"… {len(box.rows) - _MOST_ROWS + 1} more", "", -1)]
+        rows = max((ROW * (len(n) + len(s) + 2) for n, s, _ in box.rows), default=0)
+        box.w = round(max(56.0, TITLE * len(box.title) + 20 + 16 * bool(box.inner), rows + 16))
+        box.h = HEAD + (LINE * len(box.rows) + 4 if box.rows else 0)
+        sheet.boxes.append(box)
+
+    def _is_row(self, node: int) -> bool:
+        return not self.nodes and (self.graph.nodes[node].kind == "const" or node in self.weights)
+
+    def _hidden(self, node: Node) -> bool:
+        """Whether a node has no box: its name stands in the boxes and at the edges of its users."""
+        return not self.nodes and (node.kind == "item" or node.id in self.spread or self._is_row(node.id))
+
+    def _pill_title(self, node: int) -> str:
+        made = self.graph.nodes[node]
+        return f"%{made.name}" if made.name else _title(made)
+
+    def _trace(self, node: int) -> tuple[int, str]:
+        """The tuple from which a projection takes, and the way inside it with the shape that is there."""
+        nodes = self.graph.nodes
+        path = f" {nodes[node].shape}".rstrip()
+        while not self.nodes and nodes[node].kind == "item" and nodes[node].inputs:
+            path = nodes[node].label + path
+            node = nodes[node].inputs[0]
+        return node, path if path.startswith(".") else ""
+
+    def _operands(self, node: Node) -> list[tuple[int, str, int]]:
+        """A node's operands: the value, the path inside its tuple, the node inside the box that stands for it."""
+        found: list[tuple[int, str, int]] = []
+        params = self.graph.groups[node.inner[0]].params if node.kind == "call" and node.inner else []
+        for number, i in enumerate(node.inputs):
+            source, path = self._trace(i)
+            if source in self.spread:
+                found += [(*self._trace(f), -1) for f in self.graph.nodes[source].inputs]
+            elif self.graph.nodes[source].kind != "callee":
+                found.append((source, path, params[number] if number < len(params) else -1))
+        captured = dict.fromkeys(source for inner in node.inner for source in self.captured[inner])
+        return found + [(source, "", source) for source in captured]
+
+    def _box_of(self, node: int, own: set[int]) -> int:
+        """The node of this group in whose box a value is made; -1 where it comes from around the group."""
+        while node not in own:
+            owner = self.owner.get(self.graph.nodes[node].group)
+            if owner is None:
+                return -1
+            node = owner
+        return node
+
+    def _weights(self, params: list[int], operands: dict[int, list[tuple[int, str, int]]]) -> set[int]:
+        """The parameters that calls take behind their data, and vectors: weights, scales and their like."""
+        weights: set[int] = set()
+        other: set[int] = set()
+        own = set(params)
+        for id_, found in operands.items():
+            for number, (source, path, inside) in enumerate(found):
+                if source in own:
+                    fits = not path and self._as_weight(self.graph.nodes[id_], number, found[0][0], inside)
+                    vector = self.graph.nodes[source].rank == 1 and source != params[0] and self.graph.nodes[id_].kind == "op"
+                    (weights if fits or vector else other).add(source)
+        return weights - other
+
+    def _as_weight(self, node: Node, number: int, first: int, inside: int) -> bool:
+        """Whether a call takes a parameter as a weight: `first` is its first operand."""
+        if node.kind == "call" and node.inner and inside >= 0:
+            return inside in self.weights
+        if node.kind not in ("op", "call") or not number or self._is_row(first):
+            return False
+        name = node.operands[number] if number < len(node.operands) else "rhs"
+        return name != "rhs" or self.graph.nodes[first].kind != "var"
+
+
+def _ending(name: str) -> str:
+    """A name, without its middle where it is long: names differ at their ends."""
+    return name if len(name) <= _MOST_NAME else f"{name[:6]}…{name[7 - _MOST_NAME :]}"
+
+
+def _title(node: Node) -> str:
+    return cut(node.label if node.kind != "tuple" else "( , )", _MOST_TITLE)

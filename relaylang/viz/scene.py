@@ -1,0 +1,233 @@
+"""A graph placed for drawing: boxes and lines with their coordinates, folded or unfolded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relaylang.viz.boxes import HEAD, Box, Sheet, inner_first, sheets
+from relaylang.viz.graph import Graph
+from relaylang.viz.layout import Layout, channels, layout
+
+#: The space around the parts of an unfolded box, and the height of a part's label.
+PAD = 14.0
+LABEL = 18.0
+#: The height of a channel: above its first track, between tracks, below the last one.
+ABOVE = 19.0
+TRACK = 8.0
+BELOW = 13.0
+
+#: A box with more boxes than these inside stays folded.
+_MOST = 2_000
+
+
+@dataclass
+class Placed:
+    """A box with the place of its left upper corner. `key` is the way to it: "group.node", joined by "/"."""
+
+    key: str
+    box: Box
+    x: float
+    y: float
+    w: float
+    h: float
+    open: bool = False
+    result: bool = False
+
+
+@dataclass
+class Line:
+    """A part of an edge, from one box towards another: the lane's end where `end` is ""."""
+
+    start: str
+    end: str
+    points: list[tuple[float, float]]
+    text: str = ""
+
+
+@dataclass
+class Label:
+    """The name of a part of an unfolded box, or a shape beside the line at which it stands."""
+
+    text: str
+    x: float
+    y: float
+    kind: str
+
+
+@dataclass
+class Scene:
+    """The boxes, lines and names of a drawing; outer boxes stand before those inside them."""
+
+    boxes: list[Placed] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclass
+class Plan:
+    """A group's layout with the sizes of its boxes and the places that follow from them."""
+
+    sheet: Sheet
+    layout: Layout
+    sizes: list[tuple[float, float]]
+    tops: list[float]
+    heights: list[float]
+    height: float = 0.0
+
+
+class Plans:
+    """The layouts of a graph's groups. `expand` unfolds every box, but where it would be in itself or too large."""
+
+    def __init__(self, graph: Graph, expand: bool = False, nodes: bool = False) -> None:
+        self.graph = graph
+        self.sheets = sheets(graph, nodes)
+        self.expand = expand
+        self.inner = {i for n in graph.nodes for i in n.inner}
+        self.plans: dict[int, Plan] = {}
+        self.counts: dict[int, int] = {}
+        for group in inner_first(graph, graph.members()):
+            self.plans[group] = self._plan(self.sheets[group])
+
+    def _plan(self, sheet: Sheet) -> Plan:
+        count = len(sheet.boxes)
+        for box in sheet.boxes if self.expand else ():
+            inside = sum(self.counts.get(i, _MOST) for i in box.inner)  # a group around this box has no count yet
+            box.open = bool(box.inner) and count + inside < _MOST
+            count += inside * box.open
+        self.counts[sheet.group] = count
+        sizes = [self._open_size(b) if b.open else (b.w, b.h) for b in sheet.boxes]
+        top = [b.pill and sheet.group in self.inner for b in sheet.boxes]
+        made = layout([w for w, _ in sizes], [[e.source for e in b.edges] for b in sheet.boxes], top)
+        heights = [0.0] * (max(made.ranks, default=-1) + 1)
+        for rank, (_, h) in zip(made.ranks, sizes):
+            heights[rank] = max(heights[rank], h)
+        plan = Plan(sheet, made, sizes, [], heights)
+        y = 0.0
+        for height, nets in zip(heights, channels(made, lambda user, source: self.ports(plan, user, source))):
+            plan.tops.append(y)
+            plan.height = y + height
+            tracks = max((n.track + 1 for n in nets), default=0)
+            y += height + ABOVE + TRACK * tracks + BELOW
+        return plan
+
+    def parts(self, box: Box) -> list[tuple[int, float, float, bool]]:
+        """The groups inside an unfolded box: number, left and upper edge inside the box, and whether it has a label."""
+        found = []
+        x = PAD
+        for inner in box.inner:
+            labelled = self.graph.groups[inner].kind in ("branch", "clause")
+            found.append((inner, x, HEAD + LABEL * labelled + PAD / 2, labelled))
+            x += self._part_width(inner) + PAD
+        return found
+
+    def _part_width(self, inner: int) -> float:
+        return max(self.plans[inner].layout.width, 7.0 * min(len(self.graph.groups[inner].label), 40))
+
+    def _open_size(self, box: Box) -> tuple[float, float]:
+        parts = self.parts(box)
+        inner, x, _, _ = parts[-1]
+        height = max(y + self.plans[i].height for i, _, y, _ in parts)
+        return max(x + self._part_width(inner) + PAD, box.w), height + PAD
+
+    def ports(self, plan: Plan, user: int, source: int) -> list[float]:
+        """Where edges from one box meet another: its middle, or the pills inside it."""
+        box = plan.sheet.boxes[user]
+        if not box.open:
+            return [plan.layout.xs[user]]
+        left = plan.layout.xs[user] - plan.sizes[user][0] / 2
+        found = []
+        for edge in box.edges:
+            for inner, x, _, _ in self.parts(box) if edge.source == source else ():
+                pill = self.sheets[inner].at.get(edge.inside)
+                if pill is not None:
+                    found.append(left + x + self.plans[inner].layout.xs[pill])
+        return found or [plan.layout.xs[user]]
+
+
+def scene_of(graph: Graph, expand: bool = False, nodes: bool = False) -> Scene:
+    """The drawing of a graph's global functions, one below the other."""
+    plans = Plans(graph, expand, nodes)
+    scene = Scene()
+    y = PAD
+    for root in graph.roots():
+        plan = plans.plans[root.id]
+        scene.labels.append(Label(root.label, PAD, y + LABEL, "function"))
+        y += 2 * LABEL
+        _draw(scene, plans, root.id, PAD, y)
+        y += plan.height + 2 * PAD
+        scene.width = max(scene.width, plan.layout.width + 2 * PAD)
+    scene.height = y
+    return scene
+
+
+def _draw(scene: Scene, plans: Plans, root: int, x: float, y: float) -> None:
+    stack = [(root, x, y, "")]
+    while stack:
+        group, left, top, prefix = stack.pop()
+        plan = plans.plans[group]
+        corners = []
+        for number, box in enumerate(plan.sheet.boxes):
+            w, h = plan.sizes[number]
+            rank = plan.layout.ranks[number]
+            at = left + plan.layout.xs[number] - w / 2, top + plan.tops[rank] + (plan.heights[rank] - h) / 2
+            corners.append(at)
+            key = f"{prefix}{group}.{box.node}"
+            placed = Placed(key, box, *at, w, h, box.open, number == plan.sheet.result)
+            scene.boxes.append(placed)
+            for inner, dx, dy, labelled in plans.parts(box) if placed.open else ():
+                if labelled:
+                    scene.labels.append(Label(plans.graph.groups[inner].label, at[0] + dx, at[1] + HEAD + LABEL - 5, "part"))
+                stack.append((inner, at[0] + dx, at[1] + dy, f"{key}/"))
+        _lines(scene, plans, plan, left, top, corners, f"{prefix}{group}.")
+
+
+def _lines(
+    scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corners: list[tuple[float, float]], prefix: str
+) -> None:
+    boxes = plan.sheet.boxes
+    found = channels(plan.layout, lambda user, source: plans.ports(plan, user, source))
+    for rank, nets in enumerate(found):
+        upper = top + plan.tops[rank] + plan.heights[rank]
+        for net in nets:
+            start = f"{prefix}{boxes[net.source].node}"
+            track = upper + ABOVE + TRACK * net.track
+            begin = corners[net.source][1] + plan.sizes[net.source][1] if net.from_box else upper
+            if net.from_box:
+                shape = plans.graph.nodes[boxes[net.source].node].shape
+                shape = "" if shape.startswith("(") else shape  # a tuple's users say what they take
+                scene.labels.append(Label(shape, left + net.x + 4, begin + 11, "shape"))
+            if net.from_side:
+                begin = track
+            for i, (x, user) in enumerate(net.ends):
+                if user >= 0:
+                    end = corners[user][1] + (0.0 if not boxes[user].open else _pill_top(plans, plan, user, x))
+                    text = next((e.label for e in boxes[user].edges if e.source == net.source and e.label), "")
+                    goal = f"{prefix}{boxes[user].node}"
+                else:
+                    end, text, goal = top + plan.tops[rank + 1] + plan.heights[rank + 1], "", ""
+                    if net.to_side and i == len(net.ends) - 1:
+                        end = _side_end(plan, found, net.source, top)
+                points = [(left + net.x, begin), (left + net.x, track), (left + x, track), (left + x, end)]
+                scene.lines.append(Line(start, goal, points, text))
+
+
+def _pill_top(plans: Plans, plan: Plan, user: int, x: float) -> float:
+    """How far below an unfolded box's upper edge the pill at `x` begins."""
+    box = plan.sheet.boxes[user]
+    corner = plan.layout.xs[user] - plan.sizes[user][0] / 2
+    for inner, dx, dy, _ in plans.parts(box):
+        inside = plans.plans[inner]
+        for edge in box.edges:
+            pill = plans.sheets[inner].at.get(edge.inside)
+            if pill is not None and abs(corner + dx + inside.layout.xs[pill] - x) < 0.5:
+                return dy + inside.tops[0] + (inside.heights[0] - inside.sizes[pill][1]) / 2
+    return 0.0
+
+
+def _side_end(plan: Plan, found: list[list], source: int, top: float) -> float:
+    """The height of the last track at which a lane at the side is left."""
+    rank = max(plan.layout.ranks[u] for u in plan.layout.users[source]) - 1
+    net = next(n for n in found[rank] if n.source == source and n.from_side)
+    return top + plan.tops[rank] + plan.heights[rank] + ABOVE + TRACK * net.track

@@ -1,0 +1,127 @@
+"""A graph as an SVG picture. No other program is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from relaylang.viz.boxes import HEAD, LINE, cut
+from relaylang.viz.graph import Graph, Node
+from relaylang.viz.scene import Label, Line, Placed, Scene, scene_of
+
+#: How round an edge's corners are, in pixels.
+_ROUND = 5.0
+_CONTROL = frozenset({"if", "match", "fn", "repeat"})
+
+
+#: The colours by name: in light, in dark.
+_COLOURS = {
+    "back": ("#ffffff", "#1b1c1f"), "fore": ("#202124", "#e8eaed"), "soft": ("#5f6368", "#a8adb4"),
+    "line": ("#8a9099", "#7d838c"), "rim": ("#b8bec6", "#4a4e55"), "panel": ("#f8f9fa", "#26282c"),
+    "mark": ("#d93025", "#f28b82"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
+    "product": ("#3b6fb6", "#33588c"), "pool": ("#3f8a5c", "#2f6a48"), "norm": ("#7a5aa6", "#5e4785"),
+    "element": ("#a5474f", "#84383f"), "move": ("#8a6d3b", "#6d5730"), "quantised": ("#b0602a", "#8a4b22"),
+    "data": ("#4f7a85", "#3d616a"), "control": ("#5b6470", "#474e58"), "call": ("#56657a", "#434f61"),
+    "other": ("#6b6b6b", "#525252"), "var": ("#e3efe6", "#27402f"),
+    "added": ("#1e8e3e", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#e8a100", "#fdd663"),
+    "target0": ("#12a4a4", "#26c6c6"), "target1": ("#c2418f", "#e06ab4"), "target2": ("#7cb342", "#9ccc65"),
+    "target3": ("#5e5ce6", "#8e8cf0"),
+}  # fmt: skip
+
+
+def rules() -> str:
+    """The style of boxes and lines, which names colours."""
+    return files(str(__package__)).joinpath("style.css").read_text(encoding="utf-8")
+
+
+def colours(dark: bool) -> str:
+    """The definitions of the colours that `rules` names."""
+    return " ".join(f"--{name}: {both[dark]};" for name, both in _COLOURS.items())
+
+
+def _resolved(dark: bool) -> str:
+    """The rules with colours in place of names, which not every viewer knows."""
+    return re.sub(r"var\(--(\w+)\)", lambda m: _COLOURS[m[1]][dark], rules())
+
+
+def as_svg(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
+    """The graph's functions, one below the other. `expand` unfolds functions and branches."""
+    return drawn(graph, scene_of(graph, expand, nodes))
+
+
+def drawn(graph: Graph, scene: Scene) -> str:
+    """A scene as a picture of its own."""
+    size = f'width="{scene.width:.0f}" height="{scene.height:.0f}" viewBox="0 0 {scene.width:.0f} {scene.height:.0f}"'
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
+        f"<style>{_resolved(False)}@media (prefers-color-scheme: dark) {{ {_resolved(True)} }}</style>",
+        '<rect class="paper" width="100%" height="100%"/>',
+    ]
+    targets = sorted({p.box.target for p in scene.boxes} - {""})
+    out += [_box(graph, p, targets) for p in scene.boxes if p.open]
+    out += [_line(line) for line in scene.lines]
+    out += [_box(graph, p, targets) for p in scene.boxes if not p.open]
+    out += [_label(label) for label in scene.labels if label.text]
+    return "\n".join([*out, "</svg>", ""])
+
+
+def family_of(node: Node, pill: bool) -> str:
+    """The class by which a box is coloured."""
+    if pill:
+        return "pill"
+    return node.family or ("control" if node.kind in _CONTROL else "call" if node.kind == "call" else "data")
+
+
+def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:
+    box, w, h = placed.box, placed.w, placed.h
+    classes = ["box", family_of(graph.nodes[box.node], box.pill)]
+    classes += ["open"] * placed.open + ["result"] * placed.result
+    if box.target:
+        classes.append(f"target{targets.index(box.target) % 4}")
+    parts = [f'<g class="{" ".join(classes)}" transform="translate({placed.x:.1f},{placed.y:.1f})">']
+    node = graph.nodes[box.node]
+    tip = "\n".join([node.label, node.type, *([f"target: {box.target}"] if box.target else []), *(f"{k}={v}" for k, v in node.attrs)])
+    parts.append(f"<title>{escape(tip)}</title>")
+    parts.append(f'<rect class="body" width="{w:.1f}" height="{h:.1f}" rx="{HEAD / 2 if box.pill else 5:g}"/>')
+    if not box.pill:
+        rest = f"V{HEAD:g}H0V5" if box.rows or placed.open else f"V{h - 5:.1f}a5,5 0 0 1 -5,5H5a5,5 0 0 1 -5,-5V5"
+        parts.append(f'<path class="head" d="M0,5a5,5 0 0 1 5,-5H{w - 5:.1f}a5,5 0 0 1 5,5{rest}Z"/>')
+    mark = "⊟ " if placed.open else "⊞ " if box.inner else ""
+    where = 'x="8"' if placed.open else f'x="{w / 2:.1f}" text-anchor="middle"'
+    parts.append(f'<text class="title" {where} y="16">{mark}{escape(box.title)}</text>')
+    for i, (name, size, _) in enumerate(box.rows if not placed.open else ()):
+        y = HEAD + LINE * (i + 1) - 3
+        parts.append(f'<text class="row" x="8" y="{y:g}">{escape(name)}</text>')
+        parts.append(f'<text class="size" x="{w - 8:.1f}" y="{y:g}">{escape(size)}</text>')
+    return "".join([*parts, "</g>"])
+
+
+def _label(label: Label) -> str:
+    return f'<text class="{label.kind}" x="{label.x:.1f}" y="{label.y:.1f}">{escape(cut(label.text, 48))}</text>'
+
+
+def _line(line: Line) -> str:
+    x, y = line.points[-1]
+    parts = [f'<path class="line" d="{rounded(line.points)}"/>']
+    if line.end:
+        parts.append(f'<path class="tip" d="M{x:.1f},{y:.1f}l-3.5,-7h7z"/>')
+    if line.text:
+        parts.append(f'<text class="path" x="{x + 4:.1f}" y="{y - 3:.1f}">{escape(line.text)}</text>')
+    return "".join(parts)
+
+
+def rounded(points: Sequence[tuple[float, float]]) -> str:
+    """The path through four points of which the middle two have one height, with round corners."""
+    (x0, y0), (_, track), (x1, _), (_, y1) = points
+    bend = min(_ROUND, abs(x1 - x0) / 2, abs(track - y0), abs(y1 - track))
+    if bend < 0.5:
+        return f"M{x0:.1f},{y0:.1f}V{track:.1f}H{x1:.1f}V{y1:.1f}"
+    to = bend if x1 > x0 else -bend
+    down = bend if y1 >= track else -bend
+    drop = bend if track >= y0 else -bend
+    return (
+        f"M{x0:.1f},{y0:.1f}V{track - drop:.1f}q0,{drop:.1f} {to:.1f},{drop:.1f}"
+        f"H{x1 - to:.1f}q{to:.1f},0 {to:.1f},{down:.1f}V{y1:.1f}"
+    )

@@ -1,0 +1,121 @@
+"""Layouts: no box overlaps another, no edge crosses a box, every edge of the program is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relaylang.ir import IRModule
+from relaylang.viz.graph import graph_of
+from relaylang.viz.scene import Scene, scene_of
+from tests.shared import few, golden
+from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
+
+#: Golden networks for `parametrize`.
+NETWORKS = few([*golden("typed"), *golden("fused")], *[p for p in golden("typed") if p.name.startswith(("lstm", "resnet18"))])
+
+
+def typed(path: Path) -> IRModule:
+    return checked(path.read_text())
+
+
+def edges(scene: Scene) -> set[tuple[str, str]]:
+    return {(line.start, line.end) for line in scene.lines if line.end}
+
+
+def wanted(scene: Scene) -> set[tuple[str, str]]:
+    """The edges that boxes say they have."""
+    found = set()
+    by_group: dict[str, list[str]] = {}
+    for placed in scene.boxes:
+        by_group.setdefault(placed.key[: placed.key.rfind(".")], []).append(placed.key)
+    for placed in scene.boxes:
+        beside = by_group[placed.key[: placed.key.rfind(".")]]
+        found |= {(beside[e.source], placed.key) for e in placed.box.edges}
+    return found
+
+
+def assert_geometry(scene: Scene) -> None:
+    assert_apart(scene)
+    assert edges(scene) == wanted(scene)
+
+
+def assert_apart(scene: Scene) -> None:
+    """No box overlaps another, but those inside it, and no edge crosses a box."""
+    boxes = {p.key: p for p in scene.boxes}
+    for placed in scene.boxes:
+        assert placed.x >= 0 and placed.y >= 0
+        assert placed.x + placed.w <= scene.width and placed.y + placed.h <= scene.height
+    leaves = [p for p in scene.boxes if not p.open]
+    around = {p.key for p in scene.boxes if p.open}
+    by_row = sorted(scene.boxes, key=lambda p: p.y)
+    for i, a in enumerate(by_row):
+        for b in by_row[i + 1 :]:
+            if b.y >= a.y + a.h:
+                break
+            inside = a.key.startswith(f"{b.key}/") or b.key.startswith(f"{a.key}/")
+            if inside:
+                outer, inner = (a, b) if b.key.startswith(f"{a.key}/") else (b, a)
+                assert outer.x < inner.x and inner.x + inner.w < outer.x + outer.w
+                assert outer.y < inner.y and inner.y + inner.h < outer.y + outer.h
+            else:
+                assert a.x + a.w <= b.x or b.x + b.w <= a.x, (a.key, b.key)
+    for line in scene.lines:
+        for (x0, y0), (x1, y1) in zip(line.points, line.points[1:]):
+            left, right, top, bottom = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+            for placed in leaves:
+                apart = right <= placed.x or left >= placed.x + placed.w or bottom <= placed.y or top >= placed.y + placed.h
+                assert apart, (line, placed.key)
+            for key in around - {line.start, line.end}:
+                placed = boxes[key]
+                mine = line.start.startswith(f"{key}/")
+                apart = right <= placed.x or left >= placed.x + placed.w or bottom <= placed.y or top >= placed.y + placed.h
+                assert apart or mine, (line, key)
+
+
+PROGRAMS = {"skip": SKIP, "branches": BRANCHES, "long": chain(120)}
+
+
+@pytest.mark.parametrize("expand", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_geometry(name: str, expand: bool) -> None:
+    graph = graph_of(checked(PROGRAMS[name]))
+    assert_geometry(scene_of(graph, expand))
+    assert_geometry(scene_of(graph, expand, nodes=True))
+
+
+@pytest.mark.parametrize("expand", [False, True])
+def test_geometry_of_fused_functions(expand: bool) -> None:
+    assert_geometry(scene_of(graph_of(fused(CONVNET)), expand))
+
+
+@pytest.mark.parametrize("expand", [False, True])
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
+def test_geometry_of_networks(path: Path, expand: bool) -> None:
+    assert_geometry(scene_of(graph_of(typed(path)), expand))
+
+
+def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
+    graph = graph_of(checked(BRANCHES))
+    scene = scene_of(graph, expand=True)
+    title = {p.key: p.box.title for p in scene.boxes}
+    joined = {(title[a], title[b]) for a, b in edges(scene)}
+    assert {("%x", "nn.dense"), ("nn.dense", "if"), ("less", "if"), ("if", "( , )"), ("%y", "nn.relu"), ("%h", "multiply")} <= joined
+    dense = next(p.box for p in scene.boxes if p.box.title == "nn.dense")
+    assert [(name, shape) for name, shape, _ in dense.rows] == [("%w", "3×3")]
+    assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
+
+
+def test_a_function_inside_itself_unfolds_once() -> None:
+    text = "def @f(%n: int32) -> int32 { @g(%n) } def @g(%n: int32) -> int32 { @f(add(%n, 1)) } def @main() { @f(1) }"
+    assert len(scene_of(graph_of(checked(text)), expand=True).boxes) < 20
+
+
+def test_boxes_that_double_stay_folded() -> None:
+    """Each function calls the one before it twice: 2^20 boxes."""
+    functions = [f"def @f{i}(%x: int32) -> int32 {{ add(@f{i - 1}(%x), @f{i - 1}(%x)) }}" for i in range(1, 21)]
+    text = "\n".join(["def @f0(%x: int32) -> int32 { %x }", *functions])
+    mod = checked(text)
+    only = IRModule({v: f for v, f in mod.functions.items()}, {}, mod.attrs)
+    assert len(scene_of(graph_of(only), expand=True).boxes) < 100_000
