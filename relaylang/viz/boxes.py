@@ -25,7 +25,7 @@ HEAD = 24
 
 @dataclass
 class Edge:
-    """An operand: its box's index, its path inside a tuple with the shape there, and the node for it further inside."""
+    """An operand: its box's index, its path inside a tuple with a shape, and the node for it further inside."""
 
     source: int
     label: str = ""

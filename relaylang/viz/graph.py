@@ -353,7 +353,7 @@ def shape_text(ty: Type | None) -> str:
     return dims if dims and dtype == "f32" else f"{dims} {dtype}".strip()
 
 
-#: What an operator is coloured by, and the facts that say so; the first that fits counts.
+#: Classes of operators, which give their colours, by facts; the first that fits counts.
 _BY_TRAIT = (
     ("quantised", (Trait.QUANTISE, Trait.DEQUANTISE, Trait.QUANTISED)),
     ("product", (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)),
