@@ -93,11 +93,12 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             packed.fixed, packed.status = code.fixed_bytes, code.status
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
             regions.append(made)
+            assert packed.module is not None
+            packed.takes = specs_of(packed.module["main"].params)
             if shapes is None:
-                assert packed.module is not None
-                packed.takes, packed.module = specs_of(packed.module["main"].params), None
+                packed.module = None
                 continue
-            packed.sizes, packed.ranks = len(shapes.sizes), _ranks(packed.module)
+            packed.sizes = len(shapes.sizes)
         packed.module, packed.constants = weights.without(packed.module)
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
@@ -122,7 +123,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             )
         )
     threads = options.get("num-threads") != 1
-    emitter = ProgramEmitter(compiler.isa, threads and bool(regions), regions)
+    interfaces = [packed.interface for packed in pool.packed if packed.region >= 0]
+    emitter = ProgramEmitter(compiler.isa, threads and bool(regions), regions, interfaces)
     units = [emitter.loop(), *emitter.units(None)]  # type: ignore[arg-type]
     text = emitter.everything("made by relaylang")
     outside = outsiders(region.program for region in regions)
@@ -168,12 +170,6 @@ class _Weights:
         made = IRModule.from_expr(Function([*function.params, *found.values()], body))
         check(made)
         return made, tuple(found)
-
-
-def _ranks(module: IRModule | None) -> tuple[int, ...]:
-    """The ranks of a kernel's inputs."""
-    assert module is not None
-    return tuple(len(p.checked_type.shape) for p in module["main"].params)  # type: ignore[union-attr]
 
 
 def _types(node: Expr | None, whole: bool) -> tuple[Type | None, ...]:

@@ -28,6 +28,7 @@ typedef struct {{
   void (*prepare){_ARGUMENTS};
   void (*run){_ARGUMENTS};
   int (*shapes)(const int64_t* d, int64_t* o);
+  const char* interface;
 }} r_region;
 """
 
@@ -64,17 +65,18 @@ def _shapes(number: int, shapes: Shapes) -> str:
 
 
 class ProgramEmitter(Emitter):
-    """Writes the kernels of several regions, and the machine that calls them."""
+    """Writes the kernels of several regions, and the machine that calls them. `interfaces` say what each kernel is called with."""
 
-    def __init__(self, isa: Isa, threads: bool, regions: Sequence[RegionCode]) -> None:
+    def __init__(self, isa: Isa, threads: bool, regions: Sequence[RegionCode], interfaces: Sequence[str]) -> None:
         super().__init__(isa, threads)
         self.regions = regions
+        self.interfaces = interfaces
 
     def _ends(self, program: Program) -> str:
         if self.ends:
             return self.ends
         parts, table = [], []
-        for n, region in enumerate(self.regions):
+        for n, (region, interface) in enumerate(zip(self.regions, self.interfaces)):
             self.begin(region.program)
             run = f"run_{n}" if region.slices is None else f"slice_{n}"
             self.sizes = f"in[{len(region.program.inputs)}]" if region.shapes is not None and region.slices is None else ""
@@ -85,11 +87,12 @@ class ProgramEmitter(Emitter):
                 parts.append(_batch(n, len(region.program.inputs), region.slices))
             if region.shapes is not None:
                 parts.append(_shapes(n, region.shapes))
-            table.append(f"  {{prepare_{n}, run_{n}, {f'shapes_{n}' if region.shapes is not None else '0'}}},")
+            shapes = f"shapes_{n}" if region.shapes is not None else "0"
+            table.append(f"  {{prepare_{n}, run_{n}, {shapes}, {json.dumps(interface)}}},")
         begin, end = ("r_begin(threads);", "r_end();") if self.threads else ("", "")
         parts += [
             _SHOWN + _REGIONS,
-            f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0, 0},'}\n}};\n"
+            f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0, 0, 0},'}\n}};\n"
             f"R_SHOWN const int32_t relay_region_count = {len(self.regions)};",
             *self._calls("R_SHOWN"),
             f"// Before kernels are called.\nvoid relay_vm_threads(int threads) {{ {begin} }}",

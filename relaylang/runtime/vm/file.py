@@ -72,7 +72,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
     ]  # fmt: skip
     kernels = [
         {**{name: getattr(p, name) for name in _PACKED}, "outputs": _records(p.outputs), "takes": _records(p.takes),
-         "weights": list(p.weights), "ranks": list(p.ranks), "constants": list(p.constants), "relay": p.module is not None,
+         "weights": list(p.weights), "constants": list(p.constants), "relay": p.module is not None,
          "calls": [place(call.span) for call in _calls(p.module)]}
         for p in program.packed
     ]
@@ -204,7 +204,6 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         made.region, made.arena, made.fixed, made.sizes, made.status = (int(item[name]) for name in _PACKED[2:])
         made.weights = tuple(int(w) for w in item["weights"])
         made.constants = tuple(int(w) for w in item["constants"])
-        made.ranks = tuple(int(r) for r in item["ranks"])
         if item["relay"]:
             made.module = module(files[f"kernel{n}.relay"])
             for call, number in zip(_calls(made.module), item["calls"], strict=True):

@@ -43,7 +43,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "begin": (_I, _P, _I, _L), "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_I, _P, _P),
     "let_go": (None, _P, _L), "measure": (None, _P, _P), "run": (_I, _P, _L, _I),
 }  # fmt: skip
-_REGION = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
+_RUN = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
 _DONE, _PAUSE, _HOST = range(3)
 #: Calls, and stretches of kernels' work, between two looks at signals.
 _FUEL = 1 << 20
@@ -72,6 +72,10 @@ class _Packed(ctypes.Structure):
                 ("takes", ctypes.c_int32), ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L), ("status", _L)]  # fmt: skip
 
 
+class _Region(ctypes.Structure):
+    _fields_ = [("prepare", _RUN), ("run", _RUN), ("shapes", _P), ("interface", ctypes.c_char_p)]
+
+
 class _Program(ctypes.Structure):
     _fields_ = [("code", _P), ("functions", _P), ("packed", _P), ("specs", _P), ("dims", _P), ("arity", _P),
                 *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "words")]]  # fmt: skip
@@ -93,7 +97,9 @@ class VMLibrary:
             count = ctypes.c_int32.in_dll(opened, "relay_region_count").value
             if count != sum(p.region >= 0 for p in program.packed):
                 raise ValueError("it has not the kernels of its program")
-            self.regions = (_P * (3 * count)).in_dll(opened, "relay_regions")
+            self.regions = (_Region * count).in_dll(opened, "relay_regions")
+            if any(self.regions[p.region].interface.decode() != p.interface for p in program.packed if p.region >= 0):
+                raise ValueError("its kernels are not those that the program describes")
             close = function_in(opened, "relay_close", ctypes.CFUNCTYPE(None))
             table = table_in(opened)
         except (AttributeError, ValueError) as e:
@@ -133,7 +139,7 @@ class Loaded:
         for item in program.packed:
             fixed, params = self._prepared(item)
             numbers = item.arena, item.sizes, item.status
-            takes = len(specs) + len(item.outputs) if item.takes else -1
+            takes = len(specs) + len(item.outputs)
             packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
             for dtype, shape in (*item.outputs, *item.takes):
                 spec(dtype, shape)
@@ -162,8 +168,7 @@ class Loaded:
         params = (_P * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
         fixed, arena = aligned(item.fixed), aligned(item.arena)
         self._kept += [arrays, params, fixed]
-        prepare = _REGION(self.library.regions[3 * item.region] or 0)
-        prepare(None, None, params, fixed.ctypes.data, arena.ctypes.data, 1)
+        self.library.regions[item.region].prepare(None, None, params, fixed.ctypes.data, arena.ctypes.data, 1)
         return fixed.ctypes.data, ctypes.addressof(params)
 
     def machine(self) -> Machine:
@@ -372,11 +377,17 @@ class Machine:
             if name == "memory":
                 return evaluation_error("R0408", self._memory(), None, None, [])
             return RelayError(error("R0401" if name == "arity" else "R0407", "the function cannot be called with these arguments"))
-        if name == "external":
-            asked = self.state()["asked"]
-            self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
         span = program.place(pc)
         frames = self._frames(function, span, depth)
+        if name == "external":
+            asked = self.state()["asked"]
+            try:
+                self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
+            except RelayError as failed:
+                first = failed.diagnostics[0]
+                made = evaluation_error(first.code, first.title, span, None, frames, first.notes)
+                made.__cause__ = failed.__cause__
+                return made
         operator = program.table[int(program.code[pc])].name.rpartition(".")[0]
         if name == "match":
             return evaluation_error("R0405", f"no clause of this match fits {short_text(self._result())}", span, None, frames)

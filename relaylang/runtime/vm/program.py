@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +13,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 5
+VERSION = 6
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -44,10 +45,10 @@ class Packed:
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
-    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `ranks`
-    are its inputs'. `status` is where the arena says which external code failed, -1 where there is none. `constants`
-    are the numbers of the weights that the host gives the function behind its inputs. `takes` are the inputs' types of
-    a kernel for known extents. A value may have other extents, for `?` fits any type.
+    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `status` is
+    where the arena says which external code failed, -1 where there is none. `constants` are the numbers of the weights
+    that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of the library. A value
+    may have other extents, for `?` fits any type.
     """
 
     inputs: int
@@ -61,13 +62,18 @@ class Packed:
     constants: tuple[int, ...] = ()
     sizes: int = 0
     status: int = -1
-    ranks: tuple[int, ...] = ()
     takes: tuple[Spec, ...] = ()
 
     @property
     def words(self) -> int:
         """The most numbers that are computed from the extents of the inputs, or the count of these extents."""
-        return max(sum(self.ranks), 1 + self.sizes + sum(len(shape) for _, shape in self.outputs))
+        taken, given = (sum(len(shape) for _, shape in specs) for specs in (self.takes, self.outputs))
+        return max(taken, 1 + self.sizes + given)
+
+    @property
+    def interface(self) -> str:
+        """What the library and the file of a program must say alike of a kernel, as JSON."""
+        return json.dumps([self.takes, self.outputs, self.arena, self.fixed, self.sizes, self.status, len(self.weights)])
 
 
 @dataclass

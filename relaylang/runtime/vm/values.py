@@ -48,9 +48,8 @@ class _Scalars:
     def write(self, pairs: np.ndarray) -> None:
         """Write kinds, and the scalars into the first bytes of words."""
         bits = np.zeros(len(self.places), np.int64)
-        content = np.frombuffer(b"".join([v.tobytes() for v in self.values]), self.dtype)
-        bits.view(self.dtype.newbyteorder("="))[:: 8 // self.dtype.itemsize] = content
-        places = np.array(self.places, np.int64)
+        bits.view(self.dtype.newbyteorder("="))[:: 8 // self.dtype.itemsize] = np.fromiter(self.values, self.dtype, len(self.values))
+        places = _words(self.places)
         pairs[places, 0] = self.kind
         pairs[places, 1] = bits
 
@@ -71,7 +70,8 @@ def encode(values: Sequence[Value], constructors: Mapping[tuple[str, str], int],
     with gc_paused():
         for fields in waiting:
             for value in fields:
-                if isinstance(value, (np.ndarray, np.generic)) and not value.ndim:
+                kind = type(value)
+                if kind is not ConstructorValue and isinstance(value, (np.ndarray, np.generic)) and not value.ndim:
                     found = scalars.get(id(value.dtype))
                     if found is None:
                         found = scalars[id(value.dtype)] = _Scalars(value.dtype)
@@ -82,7 +82,7 @@ def encode(values: Sequence[Value], constructors: Mapping[tuple[str, str], int],
                 number = numbers.get(id(value))
                 if number is None:
                     number = numbers[id(value)] = len(numbers)
-                    if isinstance(value, ConstructorValue):
+                    if kind is ConstructorValue:
                         made = value.constructor
                         tag = tags.get(id(made))
                         if tag is None:
@@ -105,14 +105,19 @@ def encode(values: Sequence[Value], constructors: Mapping[tuple[str, str], int],
                     else:
                         heads += (CLOSURE, 0, handle(value))
                 targets.append(number)
-    objects = np.array(heads, np.int64)
+    objects = _words(heads)
     pairs = np.empty((len(targets), 2), np.int64)
-    pairs[:, 1] = targets
+    pairs[:, 1] = _words(targets)
     pairs[:, 0] = objects[::3][pairs[:, 1]] if heads else 0
     for found in scalars.values():
         found.write(pairs)
     count = len(values)
     return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
+
+
+def _words(numbers: list[int]) -> np.ndarray:
+    """Numbers as words; `np.array` takes longer."""
+    return np.fromiter(numbers, np.int64, len(numbers))
 
 
 def _kind(dtype: np.dtype[Any]) -> int:

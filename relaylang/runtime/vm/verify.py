@@ -41,9 +41,7 @@ def _tables(program: VMProgram) -> None:
     for spec in program.specs:
         _spec(spec)
     for packed in program.packed:
-        for spec in packed.takes:
-            _spec(spec)
-        for dtype, shape in packed.outputs:
+        for dtype, shape in (*packed.takes, *packed.outputs):
             _spec((dtype, tuple(0 if d == UNKNOWN and packed.module is not None else d for d in shape)))
     regions = [p.region for p in program.packed if p.region >= 0]
     if sorted(regions) != list(range(len(regions))):
@@ -53,11 +51,9 @@ def _tables(program: VMProgram) -> None:
             raise ValueError("a kernel is neither in the library nor in Relay")
         if packed.region >= 0 and len(packed.outputs) != packed.count:
             raise ValueError("a kernel has another count of results")
-        if packed.takes and len(packed.takes) != packed.inputs:
+        if len(packed.takes) != (packed.inputs if packed.region >= 0 else 0):
             raise ValueError("a kernel has another count of types of inputs")
-        if packed.ranks and len(packed.ranks) != packed.inputs:
-            raise ValueError("a kernel has another count of inputs")
-        counts, sizes = (packed.inputs, packed.count, packed.sizes, *packed.ranks), (packed.arena, packed.fixed)
+        counts, sizes = (packed.inputs, packed.count, packed.sizes), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
         if packed.status >= 0 and (not program.externals or packed.status + STATUS > packed.arena):

@@ -154,11 +154,15 @@ static int r_arena(r_machine* m, int64_t size) {
   return 1;
 }
 
-// Whether a value has the extents that a kernel is compiled for. A scalar has none.
+// Whether a value has the type that a kernel is compiled for, which has -1 for any extent.
 static int r_fits(const r_program* p, const r_spec* s, const r_value* x) {
   if (x->kind != R_TENSOR) return s->rank == 0;
   const r_tensor* t = (const r_tensor*)x->v.o;
-  return t->head.tag == s->dtype && t->head.count == s->rank && !memcmp(t->dims, p->dims + s->first, (size_t)s->rank * sizeof *t->dims);
+  if (t->head.tag != s->dtype || t->head.count != s->rank) return 0;
+  const int64_t* dims = p->dims + s->first;
+  for (int32_t r = 0; r < s->rank; r++)
+    if (dims[r] != t->dims[r] && dims[r] >= 0) return 0;
+  return 1;
 }
 
 // What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. 0 where the
@@ -354,6 +358,8 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     int64_t arena = k->arena;
     const int64_t* computed = NULL;
     if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
+    for (n = 0; n < k->inputs; n++)
+      if (!r_fits(p, &p->specs[k->takes + n], &R[at[n]])) FAIL(R_FAULT_EXTENTS);
     if (relay_regions[k->region].shapes) {
       if (!r_shapes(m, k, R, at)) { m->pc = (int32_t)(pc - code); return R_HOST; }
       arena = m->computed[0];
@@ -362,7 +368,6 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     for (n = 0; n < k->inputs; n++) {
       const r_value* x = &R[at[n]];
-      if (k->takes >= 0 && !r_fits(p, &p->specs[k->takes + n], x)) FAIL(R_FAULT_EXTENTS);
       in[n] = x->kind == R_TENSOR ? (const void*)((const r_tensor*)x->v.o)->data : (const void*)&x->v;
     }
     for (n = 0; n < k->outputs; n++) {
@@ -385,7 +390,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       out[n] = made->data;
       m->scratch[n] = r_object_value(made);
     }
-    if (!r_arena(m, arena)) {
+    if (arena > m->limit - m->used || !r_arena(m, arena)) {
       m->asked = arena;
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       FAIL(R_FAULT_MEMORY);
