@@ -73,6 +73,7 @@ class _Lifter:
         tuples_outside(regions)
         func = regions.func
         owner = {id(node): region for region in list_regions(regions, self.how.recipe.outputs) for node in region.nodes}
+        numbers = self.how.recipe.naming.numbers(regions.order, owner)
         done: dict[int, Expr] = {}
         called: set[int] = set()
         seen: set[int] = set()
@@ -91,7 +92,7 @@ class _Lifter:
                 late = next((n for n in region.inputs if id(n) not in done), None)
                 if late is not None:
                     raise RelayError(waits_for_itself(regions, [node, late]))
-                _give_out(self.call(region, entry, len(called), done), region.outputs, done, self.how.recipe)
+                _give_out(self.call(region, entry, numbers.get(id(region), len(called)), done), region.outputs, done, self.how.recipe)
                 called.add(id(region))
             if region is None or id(node) not in done:  # a tuple that leaves the region is put together outside
                 done[id(node)] = retype(self.unfolded(rebuilt(node, done)), node)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from relaylang.ir import Call, Expr, Var
+from relaylang.ir import Call, Expr, Function, Var, children
 from relaylang.ops.record import Op
 from relaylang.patterns.groups import Group
 
 
 class Naming:
     """TVM's names."""
+
+    def numbers(self, order: Iterable[Expr], owner: Mapping[int, Any]) -> dict[int, int]:
+        """A number for each region, by its id: the values that nodes of regions got from outside before it did.
+
+        `order` has the function's nodes, producers first, and `owner` the regions of nodes by their ids.
+        """
+        found: dict[int, int] = {}
+        count = 0
+        for node in order:
+            region = owner.get(id(node))
+            for part in children(node) if region is not None else ():
+                if owner.get(id(part)) is not region and not isinstance(part, (Function, Op)):
+                    found.setdefault(id(region), count)
+                    count += 1
+        return found
 
     def region(self, prefix: str, target: str, entry: str, number: int, taken: Container[str]) -> str:
         """The name of a region's function, `<prefix><target>_<entry>_<number>`, which no other function has."""
@@ -39,6 +54,9 @@ class Naming:
 
 class PlainNaming(Naming):
     """Short names: a region's parameter keeps the name of the variable that it stands for."""
+
+    def numbers(self, order: Iterable[Expr], owner: Mapping[int, Any]) -> dict[int, int]:
+        return {}
 
     def region(self, prefix: str, target: str, entry: str, number: int, taken: Container[str]) -> str:
         name = f"{prefix}{target.replace('-', '_')}_{entry}_{number}"

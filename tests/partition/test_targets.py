@@ -187,3 +187,19 @@ def test_no_other_file_of_the_engine_names_an_accelerator() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
                 found += [f"{file.name}:{node.lineno} {name}" for name in target_names() if name in node.value]
     assert found == []
+
+
+def test_regions_have_tvms_numbers() -> None:
+    """A region's number counts the values that regions before it get from outside, constants included."""
+    mod = program("""def @main(%x: Tensor[(1, 6, 8, 8), float32], %cb: Tensor[(6, 1, 1), float32], %r: Tensor[(8, 8), float32]) {
+        add(nn.relu(add(add(%x, %cb), %r)), %r) }""")
+    names = {gv.name_hint for gv in partition(mod, "arm_compute_lib").get_global_vars()}
+    assert names == {"main", *(f"tvmgen_default_arm_compute_lib_main_{n}" for n in (0, 2, 4))}
+    func = partition(mod, "arm_compute_lib")["tvmgen_default_arm_compute_lib_main_2"]
+    assert [p.name_hint for p in func.params] == ["arm_compute_lib_2_i0", "arm_compute_lib_2_i1"]
+
+
+def test_bnns_takes_a_normalisation_whole() -> None:
+    done = partition(program(PROGRAMS["instance_norm"]), "bnns")
+    (region,) = (f for f in done.functions.values() if f.attrs.get("Compiler") == "bnns")
+    assert isinstance(region.body, Call) and region.body.op == relay.op.get("nn.instance_norm")

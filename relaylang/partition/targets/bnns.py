@@ -149,7 +149,7 @@ def _instance_norm(call: Call) -> Verdict:
 
 RECIPE = Recipe(
     "bnns",
-    prepare="SimplifyInference,FoldConstant,FoldScaleAxis,DynamicToStatic,FoldConstant",
+    prepare="FoldConstant,FoldScaleAxis,DynamicToStatic,FoldConstant",
     operators=OPERATORS,
     merge="none",
 )
