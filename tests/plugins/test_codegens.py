@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.aot import compile_aot
 from relaylang.dataflow_pattern import is_constant, is_op, wildcard
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.artifact import load, loads, read_sealed, write_sealed
@@ -335,7 +336,7 @@ def test_threads_have_errors_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("made", "needle"),
     [(None, "nothing (None)"), (5, "type int"), ("", "0 kinds"), (b"bytes", "has no loader"), (Code(), "0 kinds"),
-     (Code(source="x", data=b""), "2 kinds"),
+     (Code(source="x", data=b""), "2 kinds"), (Code(call=print, workspace=8), "a workspace for f"),
      ("int f( {", "refuses the code of cg for f"), (Code(source="int f;", constants=["w"]), "constant w"),
      ("int g(void) { return 0; }", "undefined symbol: f")],
 )  # fmt: skip
@@ -343,6 +344,27 @@ def test_generators_that_give_no_code(made: Any, needle: str) -> None:
     codegen("cg", lambda region: made)
     code, text = said(lambda: build(module()))
     assert code == "R0605" and needle in text
+
+
+def test_a_workspace() -> None:
+    def generate(region: Region) -> Code:
+        return Code(source=f"""#include <stdint.h>
+            #include <string.h>
+            int32_t {region.symbol}(const float* a, const float* b, float* c, void* workspace) {{
+              float* products = workspace;
+              memset(workspace, 0x55, 4000);
+              for (int i = 0; i < 6; i++) products[i] = a[i] * b[i];
+              for (int i = 0; i < 6; i++) c[i] = products[i] - 0.5f;
+              return (uintptr_t)workspace % 64 != 0;
+            }}""", workspace=4000)  # fmt: skip
+
+    codegen("cg", generate)
+    made = build(module())
+    np.testing.assert_array_equal(made.run(X, Y), wanted(module(), X, Y))
+    assert made.manifest["arena"] >= 4000
+    program = compile_aot(module())
+    np.testing.assert_array_equal(program.run(X, Y), wanted(module(), X, Y))
+    assert program.workspace >= 4000
 
 
 def test_a_generator_that_raises() -> None:
