@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relaylang.backends.aot.file import FLAGS
+from relaylang.backends.bare_metal.cmsis_nn import HEADER, SINGLE_ROUNDING
+from relaylang.backends.bare_metal.host import calls_cmsis_nn
 from relaylang.backends.bare_metal.npu import DRIVER
 from relaylang.backends.ethosu.artifact import region_files, region_records
 from relaylang.diagnostics import RelayError, error
@@ -130,6 +132,8 @@ def _readme(programs: Sequence[MicroProgram]) -> str:
     if any(program.regions for program in programs):
         lines += [f"`{DRIVER}` is the header of Arm's ethos-u-core-driver. The caller initialises the driver,",
                   "and gives its handle as `devices->ethos_u`.", ""]  # fmt: skip
+    if any(calls_cmsis_nn(program.files) for program in programs):
+        lines += [f"`{HEADER}` is the header of CMSIS-NN. Compile it and this C with `-D{SINGLE_ROUNDING}`.", ""]
     return "\n".join(lines)
 
 

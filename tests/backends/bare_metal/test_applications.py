@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from relaylang.backends.bare_metal import compile_bare_metal
-from relaylang.interpreter import evaluate
+from relaylang.frontend import from_tflite
+from relaylang.interpreter import Evaluator, evaluate
 from relaylang.ir import IRModule
 from relaylang.syntax import parse
+from relaylang.typing import check
 from tests.backends.bare_metal.firmware import ARM, HOST, QEMU, printed, record
 from tests.shared import ROOT
 
@@ -99,3 +101,21 @@ def test_a_float_network_with_quantised_layers(tmp_path: Path) -> None:
 
 def bars() -> IRModule:
     return module((ROOT / "examples" / "ethosu_bars.relay").read_text())
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("target", ["ethos-u, c", "c"])
+def test_mobilenet(target: str, tmp_path: Path) -> None:
+    for package in ("tflite", "tosa_reference_model", "ethosu.regor"):
+        pytest.importorskip(package, reason="needs relaylang[tflite,ethosu]")
+    compiler, emulator = machine("Cortex-M55")
+    mod, params = from_tflite((ROOT / "tests/frontends/tflite/data/mobilenet_int8.tflite").read_bytes())
+    check(mod)
+    (name,) = (p.name_hint for p in mod["main"].params if p.name_hint not in params)
+    x = np.random.default_rng(0).integers(-128, 128, (1, 96, 96, 3)).astype("int8")
+    right = Evaluator(mod).call("main", tuple([{name: x, **params}[p.name_hint] for p in mod["main"].params]))
+    program = compile_bare_metal(mod, target, params)
+    program.executor = "ethosu-sim"
+    found, calls = record(program, {name: x})
+    np.testing.assert_array_equal(found, right)
+    np.testing.assert_array_equal(printed(program, {name: x}, calls, tmp_path, compiler, emulator)[0], right)

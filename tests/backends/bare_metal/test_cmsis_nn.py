@@ -19,7 +19,7 @@ from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, Function, IRModule, Tuple, Var, var
-from relaylang.runtime.artifact import load
+from relaylang.runtime.artifact import load, read_tar
 from relaylang.typing import check
 from tests.backends.bare_metal.firmware import ARM, printed
 from tests.backends.bare_metal.test_applications import leaves, machine, module
@@ -161,6 +161,8 @@ def @main(%x: Tensor[(1, 8, 8, 4), int8]) {
     assert all(map(np.array_equal, program.run(x), evaluate(mod, x)))
     assert sum("external" in name for name in program.files) == 2 and "cmsis-nn: 1 calls" in program.report()
     program.save(tmp_path / "net.tar")
+    readme = read_tar((tmp_path / "net.tar").read_bytes())["runtime/README.md"].decode()
+    assert f"-D{SINGLE_ROUNDING}" in readme and "ethosu_driver.h" in readme
     monkeypatch.setenv(VARIABLE, folder)
     again = load(tmp_path / "net.tar")
     assert all(map(np.array_equal, again.run(x), evaluate(mod, x)))
