@@ -144,6 +144,9 @@ def _given(name: str, ty: Any, function: Function) -> Shape:
 def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
     """A library of C, with the code of other compilers in files."""
     compiler = Compiler(target.options)
-    objects = {Path(name).stem + ".o" if name.endswith(".c") else name: compiler.object(content.decode()) if name.endswith(".c")
-               else content for name, content in externals.items()}  # fmt: skip
+    objects = {}
+    for name, content in externals.items():
+        file = Path(name)
+        objects[f"{file.stem}.o" if file.suffix == ".c" else file.name] = (
+            compiler.object(content.decode()) if file.suffix == ".c" else content)  # fmt: skip
     return compiler.compile([text], text, target.get("keep-c"), objects)

@@ -8,6 +8,7 @@ Accelerators take their parts. `relaylang.backends.aot` writes the rest as C, wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -50,6 +51,8 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
         raise _wrong(f"targets in front of c are {' and '.join(_ACCELERATORS)}, each once, in this order", names)
     if int(host.get("num-threads") or 1) > 1:
         raise RelayError(error("R0602", f"option -num-threads={host.get('num-threads')}: a bare-metal program has one thread"))
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise RelayError(error("R0602", f"the module's name {name} is no name in C", notes=["letters, digits and _ make one"]))
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     check(mod)

@@ -169,6 +169,12 @@ def test_wrong_targets(target: str, says: str) -> None:
     assert wrong.value.diagnostics[0].code == "R0602"
 
 
+def test_a_modules_name_is_one_of_c() -> None:
+    for name in ("", "a b", "../a", "1a"):
+        with pytest.raises(RelayError, match="is no name in C"):
+            net(name)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "net.relay").write_text("def @main(%x: Tensor[(3), float32]) { add(%x, 1f) }")
     file, target = str(tmp_path / "net.relay"), str(tmp_path / "net.tar")
