@@ -92,6 +92,8 @@ class Graph:
     outputs: list[str] = field(default_factory=list)
     #: The prefix of the names of operators added next, for reports: the layer that they belong to.
     layer: str = ""
+    #: The operators that made tensors, by the names of these.
+    makers: dict[str, Operator] = field(default_factory=dict)
     _constants: dict[tuple, str] = field(default_factory=dict)
 
     # ---- tensors
@@ -152,6 +154,7 @@ class Graph:
         hint = f"{self.layer}/{op.lower()}" if self.layer else op.lower()
         out = self._tensor(hint, tuple(int(d) for d in shape), dtype)
         self.operators.append(Operator(op, names, (out.name,), attributes))
+        self.makers[out.name] = self.operators[-1]
         return out
 
     # ---- operators (NHWC)

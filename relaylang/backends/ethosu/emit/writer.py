@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.ethosu.tosa import Graph, Tensor
+from relaylang.backends.ethosu.tosa import Graph, Operator, Tensor
 from relaylang.ir import Call, Constant, Expr, TensorType, Type, Var
 from relaylang.partition.fixed_point import IDENTITY, Rescale
 from relaylang.partition.targets.ethos_u.parts import Output
@@ -165,10 +165,30 @@ class Writer:
         """The numbers as another type of the graph, moved from one zero point to another."""
         return self.graph.rescale(x, dtype, np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), **zero_points)
 
+    def apart(self, x: Tensor, per_channel: bool) -> Tensor:
+        """A tensor that Vela does not join with a rescale behind it: a table is between.
+
+        Joined with one of scale 1 in front, saturation in between is lost. Joined with a pad, parts of channels all get the
+        scales of the first channels.
+        """
+        maker = self.graph.makers.get(x.name)
+        if x.dtype != "int8" or maker is None:
+            return x
+        is_one = maker.op == "RESCALE" and self._is_one(maker)
+        if is_one or (per_channel and maker.op == "PAD"):
+            return self.graph.table(x, np.arange(-128, 128, dtype=np.int8))
+        return x
+
+    def _is_one(self, rescale: Operator) -> bool:
+        """Whether a rescale cuts int32 numbers to bytes and leaves their scale."""
+        x, multiplier, shift = (self.graph.tensors[name] for name in rescale.inputs[:3])
+        assert multiplier.data is not None and shift.data is not None
+        return x.dtype == "int32" and (multiplier.data.tolist(), shift.data.tolist()) == ([IDENTITY[0]], [IDENTITY[1]])
+
     def rescale(self, x: Tensor, rescale: Rescale, dtype: str, input_zp: int = 0) -> Tensor:
         """To a Relay type `dtype`; `input_zp` is that of the stored numbers."""
         return self.graph.rescale(
-            x,
+            self.apart(x, len(rescale.shifts) > 1),
             "int8" if dtype == "uint8" else dtype,
             np.array(rescale.multipliers),
             np.array(rescale.shifts),
