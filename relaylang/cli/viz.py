@@ -20,7 +20,7 @@ from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule
-from relaylang.viz import as_dot, as_html, as_png, as_svg, as_text, graph_of
+from relaylang.viz import as_dot, as_html, as_png, as_svg, as_text, fold_repeats, graph_of
 
 EPILOG = """\
 examples:
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entry", metavar="NAME", help="only this function")
     parser.add_argument("--expand", action="store_true", help="show what is inside functions and branches (text, dot, svg, png)")
     parser.add_argument("--nodes", action="store_true", help="draw parameters, constants and projections as boxes (not in text)")
+    parser.add_argument("--no-repeats", action="store_true", help="do not fold equal parts into one box (text never does)")
     parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's, or 80)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")
@@ -60,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     node = program.node
     if args.entry is not None:
         node = _only(node, args.entry.removeprefix("@"))
-    graph = graph_of(node)
     form = args.form or _FORMATS.get(Path(args.output or "").suffix.lower(), "text")
+    graph = graph_of(node) if form == "text" or args.no_repeats else fold_repeats(graph_of(node))
     if form == "text":
         here = args.output is None
         width = args.width or (shutil.get_terminal_size().columns if here and sys.stdout.isatty() else _WIDTH)

@@ -13,6 +13,7 @@ from relaylang.viz.dot import as_dot, as_png
 from relaylang.viz.graph import Graph, graph_of
 from relaylang.viz.html import as_html
 from relaylang.viz.picture import Picture
+from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.svg import as_svg
 from relaylang.viz.text import as_text
 
@@ -20,9 +21,9 @@ from relaylang.viz.text import as_text
 class _Viz(ModuleType):
     def __call__(self, program: IRModule | Expr, height: int = 600) -> Picture:
         """The program's graph as a picture that notebooks show, `height` pixels high."""
-        return Picture(graph_of(program), height)
+        return Picture(fold_repeats(graph_of(program)), height)
 
 
 sys.modules[__name__].__class__ = _Viz
 
-__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_png", "as_svg", "as_text", "graph_of"]
+__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_png", "as_svg", "as_text", "fold_repeats", "graph_of"]

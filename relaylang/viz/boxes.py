@@ -99,7 +99,10 @@ class _Sheets:
         self.spread = set() if nodes else self._spread()
         #: parameters that are drawn as rows of the boxes that take them
         self.weights: set[int] = set()
-        for group in inner_first(graph, self.members):
+        order = inner_first(graph, self.members)
+        if not nodes:
+            self._find_weights(order)
+        for group in order:
             self._group(group)
 
     def _spread(self) -> set[int]:
@@ -115,8 +118,6 @@ class _Sheets:
         sheet = self.sheets[group]
         own = {n.id for n in members}
         operands = {n.id: self._operands(n) for n in members}
-        if not self.nodes:
-            self.weights |= self._weights(made.params, operands)
         drawn = [n for n in members if n.id == made.result or not self._hidden(n)]
         captured = self.captured[group]
         for node in drawn:
@@ -192,6 +193,18 @@ class _Sheets:
                 return -1
             node = owner
         return node
+
+    def _find_weights(self, order: list[int]) -> None:
+        """Find the weights of each function, whose equal parts may stand in groups of their own."""
+        home: dict[int, int] = {}
+        whole: list[list[Node]] = [[] for _ in self.members]
+        for made in self.graph.groups:  # a part's group has a higher number than those around it
+            home[made.id] = home[made.parent] if made.kind == "repeat" else made.id
+            whole[home[made.id]] += self.members[made.id]
+        for group in order:
+            if home[group] == group:
+                operands = {n.id: self._operands(n) for n in whole[group]}
+                self.weights |= self._weights(self.graph.groups[group].params, operands)
 
     def _weights(self, params: list[int], operands: dict[int, list[tuple[int, str, int]]]) -> set[int]:
         """The parameters that calls take behind their data, and vectors: weights, scales and their like."""

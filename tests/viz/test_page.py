@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
-from relaylang.viz import Graph, as_html, graph_of
+from relaylang.viz import Graph, as_html, fold_repeats, graph_of
 from relaylang.viz.boxes import Box
 from relaylang.viz.scene import Line, Placed, Scene, scene_of
 from tests.viz.browser import Browser, chromium
@@ -69,7 +69,7 @@ def opened(browser: Browser, tmp_path: Path, graph: Graph, title: str = "net") -
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
 def test_geometry_of_networks(browser: Browser, tmp_path: Path, path: Path) -> None:
     """Folded the page has the places of the SVG picture. Unfolding one box and all boxes moves the others apart."""
-    graph = graph_of(typed(path))
+    graph = fold_repeats(graph_of(typed(path)))
     opened(browser, tmp_path, graph)
     folded = scene(browser)
     assert_apart(folded)

@@ -8,6 +8,7 @@ import pytest
 
 from relaylang.ir import IRModule
 from relaylang.viz.graph import graph_of
+from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.scene import Scene, scene_of
 from tests.shared import few, golden
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
@@ -93,7 +94,9 @@ def test_geometry_of_fused_functions(expand: bool) -> None:
 @pytest.mark.parametrize("expand", [False, True])
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
 def test_geometry_of_networks(path: Path, expand: bool) -> None:
-    assert_geometry(scene_of(graph_of(typed(path)), expand))
+    graph = graph_of(typed(path))
+    assert_geometry(scene_of(graph, expand))
+    assert_geometry(scene_of(fold_repeats(graph), expand))
 
 
 def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
@@ -105,6 +108,44 @@ def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     dense = next(p.box for p in scene.boxes if p.box.title == "nn.dense")
     assert [(name, shape) for name, shape, _ in dense.rows] == [("%w", "3×3")]
     assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
+
+
+BLOCK = """
+%{b}0 = nn.dense(%{x}, %layer{i}_weight, units=8);
+%{b}1 = nn.relu(%{b}0);
+%{b}2 = add(%{b}1, %{x});
+"""
+
+
+def blocks(count: int) -> str:
+    params = "".join(f", %layer{i}_weight: Tensor[(8, 8), float32]" for i in range(count))
+    lines = "".join(BLOCK.format(b=i + 1, i=i, x=f"{i}2" if i else "x") for i in range(count))
+    return f"def @main(%x: Tensor[(1, 8), float32]{params}) {{\n{lines}tanh(%{count}2)\n}}"
+
+
+def test_equal_blocks_fold_into_one_box_with_a_count() -> None:
+    graph = fold_repeats(graph_of(checked(blocks(5))))
+    folded = scene_of(graph)
+    assert [p.box.title for p in folded.boxes] == ["%x", "5 × (nn.dense, nn.relu, add)", "tanh"]
+    assert {(a.split(".")[1], b.split(".")[1]) for a, b in edges(folded)} == {
+        (str(a.box.node), str(b.box.node)) for a, b in zip(folded.boxes, folded.boxes[1:])
+    }
+    unfolded = scene_of(graph, expand=True)
+    assert_geometry(unfolded)
+    assert sum(p.box.title == "nn.dense" for p in unfolded.boxes) == 5
+    assert [p.box.rows[0][:2] for p in unfolded.boxes if p.box.title == "nn.dense"] == [
+        (f"%layer{i}_weight", "8×8") for i in reversed(range(5))
+    ]
+    assert all(i < n.id for n in graph.nodes for i in n.inputs)
+    again = graph_of(checked(blocks(5)))
+    assert len(scene_of(again).boxes) == 1 + 3 * 5 + 1
+
+
+def test_short_parts_and_parts_that_share_values_do_not_fold() -> None:
+    for text in (SKIP, "def @main(%x: int32) { %0 = exp(%x); %1 = exp(%0); exp(%1) }"):
+        graph = graph_of(checked(text.replace("int32", "float32")))
+        count = len(graph.nodes)
+        assert len(fold_repeats(graph).nodes) == count
 
 
 def test_a_function_inside_itself_unfolds_once() -> None:
