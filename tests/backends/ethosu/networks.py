@@ -306,8 +306,9 @@ class Builder:
         axis = self.number(1, 3)
         widths = [[0, 0], [0, 0], [self.number(0, 1), 1], [1, self.number(0, 1)]]
         if kind == "border":
+            mode, shape = self.pick("SYMMETRIC", "REFLECT"), self.value.checked_type.shape  # type: ignore[union-attr]
             self.value = self.pick(
-                call("nn.mirror_pad", self.value, mode=self.pick("SYMMETRIC", "REFLECT"), pad_width=widths),
+                call("nn.mirror_pad", self.value, mode=mode if min(shape[2:]) > 1 else "SYMMETRIC", pad_width=widths),
                 call("nn.pad", self.value, 0, pad_mode=self.pick("edge", "reflect"), pad_width=widths),
             )
         elif kind == "tile":
