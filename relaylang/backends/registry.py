@@ -65,7 +65,8 @@ BACKENDS: dict[str, Backend] = {
     "ethos-u": Backend(
         "relaylang.backends.ethosu",
         "Arm Ethos-U command stream, through TOSA and Vela",
-        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int},
+        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int,
+         "npu-only": bool},
     ),
     "cmsis-nn": Backend(
         "relaylang.backends.cmsis_nn",

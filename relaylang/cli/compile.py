@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     aot.add_argument("--external-weights", action="store_true", help="write the constants to FILE.bin, which the caller loads")
     parser.add_argument("--module-name", metavar="NAME", help="what --runtime bare-metal calls the program (default: default)")
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
+    parser.add_argument("--npu-only", action="store_true", help="target ethos-u: every call that stays on the host is an error")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
     parser.add_argument(
@@ -149,7 +150,9 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     if args.emit is not None and targets[0].name != "c":
         raise UsageError(f"relay compile: --emit {args.emit} goes with target c, not {targets[0].name}", "relay compile --help")
     given = {"cc": args.cc, "cross-compiler": args.cross_compiler, "cross-compiler-options": args.cross_compiler_options,
-             "schedule": args.schedule}  # fmt: skip
+             "schedule": args.schedule, "npu-only": args.npu_only or None}  # fmt: skip
+    if args.npu_only and not any("npu-only" in _options(t) for t in targets):
+        raise UsageError("relay compile: --npu-only goes with target ethos-u", "relay compile --help")
     return [with_options(t, {key: value for key, value in given.items() if key in _options(t)}) for t in targets]
 
 

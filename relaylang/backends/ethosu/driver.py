@@ -111,6 +111,8 @@ def compile_regions(mod: IRModule, options: Mapping[str, Any], params: Mapping[s
     if not functions:
         title = f"nothing in @{entry} can go to the Ethos-U"
         raise RelayError([error("R0614", title, partitioned.module[entry].span), *partitioned.notes])
+    if partitioned.notes and options.get("npu-only"):
+        raise RelayError([replace(note, severity="error") for note in partitioned.notes])
     codes = {gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in functions.items()}
     report = text_report(how, compiled, partitioned.offloaded, partitioned.kept, partitioned.notes)
     return Offloaded(how, partitioned, functions, codes, report)

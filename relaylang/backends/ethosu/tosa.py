@@ -230,6 +230,11 @@ class Graph:
             (3, "uint32", DTYPES["int32"]),
         )
 
+    def matmul(self, a: Tensor, b: Tensor, a_zp: int, b_zp: int) -> Tensor:
+        """int8 (N, H, C) times int8 (N, C, W), less their zero points: int32 (N, H, W)."""
+        shape = (a.shape[0], a.shape[1], b.shape[2])
+        return self._emit("MATMUL", (a, b, self._zero_point(a_zp, a.dtype), self._zero_point(b_zp, b.dtype)), shape, "int32")
+
     def rescale(
         self,
         x: Tensor,

@@ -156,7 +156,8 @@ PAGES = (
     Page(
         "R0620",
         "stays on the host",
-        """A note of an accelerator's backend: an operator that it could have taken stays on the CPU, and why.""",
+        """A note of an accelerator's backend: an operator that it could have taken stays on the CPU, and why. With
+        --npu-only it is an error of the Ethos-U's backend.""",
         '$ relay compile examples/convnet.relay --target "ethos-u, c" --random-params 0 -o net.tar',
         '$ relay compile examples/quantized.relay --target "ethos-u, c" --random-params 0 -o net.tar',
         "text",

@@ -104,6 +104,18 @@ def test_nothing_for_the_accelerator() -> None:
     assert codes(wrong) == ["R0614", "R0620"]
 
 
+def test_npu_only() -> None:
+    """Every call that stays on the host is an error with its place."""
+    text = "def @main(%x: Tensor[(1, 4), int8]) {\n  cumsum(qnn.sigmoid(%x, 0.1f, 0, 0.1f, 0), axis=1)\n}"
+    mod = parse(text, "net.relay").module
+    with pytest.raises(RelayError) as wrong:
+        compile_module(mod, "ethos-u -npu-only, c")
+    (found,) = wrong.value.diagnostics
+    assert (found.code, found.severity, str(found.span)[:14]) == ("R0620", "error", "net.relay:2:3")
+    assert found.title.startswith("cumsum stays on the host")
+    assert ethosu.compile(mod).details["operations"] == {"accelerator": 1, "host": 1}
+
+
 def test_no_host_in_the_target() -> None:
     with pytest.raises(RelayError, match="the target names none") as wrong:
         compile_module(bars(), "ethos-u")

@@ -12,6 +12,7 @@ from relaylang.partition.targets.ethos_u import (
     arithmetic,
     convolutions,
     functions,
+    matmul,
     movement,
     picks,
     pools,
@@ -26,6 +27,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.depthwise_conv2d": convolutions.read_conv,
     "ethos-u.qnn_conv2d_transpose": convolutions.read_transposed,
     "ethos-u.fully_connected": convolutions.read_dense,
+    "ethos-u.matmul": matmul.read_matmul,
     "ethos-u.add": arithmetic.read_sum,
     "ethos-u.sub": arithmetic.read_sum,
     "ethos-u.mul": arithmetic.read_product,
@@ -52,6 +54,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.abs": functions.read_table,
     "ethos-u.softmax": softmax.read_softmax,
     "ethos-u.tanh": functions.read_table,
+    "ethos-u.tanh_fixed_point": functions.read_table,
     "ethos-u.sigmoid": functions.read_table,
     "ethos-u.leaky_relu": functions.read_table,
     "ethos-u.hard_swish": functions.read_table,
@@ -127,6 +130,12 @@ def _function(name: str, quantised: str | None = None) -> DFPattern:
     return real if quantised is None else real | is_op(quantised)(*_any(5))
 
 
+def _fixed_point_tanh() -> DFPattern:
+    """tanh of real numbers in fixed point."""
+    real = is_op("fixed_point_multiply")(is_op("cast")(wildcard()))
+    return is_op("cast")(is_op("fixed_point_multiply")(is_op("tanh")(real)))
+
+
 def _hard_swish() -> DFPattern:
     def gated(p: DFPattern) -> DFPattern:
         return is_op("divide")(is_op("multiply")(p, is_op("clip")(is_op("add")(p, is_constant()))), is_constant())
@@ -156,7 +165,9 @@ def _check(name: str) -> Callable[[Match], str | None]:
 
 def _rows() -> list[tuple[str, DFPattern]]:
     """Names without the accelerator's, and patterns, those that take most first."""
-    dense, transposed = (is_op(name)(*_any(6)) for name in ("qnn.dense", "qnn.conv2d_transpose"))
+    dense, transposed, batches = (
+        is_op(name)(*_any(6)) for name in ("qnn.dense", "qnn.conv2d_transpose", "qnn.batch_matmul")
+    )
     limit = limits(wildcard())
     widened = is_op("cast")(wildcard())
     averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
@@ -173,6 +184,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("qnn_conv2d", _summed(_conv(wildcard()))),
         ("fully_connected", _summed(dense)),
         ("qnn_conv2d_transpose", _summed(transposed)),
+        *[("matmul", pattern) for product in (dense, batches) for pattern in (_requantize(product), product)],
         ("add", _binary("qnn.add")),
         ("sub", _binary("qnn.subtract")),
         ("mul", _binary("qnn.mul")),
@@ -208,6 +220,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("abs", _function("abs", "qnn.abs")),
         ("softmax", _real(lambda p: is_op("nn.softmax")(p.optional(lambda q: is_op("multiply")(q, is_constant()))))),
         ("tanh", _function("tanh", "qnn.tanh")),
+        ("tanh_fixed_point", _fixed_point_tanh()),
         ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
         ("leaky_relu", _function("nn.leaky_relu", "qnn.leaky_relu")),
         ("hard_swish", _hard_swish()),
