@@ -268,7 +268,8 @@ function home() {
   if (!first) return;
   state.k = Math.min(1.1, Math.max(0.85, r.width / (state.width + 60)));
   state.x = state.width * state.k < r.width ? (r.width - state.k * state.width) / 2 : r.width / 2 - state.k * (first.x + first.w / 2);
-  state.y = 28 - state.k * Math.min(first.y, 60 / state.k);
+  // calls above the inputs stay in sight where there is room for them
+  state.y = 28 - state.k * (first.y * state.k < r.height / 2 ? 0 : first.y - 60);
   draw();
 }
 function center(key) {

@@ -108,6 +108,8 @@ def test_folding_choosing_searching_panning_zooming(browser: Browser, tmp_path: 
     assert "⊞ nn.conv2d + nn.bias_add + nn.relu" in first and "nn.bias_add" not in first and "%data" in first
     size = browser.run("return document.querySelector('.pill .title').getBoundingClientRect().height")
     assert size > 10
+    x, y = middle(browser, "%data")
+    assert 0 < x < 1200 and 40 < y < 300
     assert browser.run("const m = document.getElementById('map'); return m.width > 0 && state.mapScale > 0")
 
     browser.click(*middle(browser, "⊞ nn.dense"))
