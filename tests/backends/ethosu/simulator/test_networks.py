@@ -42,7 +42,7 @@ def differing(network: Expr, seed: int, accelerator: str) -> int | None:
 def test_random_networks(accelerator: str, layers: tuple[str, ...], start: int) -> None:
     found = {seed: differing(random_network(seed, layers), seed, accelerator) for seed in range(start, start + 20)}
     assert {seed: count for seed, count in found.items() if count} == {}
-    assert sum(count is not None for count in found.values()) >= 17
+    assert sum(count is not None for count in found.values()) >= 15
 
 
 @pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u85-256"])
