@@ -15,7 +15,7 @@ from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
-from relaylang.ir import ANY, Call, Function, GlobalVar, IRModule, TensorType, Var
+from relaylang.ir import ANY, Call, Expr, Function, GlobalVar, IRModule, TensorType, Var
 from relaylang.ir.binding import bind_params
 from relaylang.ops.build import op_call
 from relaylang.rules.slices import RULES
@@ -122,6 +122,17 @@ def test_calls_that_have_no_common_kernel() -> None:
     made = loaded(mod)
     assert [p.region >= 0 for p in made.program.packed] == [True] * 9
     assert_compiled(made, mod, *[np.full((n + 1, 2), n / 8, "float32") for n in range(9)])
+
+
+def test_operators_without_places_that_others_replace() -> None:
+    """Work does not grow with the paths of a program that was not parsed."""
+    x = Var("x", TensorType((ANY, 2, ANY, 4), "float32"))
+    body: Expr = x
+    for _ in range(40):
+        body = op_call("add", [body, body])
+    mod = IRModule.from_expr(Function([x], op_call("nn.upsampling", [body], scale_h=2.0, scale_w=3.0)))
+    check(mod)
+    assert_compiled(compile_vm(mod), mod, np.ones((1, 2, 3, 4), "float32"))
 
 
 def test_large_constants_stand_in_a_file_once() -> None:

@@ -332,7 +332,7 @@ def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
         axis = 1 - number if call.attrs.indexing == "xy" and number < 2 and rank > 1 else number
         length = math.prod(_known(part))
         line = reshape(part, [length if d == axis else 1 for d in range(rank)])
-        out.append(_make("broadcast_to", [line], [int(n) for n in own.shape], shape=list(own.shape)))  # type: ignore[arg-type]
+        out.append(_make("broadcast_to", [line], own.shape, shape=list(own.shape)))  # type: ignore[arg-type]
     return typed(Tuple(out), ty)
 
 
@@ -467,7 +467,7 @@ def _nothing(call: Call) -> Expr | None:
 
 def _placed(new: Expr, old: Expr) -> Expr:
     """Give the new expression the span of the expression that it replaces."""
-    stack = [new]
+    stack = [new] if old.span is not None else []
     while stack:
         node = stack.pop()
         if node.span is None and isinstance(node, (Call, Tuple)) and node is not old:
