@@ -239,8 +239,10 @@ def number_of(value: int) -> int:
 
 
 def usual(value: int) -> int:
-    """What a cost model takes a size for. Code must be right whatever the size is."""
-    return sum(c * prod(value.sizes.usual[a] for a in atoms) for atoms, c in value.terms.items()) if isinstance(value, Size) else value
+    """The extent that a cost model takes a size for, 1 at least. Code must be right whatever the size is."""
+    if not isinstance(value, Size):
+        return value
+    return max(1, sum(c * prod(value.sizes.usual[a] for a in atoms) for atoms, c in value.terms.items()))
 
 
 def _between(value: int) -> int | None:

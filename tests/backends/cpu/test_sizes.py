@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from relaylang.backends.cpu.sizes import Size, Sizes, bounds, largest, surely_less
+from relaylang.backends.cpu.sizes import Size, Sizes, bounds, largest, surely_less, usual
 from relaylang.diagnostics import RelayError
 
 
@@ -77,6 +77,11 @@ def test_what_sizes_answer_in_two_ways_is_assumed() -> None:
     assert list(sizes.assumed) == ["size0 < size1", "!(size0 < 2)", "(size0 + -1) != 0", "!((size0 * 2) < size1)"]
     sizes.begin()
     assert str((n - m) // 2) == "(((size0 * -1 + size1 + 1) / 2) * -1)" and list(sizes.assumed) == ["(size0 + size1 * -1) < 0"]
+
+
+def test_what_cost_models_take_a_size_for() -> None:
+    n, m = Sizes([11, 13]).sizes
+    assert usual(n) == usual(m) > 1 and usual(n * m * 2) == 2 * usual(n) ** 2 and usual(n - 1000) == 1 and usual(7) == 7
 
 
 def test_the_number_of_a_size_is_refused() -> None:
