@@ -64,6 +64,10 @@ def @main(%x: Tensor[(?, 8, ?, ?), float32], %w: Tensor[(12, 2, 3, 3), float32],
   (nn.conv2d(%x, %w, padding=[2, 2, 2, 2], dilation=[2, 2], groups=4, channels=12, kernel_size=[3, 3]),
    nn.conv2d(%y, %w, padding=[1, 1, 1, 1], groups=4, channels=12, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="OIHW")) }
 """, lambda n, h, w: [(n, 8, h, w), (12, 2, 3, 3), (n, h, w, 8)]),
+    "flattened": ("""
+def @main(%x: Tensor[(?, 4, ?, ?), float32], %d: Tensor[(3, 16), float32]) {
+  nn.dense(nn.batch_flatten(nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2])), %d) }
+""", lambda n, h, w: [(n, 4, 4, 5), (3, 16)]),
     "unknown channels": ("""
 def @main(%x: Tensor[(?, ?, ?, ?), float32], %w: Tensor[(?, ?, ?, ?), float32], %d: Tensor[(?, ?), float32]) {
   let %y = nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 1]));

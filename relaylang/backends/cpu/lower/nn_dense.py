@@ -191,7 +191,7 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight = factors(kernel, args, sink.anchor.dtype)
-    if has_sizes(weight.shape):
+    if has_sizes((*weight.shape, data.shape[-1])):
         of_sizes(kernel, data, weight, sink, False, True)
         return
     dtype = accumulator(sink.anchor.dtype)
@@ -214,7 +214,7 @@ def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     if not batched and len(left.shape) != 2:
         raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
     # Blocks know how far the parts of a row are apart.
-    if has_sizes(right.shape[-2:]) or (attrs.transpose_a and has_sizes(left.shape[-1:])):
+    if has_sizes((*right.shape[-2:], *(left.shape[-2:] if attrs.transpose_a else left.shape[-1:]))):
         of_sizes(kernel, left, right, sink, attrs.transpose_a, attrs.transpose_b)
         return
     out = sink.anchor.shape
