@@ -53,6 +53,12 @@ def unscaled(output_zp: int = 0) -> Rescale:
     return Rescale((IDENTITY[0],), (IDENTITY[1],), output_zp)
 
 
+def averaging(numbers: int) -> Rescale:
+    """The rescale of a sum by 1 / `numbers` in TOSA's AVG_POOL2D."""
+    shift = (numbers - 1).bit_length()
+    return Rescale(((((1 << 30) + 1) << shift) // numbers,), (30 + shift,), 0)
+
+
 def multiplier_and_shift(ratio: float) -> tuple[int, int]:
     """`ratio` as multiplier / 2^shift with 2^30 <= multiplier < 2^31, rounded half away from zero, as Relay does."""
     if ratio == 0:

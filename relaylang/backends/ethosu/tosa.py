@@ -289,6 +289,20 @@ class Graph:
             (3, "uint32", _NAN_PROPAGATE),
         )
 
+    def avg_pool2d(self, x: Tensor, kernel: tuple[int, int], input_zp: int, output_zp: int) -> Tensor:
+        """Rounded averages of int8 numbers in NHWC, without padding, at stride 1."""
+        n, h, w, c = x.shape
+        return self._emit(
+            "AVG_POOL2D",
+            (x, self._zero_point(input_zp, x.dtype), self._zero_point(output_zp, x.dtype)),
+            (n, h - kernel[0] + 1, w - kernel[1] + 1, c),
+            x.dtype,
+            (0, "int32s", kernel),
+            (1, "int32s", (1, 1)),
+            (2, "int32s", (0, 0, 0, 0)),
+            (3, "uint32", DTYPES["int32"]),
+        )
+
     def clamp(self, x: Tensor, low: int, high: int) -> Tensor:
         """Limits to [low, high], both of x's type."""
         dtype = np.dtype(x.dtype).newbyteorder("<")

@@ -91,6 +91,14 @@ PROGRAMS = {
         "%x: Tensor[(5, 16), uint8]",
     ),
     "sum": ('qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 50, 0.3f, 3, out_dtype="uint8")', U),
+    "rounded average": (
+        'qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, -200, 0.4f, 3, out_dtype="int8")',
+        "%x: Tensor[(1, 8, 5, 6), int8]",
+    ),
+    "rounded average of unsigned numbers": (
+        'clip(qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 5120, 0.4f, 3, out_dtype="uint8"), a_min=9f, a_max=99f)',
+        U,
+    ),
     "sums of channels": ('sum(cast(%x, dtype="int32"), axis=[1])', X),
     "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int8")', X),
     "mean of axes apart": (

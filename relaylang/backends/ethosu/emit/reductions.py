@@ -69,6 +69,11 @@ def _lanes(w: Writer, source: Value, over: Axes) -> _Lanes:
 def sum_over(w: Writer, layer: SumOver, at: Composite) -> Value:
     lanes = _lanes(w, at.source, layer.over)
     x = lanes.image(w)
+    if layer.rounds:
+        assert layer.out.rescale is not None
+        offset = at.source.offset
+        zero_points = layer.input_zp // layer.rounds - offset, layer.out.rescale.output_zp - offset
+        return lanes.value(w, layer.out.dtype, w.clamp(w.graph.avg_pool2d(x, (1, layer.rounds), *zero_points), layer.out))
     total = w.graph.conv2d(
         x,
         np.ones((1, lanes.numbers, lanes.inner, 1), np.int8),

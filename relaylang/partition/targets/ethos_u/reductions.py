@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.ir import Call, TensorType
 from relaylang.ops.reduce import taken_axes
-from relaylang.partition.fixed_point import Unsupported
+from relaylang.partition.fixed_point import Unsupported, averaging
 from relaylang.partition.targets.ethos_u.parts import (
     RANGES,
     Output,
@@ -25,6 +25,7 @@ from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool, average_of
 #: The most numbers of a sum: the elements of a kernel.
 _MOST = 4096
 _MOST_IN_WINDOW = 65536
+_MOST_IN_AVERAGE = 256
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ class Axes:
 
 @dataclass(frozen=True)
 class SumOver:
-    """Sums along axes, less `input_zp`, then `out`."""
+    """Sums along axes, less `input_zp`, then `out`. With `rounds`, these are rounded averages of so many numbers."""
 
     over: Axes
     input_zp: int
     out: Output
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,21 @@ def read_sum_over(calls: Sequence[Call]) -> SumOver:
         if constant(rest[0].args[1], "its input scale").size != 1:
             raise Unsupported("scales of channels behind a sum")
     bound = max(abs(numbers * end - zero_point) for end in RANGES[source.dtype])
-    return SumOver(over, zero_point, tail(rest, np.array([bound])))
+    out = tail(rest, np.array([bound]))
+    return SumOver(over, zero_point, out, numbers if _is_average(numbers, zero_point, source.dtype, out) else 0)
+
+
+def _is_average(numbers: int, zero_point: int, dtype: str, out: Output) -> bool:
+    """Whether a sum and its rescale are an average of the accelerator's for every sum, which is the cheaper form."""
+    each, rest = divmod(zero_point, numbers)
+    low, high = RANGES[dtype]
+    if out.rescale is None or out.dtype != dtype or rest or numbers > _MOST_IN_AVERAGE:
+        return False
+    if not (low <= each <= high and low <= out.rescale.output_zp <= high):
+        return False
+    sums = np.arange(numbers * (low - each), numbers * (high - each) + 1)
+    average = averaging(numbers).apply(sums) + out.rescale.output_zp
+    return np.array_equal(np.clip(out.rescale.apply(sums), low, high), np.clip(average, low, high))
 
 
 def read_mean_over(calls: Sequence[Call]) -> MeanOver:
