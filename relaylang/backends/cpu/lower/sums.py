@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.kernel import Tensor
+from relaylang.backends.cpu.sizes import has_sizes
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int, outside: int 
     counts = counts_of(runs, width)
     strides = [run[-1].data for run in runs]
     strides[-1] *= width
-    unroll = next(n for n in (4, 8, 7, 6, 5, 3, 2, 1) if counts[-1] % n == 0)
+    # A kernel's text has the distance of the steps that it writes out. It cannot be a size.
+    unroll = 1 if has_sizes(strides[-1:]) else next(n for n in (4, 8, 7, 6, 5, 3, 2, 1) if counts[-1] % n == 0)
     inside, piece = len(runs) - 1, counts[-1]
     if piece > most * 3 // 2:
         pieces = -(-piece // most)
