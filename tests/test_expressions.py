@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from relaylang.syntax import parse
 from relaylang.syntax.spellings import has_old_header
-from tests.test_project import ALL, tree_of
+from tests.test_project import ALL, nodes_of
 
 try:
     from re import _constants as constants  # type: ignore[attr-defined]
@@ -48,9 +48,9 @@ def ambiguous(pattern: Any) -> bool:
     return False
 
 
-def expressions(tree: ast.Module) -> Iterator[tuple[int, Any]]:
+def expressions(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, Any]]:
     """The strings that may be regular expressions, parsed."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _GROUP.search(node.value):
             for flags in (0, constants.SRE_FLAG_VERBOSE):
                 try:
@@ -65,7 +65,7 @@ def test_no_repetition_stands_alone_in_a_repetition() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         using = [name for name in ALL if "import re\n" in ALL[name].read_text()]
-        found = [(name, line) for name in using for line, pattern in expressions(tree_of(name)) if ambiguous(pattern)]
+        found = [(name, line) for name in using for line, pattern in expressions(nodes_of(name)) if ambiguous(pattern)]
     assert found == []
 
 

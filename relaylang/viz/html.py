@@ -79,6 +79,6 @@ def _statistics(value: np.ndarray) -> dict[str, Any] | int:
         return 0
     low, high = float(finite.min()), float(finite.max())
     bars = [int(n) for n in np.histogram(finite, _BARS, (low, high if high > low else low + 1))[0]]
-    numbers = {"minimum": low, "maximum": high, "mean": float(finite.mean()), "deviation": float(finite.std())}
+    numbers = {"least": low, "greatest": high, "average": float(finite.mean()), "deviation": float(finite.std())}
     numbers |= {"zeros": float((finite == 0).mean()), "not finite": counted.size - finite.size}
     return {"numbers": {k: f"{v:.6g}" for k, v in numbers.items()}, "bars": bars, "counted": counted.size, "of": flat.size}

@@ -171,7 +171,7 @@ def test_compile(tmp_path: Path) -> None:
 
 def test_viz_doc_explain() -> None:
     made = session(F, A)
-    assert "●  %1 = nn.relu(%0) : Tensor[(2, 3), float32]" in made.execute(":viz @f")
+    assert "●  %1 = nn.relu(%0) : 2×3" in made.execute(":viz @f")
     assert made.execute(":viz add(%a, %a)").startswith("fn(%a")
     assert "def" not in made.execute(":viz")
     said = made.execute(":doc nn.conv2d")

@@ -96,7 +96,8 @@ PROGRAMS = {
         "%x: Tensor[(1, 8, 5, 6), int8]",
     ),
     "rounded average of unsigned numbers": (
-        'clip(qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 5120, 0.4f, 3, out_dtype="uint8"), a_min=9f, a_max=99f)',
+        '%0 = qnn.requantize(sum(cast(%x, dtype="int32"), axis=[2, 3]), 0.01f, 5120, 0.4f, 3, out_dtype="uint8"); '
+        "clip(%0, a_min=9f, a_max=99f)",
         U,
     ),
     "sums of channels": ('sum(cast(%x, dtype="int32"), axis=[1])', X),
