@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if args.entry is not None:
         node = _only(node, args.entry.removeprefix("@"))
     form = args.form or _FORMATS.get(Path(args.output or "").suffix.lower(), "text")
+    if form == "png" and args.output is None:
+        raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
     graph = graph_of(node) if form == "text" or args.no_repeats else fold_repeats(graph_of(node))
     if form == "text":
         here = args.output is None
@@ -73,17 +75,11 @@ def run(args: argparse.Namespace) -> int:
     elif form == "svg":
         text = as_svg(graph, args.expand, args.nodes)
     elif form == "png":
-        return _write_png(args, as_png(graph, args.expand, args.nodes))
+        write_bytes(args.output, as_png(graph, args.expand, args.nodes))
+        return 0
     else:
         text = as_html(graph, os.path.basename(program.name), args.nodes)
     write_text(args.output, text)
-    return 0
-
-
-def _write_png(args: argparse.Namespace, picture: bytes) -> int:
-    if args.output is None:
-        raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
-    write_bytes(args.output, picture)
     return 0
 
 
