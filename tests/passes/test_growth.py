@@ -298,7 +298,8 @@ def nested(n: int) -> IRModule:
 def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> None:
     for name in dict.fromkeys([name for name, _ in CASES]):
         flow = shape in (shared, doubled, fan)
-        if name == "FirstOrderGradient" and not flow:
+        # Functions inside these programs state their parameters' types, which a pass cannot give another batch.
+        if (name == "FirstOrderGradient" and not flow) or (name == "ChangeBatch" and shape in (closures, nested)):
             continue
         transform = made(name)
 
