@@ -100,4 +100,4 @@ def test_random_convolutions(start: int, accelerator: str) -> None:
         assert np.abs(found.astype(np.int64) - outputs(case.data, [[case.x]])[0][0]).max() <= 1
         for part in npu_layers(made, "net.tflite")[1]:
             forms |= {c.param for c in part.stream().commands if c.name == "SET_WEIGHT_FORMAT"}
-    assert {0, 16} <= forms
+    assert start or {0, 16} <= forms  # the first ten have both forms of weights
