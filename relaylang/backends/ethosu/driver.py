@@ -12,6 +12,8 @@ from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction, Hos
 from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.report import estimate, text_report
+from relaylang.backends.ethosu.simulator.transfers import has_room_for_tables
+from relaylang.backends.ethosu.stream import read_stream
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
 from relaylang.diagnostics import Diagnostic, RelayError, error
@@ -243,7 +245,10 @@ def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Co
     tosa = serialize(graph)
     if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()):
         how = replace(how, without=_UNSAFE_FOR_TWO)
-    return tosa, compile_model(tosa, how)
+    compiled = compile_model(tosa, how)
+    if not has_room_for_tables(read_stream(compiled.command_stream, "the command stream")):
+        raise CompileError("a table would lie behind the accelerator's memory for tables")
+    return tosa, compiled
 
 
 def _refusal(region: Region, how: Settings) -> str | None:

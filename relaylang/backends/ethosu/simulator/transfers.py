@@ -7,6 +7,7 @@ import numpy as np
 from relaylang.backends.ethosu.simulator.feature_maps import MOST
 from relaylang.backends.ethosu.simulator.memory import INTERNAL, TABLES, Memory
 from relaylang.backends.ethosu.simulator.state import State
+from relaylang.backends.ethosu.stream import Stream
 
 #: Bytes of an index.
 _INDEX = 4
@@ -55,15 +56,31 @@ def _indices(state: State, memory: Memory, rows: tuple[int, int]) -> np.ndarray:
 def _addresses(state: State, memory: Memory, end: str, rows: tuple[int, int], size: int,
                indices: np.ndarray | None) -> tuple[int, np.ndarray]:  # fmt: skip
     """The region of an end of a transfer, and the addresses of all bytes."""
-    at = state.address(f"DMA0_{end}")
-    region = state.field(f"DMA0_{end}_REGION", "region")
-    if state.field(f"DMA0_{end}_REGION", "region_mode"):
-        region = INTERNAL
-        if not state.is_u85:
-            at -= (state.stream.shared_kib // state.stream.cores << 10) - TABLES
+    region, at = _start(state, end)
     if rows == (1, 1) and indices is None:
         return region, memory.span(region, at, size)
     inner, outer = np.arange(rows[0]) if indices is None else indices, np.arange(rows[1])[:, None]
     stride0 = state.address(f"DMA0_{end}_STRIDE0")
     stride1 = state.address(f"DMA0_{end}_STRIDE1") if rows[1] > 1 else 0
     return region, (at + outer * stride1 + inner * stride0)[..., None] + np.arange(size)
+
+
+def _start(state: State, end: str) -> tuple[int, int]:
+    """The region and the address at which an end of a transfer begins. Tables lie at the end of a core's own memory."""
+    at = state.address(f"DMA0_{end}")
+    if not state.field(f"DMA0_{end}_REGION", "region_mode"):
+        return state.field(f"DMA0_{end}_REGION", "region"), at
+    return INTERNAL, at if state.is_u85 else at - (state.stream.shared_kib // state.stream.cores << 10) + TABLES
+
+
+def has_room_for_tables(stream: Stream) -> bool:
+    """Whether all transfers to a core's own memory stay inside the part for tables."""
+    state = State(stream)
+    for command in stream.commands:
+        if command.name.startswith("SET_"):
+            state.set(command)
+        elif command.name == "OP_DMA_START":
+            region, at = _start(state, "DST")
+            if region == INTERNAL and not 0 <= at <= TABLES - state.address("DMA0_LEN"):
+                return False
+    return True

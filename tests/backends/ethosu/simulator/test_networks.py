@@ -56,6 +56,15 @@ def test_a_residual_network(accelerator: str) -> None:
     assert differing(residual_network(), 0, accelerator) == 0
 
 
+def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vela's table would lie behind the memory of a small accelerator: the layer stays on the host instead."""
+    network = random_network(58, FURTHER)
+    assert differing(network, 58, "ethos-u55-32") is None
+    monkeypatch.setattr(driver, "has_room_for_tables", lambda stream: True)
+    with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START, uses byte 0x8ff of the table memory"):
+        differing(network, 58, "ethos-u55-32")
+
+
 def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vela's transfers of weights would overwrite the second image while a pool reads it."""
     network = random_network(217)
