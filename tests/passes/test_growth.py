@@ -299,7 +299,7 @@ def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> No
     for name in dict.fromkeys([name for name, _ in CASES]):
         flow = shape in (shared, doubled, fan)
         # Functions inside these programs state their parameters' types, which a pass cannot give another batch.
-        if (name == "FirstOrderGradient" and not flow) or (name == "ChangeBatch" and shape in (closures, nested)):
+        if (name == "FirstOrderGradient" and not flow) or (name.startswith("ChangeBatch") and shape in (closures, nested)):
             continue
         transform = made(name)
 
