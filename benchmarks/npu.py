@@ -71,7 +71,7 @@ HEAD = """# Networks on the Ethos-U
 
 int8 networks with random weights, from TFLite files. "Vela" is Vela's own compilation of the same file; our columns are
 relaylang's import, partition and compilation. Cycles and memory are Vela's estimates for both. A run of the simulator takes
-"simulate" seconds, and "different" counts its integers that are not those of the C backend.
+"simulate" seconds. "Different" counts its integers that are not those of the C backend.
 """
 
 
