@@ -14,8 +14,8 @@ import onnx
 
 from benchmarks.cpu_graphs import GRAPHS
 from relaylang.export import export_onnx
-from relaylang.frontends.common import Options
 from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 from relaylang.ir import Call, Function, IRModule
 from relaylang.ir.binding import bind_params
 from relaylang.ops.record import Op

@@ -30,8 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Imported, Options
+from relaylang.frontends.common import Imported
 from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.runtime.files import atomic_write
 from tests.frontends import chains, networks, originals

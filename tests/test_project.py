@@ -60,8 +60,8 @@ FACE = ("__init__", "__main__", "_names")
 #: The lazy imports of our own: where and what, and why.
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
+    ("cli.check", "relaylang.cli.linting"): "few calls ask for lints, which take a tenth of relay check",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
-    ("cli.models", "relaylang.frontends.common.options"): "most calls read text, not a network",
     ("cli.models", "relaylang.frontends.formats"): "most calls read text, not a network",
     ("cli.program", "relaylang.runtime.params"): "few texts leave their constants out",
     ("cli.reporting", "relaylang.diagnostics.export"): "most calls print text",

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import argparse
 
-from relaylang.cli.common import VERIFY_HELP, exit_status, files_below, report, verified, write_text
+from relaylang.cli.common import VERIFY_HELP, exit_status, files_below, report, verified
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import Program, load_checked
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError
-from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import Call, Expr, Function, IRModule, post_order, type_text
-from relaylang.passes.lints import apply_fixes, lint
-from relaylang.passes.lints.settings import chosen, codes_for
 
 EPILOG = """\
 examples:
@@ -33,9 +30,6 @@ examples:
 
 exit status: 0 every file is right, 1 some file is wrong or a lint has findings, 2 some file could not be read
 """
-
-#: A repair may show the next one; this many rounds are enough for any text that people write.
-_ROUNDS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             continue
         try:
             program = load_checked(path, import_options(args))
-            found = _linted(program, path, args) if args.lint or args.fix else []
+            found = _lints(program, path, args) if args.lint or args.fix else []
         except RelayError as wrong:
             report(wrong.diagnostics)
             said += wrong.diagnostics
@@ -82,33 +76,10 @@ def run(args: argparse.Namespace) -> int:
     return exit_status(said) or int(findings > 0)
 
 
-def _linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
-    """The findings of the lints that are chosen, after the repairs where these are asked for. A network has no text."""
-    if program.source is None:
-        return []
-    codes = _codes(path, args)
-    found = lint(program.module, program.source, codes)
-    if not args.fix:
-        return found
-    source = program.source
-    for _ in range(_ROUNDS):
-        fixes = [d.fix for d in found if d.fix is not None]
-        if not fixes:
-            break
-        source = SourceFile(source.name, apply_fixes(source.text, fixes))
-        repaired = load_checked(source)
-        found = lint(repaired.module, source, codes)
-    if source is not program.source:
-        write_text(path, source.text)
-    return found
+def _lints(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
+    from relaylang.cli.linting import linted
 
-
-def _codes(path: str, args: argparse.Namespace) -> frozenset[str]:
-    """The lints for a file: those of the call, else those of its pyproject.toml."""
-    if args.select or args.ignore:
-        select, ignore = (text.split(",") if text else None for text in (args.select, args.ignore))
-        return chosen(select, ignore, "the call")
-    return codes_for(path)
+    return linted(program, path, args)
 
 
 def summary(program: Program) -> str:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.cli.usage import UsageError
+from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
 
 if TYPE_CHECKING:
-    from relaylang.frontends.common import Imported, Options
+    from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
 FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt; - is the standard input"
@@ -47,8 +48,6 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
 
 def import_options(args: argparse.Namespace) -> Options:
     """What the arguments say about an import."""
-    from relaylang.frontends.common.options import Options
-
     return Options(
         shapes={name: _shape(text) for name, text in _pairs("--shape", args.shape)},
         dtypes=dict(_pairs("--dtype", args.dtype)),
@@ -102,7 +101,6 @@ def is_binary(data: bytes) -> bool:
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:
     """A program from a network's file; None where the contents are of no known format. Raises `RelayError`."""
-    from relaylang.frontends.common.options import DEFAULTS
     from relaylang.frontends.formats import import_bytes
 
     folder = "" if path == "-" else os.path.dirname(os.path.abspath(path))

@@ -17,7 +17,7 @@ from relaylang.typing import infer
 from relaylang.typing.rest import check_rest
 
 if TYPE_CHECKING:
-    from relaylang.frontends.common import Options
+    from relaylang.frontends.options import Options
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from relaylang.frontends.common.imported import Imported
-from relaylang.frontends.common.options import DEFAULTS, Options
+from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.text import read_bytes
 
 

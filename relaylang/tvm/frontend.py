@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Imported, Options
+from relaylang.frontends.common import Imported
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
 from relaylang.frontends.torch import import_pytorch
 from relaylang.frontends.torch.importer import contents

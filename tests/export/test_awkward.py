@@ -12,8 +12,8 @@ pytest.importorskip("onnx")
 
 from relaylang.diagnostics import RelayError
 from relaylang.export import export_onnx, export_relax, export_stablehlo
-from relaylang.frontends.common import Options
 from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 from relaylang.ir import IRModule
 from relaylang.stdlib.library import read
 from relaylang.typing import infer

@@ -14,8 +14,8 @@ pytest.importorskip("tflite")
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError
 from relaylang.export import export_onnx, export_relax, export_stablehlo
-from relaylang.frontends.common import Options
 from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 from tests.export import peers
 from tests.export.peers import Iree, Relax
 from tests.export.programs import flat

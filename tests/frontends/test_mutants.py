@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
 from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 
 Random = random.Random
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ import numpy as np
 from relaylang.backends.ethosu.simulator.region import run_stream
 from relaylang.backends.ethosu.stream import Stream, read_stream
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.common.options import DEFAULTS
+from relaylang.frontends.options import DEFAULTS
 from relaylang.frontends.tflite.importer import Importer
 from relaylang.frontends.tflite.reader import Model, Operator, Subgraph, read_model
 from relaylang.interpreter import Evaluator

@@ -13,8 +13,8 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common.known import Knowledge
 from relaylang.frontends.common.listing import Listing
-from relaylang.frontends.common.options import Options
 from relaylang.frontends.common.report import Report, Unsupported
+from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (
     ANY,

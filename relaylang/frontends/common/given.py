@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
-from relaylang.frontends.common.options import Options
+from relaylang.frontends.options import Options
 from relaylang.ir import TensorType
 from relaylang.typing.sound import unsound
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
 from relaylang.frontends.onnx.importer import import_onnx, load_onnx
+from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.interpreter.values import ConstructorValue, mismatch
 from relaylang.ir import GlobalTypeVar, Type, TypeCall

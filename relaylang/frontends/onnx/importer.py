@@ -11,18 +11,18 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
-from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED, operand_notes
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.table import table
 from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
+from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.text import read_bytes

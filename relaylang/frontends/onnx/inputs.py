@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.common import Builder, Options
+from relaylang.frontends.common import Builder
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import value_for
 from relaylang.frontends.common.lists import list_of, option_of
 from relaylang.frontends.onnx.tensors import dtype_of, tensor_type
+from relaylang.frontends.options import Options
 from relaylang.ir import Dim, TensorType, Type
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED, operand_notes
+from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
 from relaylang.frontends.tflite.states import Variable, assigned

@@ -11,14 +11,14 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.nn import broadcast_to
-from relaylang.frontends.common.options import DEFAULTS
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.memory import Memory, View, operator, values_only, written

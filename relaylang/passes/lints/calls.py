@@ -21,6 +21,10 @@ _INVOLUTIONS = frozenset({"negative", "logical_not", "bitwise_not"})
 _SHAPES = frozenset({"reshape", "squeeze", "expand_dims", "nn.batch_flatten"})
 
 
+#: Integers that a multiplication and a division by one scale leave as they are, in float32.
+_SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
+
+
 def name_of(expr: Expr) -> str:
     """The name of a called operator, or ""."""
     return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
@@ -90,10 +94,12 @@ def idle_calls(view: View) -> Iterator[Diagnostic]:
 
 
 def _widened(wide: Call) -> bool:
-    """Whether a cast keeps every number."""
+    """Whether a cast keeps every number. numpy holds float64 safe for 64-bit integers, and it is not."""
     given, made = _tensor(wide.args[0]), _tensor(wide)
+    if given is None or made is None or (given.dtype in ("int64", "uint64") and made.dtype == "float64"):
+        return False
     try:
-        return given is not None and made is not None and bool(np.can_cast(given.dtype, made.dtype, "safe"))
+        return bool(np.can_cast(given.dtype, made.dtype, "safe"))
     except TypeError:  # the small floats are not numpy's own
         return False
 
@@ -114,6 +120,10 @@ def _undone(outer: Call, inner: Call) -> bool:
 
 
 def _one_scale(quantize: Call, dequantize: Call) -> bool:
+    """Whether two calls have equal scales, and integers that survive both in float32."""
+    made = _tensor(quantize)
+    if made is None or made.dtype not in _SMALL:
+        return False
     same = all(map(_same, quantize.args[1:], dequantize.args[1:]))
     return same and quantize.attrs.axis == dequantize.attrs.axis
 

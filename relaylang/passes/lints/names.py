@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
 
 from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.ir import GlobalVar, Let, post_order
@@ -48,20 +47,14 @@ def unused_bindings(view: View) -> Iterator[Diagnostic]:
 def _removal(view: View, token: Token) -> Fix | None:
     """The repair that takes a statement out, with its line where it has one of its own."""
     code = view.symbols.code
-    at = view.at[token.start]
-    depth, last = 0, None
-    for t in islice(code, at, None):
-        depth += (t.text in "([{") - (t.text in ")]}") if t.kind == "mark" else 0
-        if depth < 0:
-            return None
-        if depth == 0 and t.text == ";":
-            last = t
-            break
-    if last is None:
+    at = number = view.at[token.start]
+    while number < len(code) and code[number].text not in (";", ")", "]", "}"):
+        number = view.closing.get(number, number) + 1
+    if number == len(code) or code[number].text != ";":
         return None
     text = view.source.text
     begin = code[at - 1].start if at and code[at - 1].text == "let" else token.start
-    end = last.end
+    end = code[number].end
     line = text.rfind("\n", 0, begin) + 1
     if not text[line:begin].strip() and text[end : end + 1] == "\n":
         begin, end = line, end + 1
@@ -72,13 +65,15 @@ def unused_parameters(view: View) -> Iterator[Diagnostic]:
     """R1002: parameters that a body does not use. Those of @main are the program's face."""
     tops = {token.start: name for name, token in _definitions(view).items()}
     starts = sorted(tops)
+    main = view.functions.get("main")
+    face = {p.span.start for p in main.params if p.span is not None} if main is not None else set()
     for symbol, token in _unused(view, "parameter"):
         above = bisect_left(starts, token.start)
         name = tops[starts[above - 1]] if above else ""
         function = view.functions.get(name[1:])
         if function is None or any(key in function.attrs for key in _OUTSIDE):
             continue
-        if name == "@main" and token.start in {p.span.start for p in function.params if p.span is not None}:
+        if token.start in face:
             continue
         span = view.span(token.start, token.end)
         fix = Fix(span, f"%_{symbol.name[1:]}", "begin the name with _ to say that it is not used")

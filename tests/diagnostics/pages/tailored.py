@@ -20,8 +20,8 @@ from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 from relaylang.backends.registry import BACKENDS, Backend
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 from relaylang.export import export
-from relaylang.frontends.common import Options
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from relaylang.interpreter import evaluate
 from relaylang.stdlib.library import add, import_from_std
 from tests.frontends.onnx.models import model as onnx_model

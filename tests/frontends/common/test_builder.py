@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import relaylang as relay
-from relaylang.frontends.common import Builder, Layer, Listing, Options, Report
+from relaylang.frontends.common import Builder, Layer, Listing, Report
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.options import Options
 from relaylang.ir import ANY, Constant, TensorType
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import relaylang as relay
-from relaylang.frontends.common import Builder, Listing, Options, Report, Unsupported, nn
+from relaylang.frontends.common import Builder, Listing, Report, Unsupported, nn
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir import ANY, TensorType
 

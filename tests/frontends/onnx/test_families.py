@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from relaylang.frontends.common import Options
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir import ANY
 from tests.frontends.onnx.models import model, node

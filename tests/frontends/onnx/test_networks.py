@@ -11,8 +11,9 @@ pytest.importorskip("onnx")
 
 import relaylang as relay
 from relaylang.backends import compile_module
-from relaylang.frontends.common import Imported, Options
+from relaylang.frontends.common import Imported
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir import structural_equal
 from tests.frontends import networks

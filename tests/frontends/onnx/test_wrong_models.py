@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("onnx")
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from tests.frontends.onnx.models import model, node
 
 X = {"x": (2, 3)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
+from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
 from tests.frontends.tflite.files import Graph, Op, T, const, file
 from tests.frontends.tflite.runtime import compare

@@ -51,7 +51,7 @@ def test_a_network_computes_what_its_runtime_computes(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in names(".tflite") if n.startswith("face_detection_short")])
 def test_another_layout_computes_the_same(name: str) -> None:
-    from relaylang.frontends.common import Options
+    from relaylang.frontends.options import Options
 
     data = bytes_of(name)
     inputs = tuple(tflite_feed(data).values())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
+from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
 from tests.frontends.tflite.files import Op, T, const, file
 

@@ -12,8 +12,9 @@ import pytest
 
 import relaylang as relay
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Imported, Options
+from relaylang.frontends.common import Imported
 from relaylang.frontends.formats import format_of
+from relaylang.frontends.options import Options
 from relaylang.frontends.torch import import_pytorch
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal

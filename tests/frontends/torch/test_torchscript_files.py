@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
+from relaylang.frontends.options import Options
 from relaylang.frontends.torch import import_pytorch
 from relaylang.frontends.torch.torchscript import is_torchscript
 from relaylang.interpreter.evaluate import Evaluator

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Options
 from relaylang.frontends.formats import format_of
+from relaylang.frontends.options import Options
 from relaylang.frontends.torch import import_pytorch
 from relaylang.interpreter.evaluate import Evaluator
 

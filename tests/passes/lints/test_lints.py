@@ -112,6 +112,10 @@ CLEAN = {
     + main("let %f = @f(%x); %f(%x)"),
     "branches": main("if (%c) { exp(%x) } else { add(exp(%x), %x) }", f"%x: {T}, %c: bool"),
     "a narrow cast and back": main('cast(cast(%x, dtype="int32"), dtype="float32")'),
+    "integers that float64 rounds": main('cast(cast(%i, dtype="float64"), dtype="int64")', "%i: Tensor[(2), int64]"),
+    "integers that float32 rounds": main(
+        'qnn.quantize(qnn.dequantize(%i, 0.5f, 3), 0.5f, 3, out_dtype="int32")', "%i: Tensor[(2), int32]"
+    ),
     "other scales": main('qnn.quantize(qnn.dequantize(%q, 0.5f, 3), 0.25f, 3, out_dtype="int8")', "%q: Tensor[(2), int8]"),
     "another reshape": main("reshape(reshape(%x, newshape=[6]), newshape=[3, 2])"),
     "an unknown extent": main("reshape(%x, newshape=[-1, 3])", "%x: Tensor[(?, 3), float32]"),

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error, first_ones
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Options, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.options import Options
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive

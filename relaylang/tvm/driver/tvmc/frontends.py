@@ -10,7 +10,7 @@ from relaylang.cli.common import report
 from relaylang.cli.program import check
 from relaylang.cli.program import load as read
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.common.options import Options
+from relaylang.frontends.options import Options
 from relaylang.ir import ANY
 from relaylang.runtime.random import random_params
 from relaylang.tvm.driver.tvmc.model import TVMCModel
