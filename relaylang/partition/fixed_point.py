@@ -99,6 +99,16 @@ def make_rescale(
     return Rescale(tuple(m for m, _ in pairs), tuple(s for _, s in pairs), output_zp, axis if per_channel else None)
 
 
+def power_rescale(multiplier: int, shift: int, bound: int) -> Rescale:
+    """The rescale `v * multiplier * 2^(shift - 31)` of a `fixed_point_multiply`, for |v| up to `bound`."""
+    if multiplier <= 0:
+        raise Unsupported(f"the multiplier {multiplier}")
+    spare = max(31 - multiplier.bit_length(), 0)
+    multiplier, shift = multiplier << spare, 31 - shift + spare
+    _check(multiplier, shift, bound, 0, "UPWARD")
+    return Rescale((multiplier,), (shift,), 0)
+
+
 def _check(multiplier: int, shift: int, limit: int, output_zp: int, rounding: str) -> None:
     if shift > MAX_SHIFT:
         raise Unsupported("the input scale is more than 2^31 times smaller than the output scale")

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from relaylang.ir import Call, Constant, Expr, Function, rewrite
+from relaylang.ir import Call, Constant, Expr, Function, post_order, rewrite
 from relaylang.ops.record import Op
+from relaylang.partition.composites import composite_name
 from relaylang.partition.lift import regions_of
 from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import fromtext
@@ -96,6 +97,81 @@ def test_taken(name: str) -> None:
     assert len(regions_of(done.module, "ethos-u")) == 1
 
 
+S = "%1 = qnn.add(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3); "
+NHWC = "%x: Tensor[(1, 8, 8, 3), int8]"
+WIDE, MATRICES = "%x: Tensor[(1, 3, 8, 8), int32]", "%x: Tensor[(4, 9), int8], %y: Tensor[(5, 9), int8]"
+WHOLE = 'fixed_point_multiply(cast({}, dtype="int32"), multiplier=2147483647, shift=0)'
+
+
+def real(call: str, operand: str = "%x") -> str:
+    """A call on real numbers, between quantised ones."""
+    return f'qnn.quantize({call.format(f"qnn.dequantize({operand}, 1f, 0)")}, 1f, 0, out_dtype="int8")'
+
+
+def whole(call: str) -> str:
+    """A call on numbers in fixed point."""
+    return f'cast(fixed_point_multiply({call.format(WHOLE.format("%x"), WHOLE.format("%y"))}, multiplier=1, shift=16), dtype="int8")'
+
+
+#: A program for each name of TVM's pattern table.
+NAMED = {
+    "channel-pad": (S + "nn.pad(%1, 3f, pad_width=[[0, 0], [0, 0], [0, 0], [2, 1]])", NHWC),
+    "qnn_conv2d": (conv(), ""),
+    "depthwise_conv2d": (
+        'qnn.conv2d(%x, zeros(shape=[3, 3, 3, 1], dtype="int8"), 0, 0, 0.1f, 0.1f, groups=3, channels=3, kernel_size=[3, 3], '
+        'data_layout="NHWC", kernel_layout="HWOI", out_dtype="int32")',
+        NHWC,
+    ),
+    "qnn_conv2d_transpose": (
+        'qnn.conv2d_transpose(%x, zeros(shape=[3, 4, 3, 3], dtype="int8"), 0, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], '
+        'kernel_layout="IOHW", out_dtype="int32")',
+        "",
+    ),
+    "fully_connected": ('qnn.dense(%x, zeros(shape=[5, 9], dtype="int8"), 0, 0, 0.1f, 0.1f, units=5, out_dtype="int32")', MATRICES),
+    "matmul": ('qnn.dense(%x, %y, 0, 0, 0.1f, 0.1f, units=5, out_dtype="int32")', MATRICES),
+    "matmul_fixed_point": (whole("nn.dense({}, {}, units=5)"), MATRICES),
+    "maxpool2d": ("nn.max_pool2d(%x, pool_size=[2, 2])", ""),
+    "avgpool2d": ('cast(nn.avg_pool2d(cast(%x, dtype="int32"), pool_size=[2, 2]), dtype="int8")', ""),
+    "pad2d": (S + "nn.pad(%1, 3f, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]])", NHWC),
+    "add": (S + "%1", ""),
+    "sub": ("qnn.subtract(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", ""),
+    "mul": ("qnn.mul(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", ""),
+    "min": ("minimum(%x, reverse(%x, axis=1))", ""),
+    "max": ("maximum(%x, reverse(%x, axis=1))", ""),
+    "shl": ("left_shift(%x, 3)", WIDE),
+    "reshape": (S + "reshape(%1, newshape=[3, 64])", ""),
+    "strided_slice": (S + "strided_slice(%1, begin=[0, 1], end=[1, 3])", ""),
+    "abs": (real("abs({})"), ""),
+    "tanh": (real("tanh({})"), ""),
+    "tanh_fixed_point": (whole("tanh({})"), ""),
+    "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[2, 3]), dtype="int8")', ""),
+    "sum": ('sum(cast(%x, dtype="int32"), axis=[2, 3])', ""),
+    "softmax": ('qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 0)), 0.00390625f, -128, out_dtype="int8")', ""),
+    "leaky_relu": (real("nn.leaky_relu({}, alpha=0.1f)"), ""),
+    "concat": (S + "qnn.concatenate((%1, %x), (1f, 1f), (0, 0), 1f, 0, axis=1)", ""),
+    "sigmoid": (real("sigmoid({})"), ""),
+    "split": (S + "split(%1, indices_or_sections=2, axis=2)", ""),
+    "requantize": ('qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype="int8")', ""),
+    "resize2d": (real('image.resize2d({}, size=[16, 16], roi=[0f, 0f, 0f, 0f], layout="NHWC", method="linear")'), NHWC),
+    "expand_dims": (S + "expand_dims(strided_slice(%1, begin=[0, 0], end=[1, 1]), axis=0)", "%x: Tensor[(3, 8, 8), int8]"),
+    "squeeze": (S + "squeeze(%1, axis=[0])", ""),
+    "hard_swish": (
+        "%1 = qnn.dequantize(%x, 1f, 0); "
+        'qnn.quantize(divide(multiply(%1, clip(add(%1, 3f), a_min=0f, a_max=6f)), 6f), 1f, 0, out_dtype="int8")',
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tvms_name(name: str) -> None:
+    body, params = NAMED[name]
+    done = partition(body, params or "%x: Tensor[(1, 3, 8, 8), int8]")
+    assert done.notes == []
+    ((_, region),) = regions_of(done.module, "ethos-u")
+    assert f"ethos-u.{name}" in [composite_name(node) for node in post_order(region.body)]
+
+
 REQUANTIZE = f"qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
 REFUSED = {
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
@@ -115,8 +191,22 @@ REFUSED = {
         "",
     ),
     "float": ("exp(%w)", "it works on float32, the accelerator on int8", "%w: Tensor[(2, 2), float32]"),
-    "real pixels": (
-        'image.resize2d(%x, size=[4, 4], roi=[0f, 0f, 0f, 0f], method="linear")', "method linear, which computes with real numbers", ""
+    "other pixels": ('image.resize2d(%x, size=[16, 16], roi=[0f, 0f, 0f, 0f], method="cubic")', "method cubic", ""),
+    "mixed pixels of another size": (
+        'image.resize2d(%x, size=[12, 12], roi=[0f, 0f, 0f, 0f], method="linear")', "the factors 1, 2, 4 and 8 are taken", ""
+    ),
+    "rounded means": (
+        "qnn.quantize(nn.upsampling(qnn.dequantize(%x, 0.1f, 3), scale_h=2f, scale_w=2f, method=\"bilinear\"), 0.1f, 3, "
+        'out_dtype="int8")',
+        "float32 rounds its means",
+        "",
+    ),
+    "shift by many bits": ("left_shift(%w, 32)", "less than 0 or more than 31 bits", "%w: Tensor[(2, 2), int32]"),
+    "sums in fixed point": (
+        f'cast(fixed_point_multiply(nn.dense({WHOLE.format("%w")}, {WHOLE.format("%w")}, units=600), multiplier=1, shift=16), '
+        'dtype="int8")',
+        "a cast to int8 of values that it may wrap around",
+        "%w: Tensor[(600, 600), int8]",
     ),
     "other probabilities": (
         'qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 0)), 0.5f, 0, out_dtype="int8")',

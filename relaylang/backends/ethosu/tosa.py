@@ -29,6 +29,7 @@ OPS = {
     "CLAMP": 11,
     "ADD": 15,
     "ARITHMETIC_RIGHT_SHIFT": 16,
+    "LOGICAL_LEFT_SHIFT": 22,
     "MAXIMUM": 26,
     "MINIMUM": 27,
     "MUL": 28,
@@ -317,7 +318,7 @@ class Graph:
         )
 
     def binary(self, op: str, a: Tensor, b: Tensor) -> Tensor:
-        """ADD, SUB, MAXIMUM, MINIMUM of tensors of one rank and type, with broadcasting."""
+        """ADD, SUB, MAXIMUM, MINIMUM and others of tensors of one rank and type, with broadcasting."""
         shape = np.broadcast_shapes(a.shape, b.shape)
         extra = ((0, "uint32", _NAN_PROPAGATE),) if op in ("MAXIMUM", "MINIMUM") else ()
         return self._emit(op, (a, b), shape, a.dtype, *extra)
@@ -336,6 +337,10 @@ class Graph:
         """int32 numbers by 0 to 31 bits, halves up, with broadcasting. Vela would round on U55 in any case."""
         shape = np.broadcast_shapes(a.shape, b.shape)
         return self._emit("ARITHMETIC_RIGHT_SHIFT", (a, b), shape, a.dtype, (0, "bool", True))
+
+    def shift_left(self, a: Tensor, b: Tensor) -> Tensor:
+        """int32 numbers by 0 to 31 bits, with broadcasting; bits fall off the top."""
+        return self.binary("LOGICAL_LEFT_SHIFT", a, b)
 
     def unary(self, op: str, x: Tensor) -> Tensor:
         """CLZ of an int32 tensor."""

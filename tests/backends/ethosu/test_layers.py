@@ -19,13 +19,27 @@ X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
 XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int8]"
 #: A region of movement alone would not be worth it.
 MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
-
+SHIFTED = "%x: Tensor[(3, 4, 32), int32], %n: Tensor[(1, 32), int32]"
 
 
 def softmax(x: str, attrs: str = "axis=-1", dtype: str = "int8") -> str:
     zero_point = np.iinfo(dtype).min
     real = f"multiply(qnn.dequantize({x}, 0.05f, 7), 0.7f)"
     return f'qnn.quantize(nn.softmax({real}, {attrs}), 0.00390625f, {zero_point}, out_dtype="{dtype}")'
+
+
+def resized(x: str, size: list[int], mode: str, layout: str, quantised: str = "") -> str:
+    """A resize that mixes pixels, and a quantize behind it."""
+    made = (
+        f'image.resize2d({x}, size={size}, roi=[0f, 0f, 0f, 0f], layout="{layout}", method="linear", '
+        f'coordinate_transformation_mode="{mode}")'
+    )
+    return f"qnn.quantize({made}, {quantised})" if quantised else made
+
+
+def whole(name: str) -> str:
+    """A variable in fixed point, as it is."""
+    return f'fixed_point_multiply(cast(%{name}, dtype="int32"), multiplier=2147483647, shift=0)'
 
 
 PROGRAMS = {
@@ -77,6 +91,25 @@ PROGRAMS = {
         'coordinate_transformation_mode="half_pixel", rounding_method="round")',
         U,
     ),
+    "mixed pixels": (
+        resized("qnn.dequantize(%x, 1f, 0)", [20, 12], "half_pixel", "NCHW", '1f, 0, out_dtype="int8"'), X
+    ),
+    "mixed pixels of a range": (
+        resized("qnn.dequantize(%x, 0.25f, 7)", [29, 41], "align_corners", "NHWC", '0.25f, 9, out_dtype="uint8"'),
+        "%x: Tensor[(2, 8, 6, 5), uint8]",
+    ),
+    "mixed rows": (resized("qnn.dequantize(%x, 2f, -9)", [40, 6], "asymmetric", "NCHW", '2f, -9, out_dtype="int8"'), X),
+    "cut means of pixels": (resized("%x", [10, 12], "half_pixel", "NCHW"), X),
+    "cut means of unsigned pixels": ('nn.upsampling(%x, scale_h=4f, scale_w=2f, method="bilinear")', U),
+    "upward shifts": ("clip(left_shift(%x, %n), a_min=-9f, a_max=2000000000f)", SHIFTED),
+    "downward shifts": ("right_shift(%x, %n)", SHIFTED),
+    "downward shift of all": ("right_shift(%x, 7)", "%x: Tensor[(5, 6), int32]"),
+    "product in fixed point": (
+        f'cast(clip(fixed_point_multiply(nn.dense({whole("x")}, {whole("y")}, units=7), multiplier=3, shift=15), '
+        'a_min=-99f, a_max=99f), dtype="int8")',
+        "%x: Tensor[(5, 900), int8], %y: Tensor[(7, 900), int8]",
+    ),
+    "tanh in fixed point": (f'cast(fixed_point_multiply(tanh({whole("x")}), multiplier=1, shift=16), dtype="int8")', X),
     "probabilities": (softmax("%x", "axis=1"), X),
     "probabilities of a row": (softmax("qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype=\"int8\")"), "%x: Tensor[(3, 100), int8]"),
     "probabilities of unsigned numbers": (softmax("%x", dtype="uint8"), "%x: Tensor[(2, 1000), uint8]"),
@@ -121,7 +154,12 @@ def program(name: str) -> tuple[IRModule, dict[str, np.ndarray]]:
         ty = param.type_annotation
         assert isinstance(ty, TensorType)
         info = np.iinfo(ty.dtype)
-        values[param.name_hint] = rng.integers(info.min, info.max + 1, ty.shape).astype(ty.dtype)  # type: ignore[arg-type]
+        numbers = rng.integers(info.min, info.max + 1, ty.shape)  # type: ignore[arg-type]
+        if param.name_hint == "n":  # by each number of bits
+            numbers = np.arange(32).reshape(ty.shape)  # type: ignore[arg-type]
+        elif info.bits == 32:
+            numbers[0], numbers[1] = info.min, info.max
+        values[param.name_hint] = numbers.astype(ty.dtype)
     return mod, values
 
 

@@ -274,3 +274,12 @@ def test_weights_with_a_zero_point(name: str) -> None:
         more["DepthMultiplier"] = 2
     given, out = stored(shape, "uint8", 0.05, 121), stored(result, "uint8", 0.3, 130)
     compare(layer(name, kind, [given], out, w, bias, FusedActivationFunction=3, **more), [x], apart=1)
+
+
+@pytest.mark.parametrize("how", [{}, {"HalfPixelCenters": True}, {"AlignCorners": True}], ids=["plain", "centres", "corners"])
+def test_mixed_pixels_are_exact(how: dict[str, bool]) -> None:
+    """Halves, too: stored numbers are mixed, whatever their scale."""
+    size = [11, 15] if "AlignCorners" in how else [12, 16]
+    image, out = (stored((1, *extents, 5), "int8", 0.0371, 9) for extents in ((6, 8), size))
+    content = layer("RESIZE_BILINEAR", "ResizeBilinearOptions", [image], out, const(np.array(size, np.int32)), **how)
+    compare(content, [rng.integers(-128, 128, (1, 6, 8, 5)).astype("int8")])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from relaylang.backends.ethosu.emit import (
     arithmetic,
+    bilinear,
     convolutions,
     functions,
     matmul,
@@ -29,6 +30,7 @@ WRITERS: dict[type, Write] = {
     **convolutions.WRITERS,
     **pools.WRITERS,
     **arithmetic.WRITERS,
+    **bilinear.WRITERS,
     **functions.WRITERS,
     **matmul.WRITERS,
     **movement.WRITERS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.fixed_point import unscaled
-from relaylang.partition.targets.ethos_u.arithmetic import Elementwise, Extreme, Product, Sum
+from relaylang.partition.targets.ethos_u.arithmetic import Elementwise, Extreme, Product, Shift, Sum
 from relaylang.partition.targets.ethos_u.parts import Output
 
 
@@ -47,6 +47,32 @@ def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
     return Value(layer.out.dtype, {perm: w.finish(out, layer.out, layer.input_zp - value.offset)})
 
 
+def shift(w: Writer, layer: Shift, at: Composite) -> Value:
+    perm, found = _operands(w, at)
+    (x, _), (amount, _) = found
+    rank = len(x.shape)
+    out = w.graph.shift_left(x, amount) if layer.up else _floored(w, x, amount)
+    if layer.limits is not None:
+        low, high = (w.number(limit, rank) for limit in layer.limits)
+        out = w.graph.binary("MINIMUM", w.graph.binary("MAXIMUM", out, low), high)
+    return Value("int32", {perm: out})
+
+
+def _floored(w: Writer, x: Tensor, amount: Tensor) -> Tensor:
+    """A shift to the right that rounds down: half of the last bit goes first, because the accelerator rounds.
+
+    Half cannot go from numbers next to the lowest. They have the quotient of the first number that it can go from.
+    """
+    graph, rank = w.graph, len(x.shape)
+    one, zero = w.number(1, rank), w.number(0, rank)
+    # 2^(n - 1), or 0 where nothing is shifted.
+    fewer = graph.binary("MAXIMUM", graph.binary("SUB", amount, one), zero)
+    none = graph.binary("MAXIMUM", graph.binary("SUB", one, amount), zero)
+    half = graph.binary("SUB", graph.shift_left(one, fewer), none)
+    least = graph.binary("ADD", half, w.number(-(1 << 31), rank))
+    return graph.shift_right(graph.binary("SUB", graph.binary("MAXIMUM", x, least), half), amount)
+
+
 def elementwise(w: Writer, layer: Elementwise, at: Composite) -> Value:
     rescale = layer.out.rescale
     perm, x = w.any_order(at.source, rescale.axis if rescale is not None else None)
@@ -54,4 +80,4 @@ def elementwise(w: Writer, layer: Elementwise, at: Composite) -> Value:
     return Value(layer.out.dtype, {perm: w.finish(x, layer.out, zero_point)})
 
 
-WRITERS: dict[type, Write] = {Sum: sum_, Product: product, Extreme: extreme, Elementwise: elementwise}
+WRITERS: dict[type, Write] = {Sum: sum_, Product: product, Extreme: extreme, Shift: shift, Elementwise: elementwise}

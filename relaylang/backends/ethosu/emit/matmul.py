@@ -7,7 +7,7 @@ from relaylang.partition.targets.ethos_u.matmul import MatMul
 
 
 def matmul(w: Writer, layer: MatMul, at: Composite) -> Value:
-    values = [at.operand(node) for node in at.calls[0].args[:2]]
+    values = [at.operand(node) for node in layer.sides]
 
     def matrices(value: Value, turned: bool) -> Tensor:
         rank = len(value.shape)

@@ -54,7 +54,8 @@ def _repeated(w: Writer, x: Tensor, axis: int, times: int) -> Tensor:
     return w.graph.reshape(w.graph.concat([each] * times, 2), (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :]))
 
 
-def _along(w: Writer, source: Value, places: Mapping[int, Places]) -> Value:
+def along(w: Writer, source: Value, places: Mapping[int, Places]) -> Value:
+    """The entries of a value at some places along some axes."""
     perm, x = w.any_order(source)
     for axis, found in places.items():
         here = perm.index(axis)
@@ -67,7 +68,7 @@ def _along(w: Writer, source: Value, places: Mapping[int, Places]) -> Value:
 
 
 def pick(w: Writer, layer: Pick, at: Composite) -> Value:
-    out = _along(w, at.source, layer.places)
+    out = along(w, at.source, layer.places)
     if len(layer.shape) == len(out.shape):
         return out
     return Value(out.dtype, {tuple(range(len(layer.shape))): w.graph.reshape(w.in_order(out), layer.shape)})
@@ -83,7 +84,7 @@ def nearest(w: Writer, layer: Nearest, at: Composite) -> Value:
     _, _, rows, columns = nchw(found.shape, layer.layout)
     grid = found.reshape(rows, columns)
     down, across = tuple(int(i) // width for i in grid[:, 0]), tuple(int(i) % width for i in grid[0])
-    return _along(w, at.source, {layer.layout.index("H"): down, layer.layout.index("W"): across})
+    return along(w, at.source, {layer.layout.index("H"): down, layer.layout.index("W"): across})
 
 
 def split(w: Writer, layer: Split, at: Composite) -> list[Value]:

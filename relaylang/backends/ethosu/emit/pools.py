@@ -49,8 +49,7 @@ def averaged(w: Writer, x: Tensor, pad: Sides, layer: AvgPool, source: Value) ->
 
     n = layer.numbers
     if layer.signed:
-        zero = graph.constant(np.zeros((1, 1, 1, 1), np.int32), "zero")
-        up = graph.binary("MINIMUM", divided(4, n - 1, "int32"), zero)
+        up = graph.binary("MINIMUM", divided(4, n - 1, "int32"), w.number(0))
         average = graph.binary("MAXIMUM", divided(2, 1 - n, "int32"), up)
         average = w.rescale(average, unscaled(), source.dtype)
     else:

@@ -35,10 +35,6 @@ def softmax(w: Writer, layer: Softmax, at: Composite) -> Value:
     return Value(at.dtype, {perm: graph.reshape(out, shape)})
 
 
-def _number(w: Writer, value: int) -> Tensor:
-    return w.graph.constant(np.full((1, 1, 1, 1), value, np.int32), "number")
-
-
 def _exponential(w: Writer, distance: Tensor, scale: float) -> Tensor:
     """`2^28 exp(-scale d)` of distances less 128."""
     values = np.round(np.exp(-scale * np.arange(256, dtype=np.float64)) * 2.0**_TOP).astype(np.int64)
@@ -55,11 +51,11 @@ def _exponential(w: Writer, distance: Tensor, scale: float) -> Tensor:
 
 def _shifted(w: Writer, x: Tensor, spare: int) -> Tensor:
     """Each row shifted right by at most `spare` bits, so far that its sum has 30 bits."""
-    coarse = w.graph.reduce_sum(w.graph.shift_right(x, _number(w, spare)), 3)
+    coarse = w.graph.reduce_sum(w.graph.shift_right(x, w.number(spare)), 3)
     zeros = w.graph.unary("CLZ", coarse)
     # A coarse sum of `_SUM - 1` bits has 3 zeros in front, and then `spare` bits have to go.
-    excess = w.graph.binary("SUB", _number(w, 32 - (_SUM - 1) + spare), zeros)
-    return w.graph.shift_right(x, w.graph.binary("MAXIMUM", excess, _number(w, 0)))
+    excess = w.graph.binary("SUB", w.number(32 - (_SUM - 1) + spare), zeros)
+    return w.graph.shift_right(x, w.graph.binary("MAXIMUM", excess, w.number(0)))
 
 
 def _quotient(w: Writer, rest: Tensor, total: Tensor) -> Tensor:
@@ -72,14 +68,14 @@ def _quotient(w: Writer, rest: Tensor, total: Tensor) -> Tensor:
         quotient = missing if quotient is None else graph.binary("ADD", graph.binary("ADD", quotient, quotient), missing)
     assert quotient is not None
     _, missing = _compared(w, rest, total)
-    return graph.binary("ADD", graph.binary("ADD", quotient, missing), _number(w, 1 << _DIGITS))
+    return graph.binary("ADD", graph.binary("ADD", quotient, missing), w.number(1 << _DIGITS))
 
 
 def _compared(w: Writer, rest: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
     """`2 rest - total`, and -1 where that is negative, else 0."""
     less = w.graph.binary("SUB", w.graph.binary("ADD", rest, rest), total)
-    negative = w.graph.binary("MINIMUM", less, _number(w, 0))
-    return less, w.graph.binary("MAXIMUM", negative, _number(w, -1))
+    negative = w.graph.binary("MINIMUM", less, w.number(0))
+    return less, w.graph.binary("MAXIMUM", negative, w.number(-1))
 
 
 WRITERS: dict[type, Write] = {Softmax: softmax}

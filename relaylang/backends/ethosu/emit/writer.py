@@ -81,6 +81,10 @@ class Writer:
         stored = as_stored(node.data)
         return Value(node.data.dtype.name, {tuple(range(stored.ndim)): self.graph.constant(stored)})
 
+    def number(self, value: int, rank: int = 4) -> Tensor:
+        """An int32 number that is broadcast to tensors of `rank` axes."""
+        return self.graph.constant(np.full((1,) * rank, value, np.int32), "number")
+
     def output(self, value: Value) -> None:
         tensor = self.in_order(value)
         if value.dtype == "uint8":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.tflite.node import Node
 
@@ -17,16 +19,25 @@ def resize(method: str) -> Callable[[Node], Any]:
         align, half = bool(o.get("align_corners")), bool(o.get("half_pixel_centers"))
         mode = "align_corners" if align else "half_pixel" if half else "asymmetric"
         rounding = ""
-        if method == "nearest_neighbor":
+        nearest = method == "nearest_neighbor"
+        if nearest:
             mode = "tf_half_pixel_for_nn" if half and not align else mode
             rounding = "round" if align else "floor"
             if mode == "align_corners" and half:
                 raise Unsupported("it has both align_corners and half_pixel_centers")
-        x = n.x(0) if method == "nearest_neighbor" and n.same_scales() else n.real(0)
+        # TensorFlow Lite mixes the stored numbers, and rounds halves away from zero.
+        mixed = n.same_scales() and n.q(0) is not None and not nearest
+        plain = b.const(np.float32(1)), b.const(np.int32(0))
+        if mixed:
+            x = b.op("qnn.dequantize", n.x(0), *plain, out_dtype="float32")
+        else:
+            x = n.x(0) if nearest and n.same_scales() else n.real(0)
         made = b.op(
             "image.resize2d", x, size=n.ints(1, "the size"), roi=[0.0] * 4, layout="NHWC", method=method,
             coordinate_transformation_mode=mode, rounding_method=rounding,
         )  # fmt: skip
+        if mixed:
+            return b.op("qnn.quantize", made, *plain, out_dtype=n.out_dtype())
         return made if x is n.x(0) else n.result(made, activation=False)
 
     return convert

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call
+from relaylang.ir import Call, Constant
 from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
 from relaylang.partition.targets.ethos_u.parts import (
     RANGES,
@@ -57,6 +57,14 @@ class Extreme:
     clamp: tuple[int, int] | None
     input_zp: int
     out: Output
+
+
+@dataclass(frozen=True)
+class Shift:
+    """int32 numbers shifted by 0 to 31 bits: `up`, where bits fall off the top, or down and rounded down. Then limits."""
+
+    up: bool
+    limits: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,17 @@ def read_extreme(calls: Sequence[Call]) -> Extreme:
         return Extreme(op, limits.clamp, 0, Output(result.dtype, None, None))
     then = read_requantize(rest[behind:])
     return Extreme(op, limits.clamp, then.input_zp, then.out)
+
+
+def read_shift(calls: Sequence[Call]) -> Shift:
+    """left_shift or right_shift of int32, then limits. Relay defines shifts by 0 to 31 bits alone."""
+    call, *rest = calls
+    for arg, name in zip(call.args, ("left", "right")):
+        feature_type(arg, f"its {name} side", ("int32",))
+    amounts = call.args[1]
+    if isinstance(amounts, Constant) and not np.all((0 <= amounts.data) & (amounts.data < 32)):
+        raise Unsupported("it shifts by less than 0 or more than 31 bits")
+    return Shift(op_name(call) == "left_shift", _limited(rest, "int32").clamp)
 
 
 def operand(

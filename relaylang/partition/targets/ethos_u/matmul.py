@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call
-from relaylang.partition.fixed_point import Unsupported
+from relaylang.ir import Call, Expr
+from relaylang.partition.fixed_point import Unsupported, power_rescale
 from relaylang.partition.targets.ethos_u.parts import (
+    RANGES,
     Output,
+    clamp_of,
     constant,
     feature_type,
     in_range,
+    narrow,
     op_name,
     scalar,
     spread_of,
@@ -25,6 +28,7 @@ from relaylang.partition.targets.ethos_u.parts import (
 class MatMul:
     """Products of matrices, or of batches of them, then `out`; each side may be `turned`, as (rows, sums) is not."""
 
+    sides: tuple[Expr, Expr]
     zero_points: tuple[int, int]
     turned: tuple[bool, bool]
     out: Output
@@ -55,4 +59,35 @@ def read_matmul(calls: Sequence[Call]) -> MatMul:
         raise Unsupported("an int32 input wants the zero point 0")
     if behind and constant(behind[0].args[1], "its input scale").size != 1:
         raise Unsupported("scales of channels behind a product of two tensors")
-    return MatMul((left, right), turned, tail(rest, np.array([bound])))
+    return MatMul((call.args[0], call.args[1]), (left, right), turned, tail(rest, np.array([bound])))
+
+
+def read_fixed_point(calls: Sequence[Call]) -> MatMul:
+    """nn.dense of two tensors cast to int32, whose factors leave them as they are. Behind it stand a factor and a cast."""
+    dense = next(call for call in calls if op_name(call) == "nn.dense")
+    widened = [_unscaled(factor) for factor in dense.args]
+    types = [feature_type(cast.args[0], f"its {name} side") for cast, name in zip(widened, ("left", "right"))]
+    if {tensor_of(call, "a sum").dtype for call in (*widened, dense)} != {"int32"}:
+        raise Unsupported("it is taken on int32 only")
+    count = int(types[0].shape[1])  # type: ignore[arg-type]
+    bound = count * spread_of(types[0].dtype, 0) * spread_of(types[1].dtype, 0)
+    factor, *rest = calls[calls.index(dense) + 1 :]
+    rescale = power_rescale(factor.attrs.multiplier, factor.attrs.shift, bound)
+    most = (bound * rescale.multipliers[0] >> rescale.shifts[0]) + 1
+    low, high, dtype = narrow(rest, -most, most, "int32")
+    return MatMul(
+        (widened[0].args[0], widened[1].args[0]), (0, 0), (False, True), Output(dtype, rescale, clamp_of(low, high, dtype))
+    )
+
+
+def _unscaled(factor: Expr) -> Call:
+    """The cast below a `fixed_point_multiply` that leaves all its numbers as they are."""
+    assert isinstance(factor, Call)
+    (cast,) = factor.args
+    assert isinstance(cast, Call)
+    low, high = RANGES[feature_type(cast.args[0]).dtype]
+    numbers = np.arange(low, high + 1)
+    rescale = power_rescale(factor.attrs.multiplier, factor.attrs.shift, max(-low, high))
+    if not np.array_equal(rescale.apply(numbers), numbers):
+        raise Unsupported("a side has a factor other than 1")
+    return cast

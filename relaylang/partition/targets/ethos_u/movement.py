@@ -59,6 +59,14 @@ def read_pad(calls: Sequence[Call]) -> Pad:
     return Pad(widths, in_range(int(value), dtype, "the pad value"))
 
 
+def read_channel_pad(calls: Sequence[Call]) -> Pad:
+    """nn.pad of the channels of an image in NHWC, and of no other axis: TVM has a name for it."""
+    pad = read_pad(calls)
+    if len(pad.widths) != 4 or any(map(any, pad.widths[:3])):
+        raise Unsupported("it pads more than channels")
+    return pad
+
+
 def _read_quantised_concat(call: Call) -> Concat:
     data, input_scales, zero_points = call.args[:3]
     for part, what in ((data, "inputs"), (input_scales, "scales"), (zero_points, "zero points")):

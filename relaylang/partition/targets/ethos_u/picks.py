@@ -177,13 +177,18 @@ def read_nearest(calls: Sequence[Call]) -> Nearest:
     (call,) = calls
     attrs = call.attrs
     _source(call)
-    if attrs.method != "nearest_neighbor":
-        raise Unsupported(f"method {attrs.method}, which computes with real numbers")
-    if attrs.layout not in ("NCHW", "NHWC"):
-        raise Unsupported(f"layout {attrs.layout}; NCHW and NHWC are taken")
+    layout = checked_layout(call)
     feature_type(call, "its result")
-    if max(nchw(tensor_of(call, "its result").shape, attrs.layout)[2:]) > _MOST_RUNS:
+    if max(nchw(tensor_of(call, "its result").shape, layout)[2:]) > _MOST_RUNS:
         raise Unsupported(f"a result of more than {_MOST_RUNS} rows or columns")
     if getattr(attrs, "coordinate_transformation_mode", "") == "tf_crop_and_resize":
         raise Unsupported("a region of the image with a border of its own")
-    return Nearest(call, attrs.layout)
+    return Nearest(call, layout)
+
+
+def checked_layout(call: Call) -> str:
+    """The layout of an image."""
+    layout: str = call.attrs.layout
+    if layout not in ("NCHW", "NHWC"):
+        raise Unsupported(f"layout {layout}; NCHW and NHWC are taken")
+    return layout

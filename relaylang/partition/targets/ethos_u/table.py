@@ -10,6 +10,7 @@ from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u import (
     arithmetic,
+    bilinear,
     convolutions,
     functions,
     matmul,
@@ -28,11 +29,14 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_conv2d_transpose": convolutions.read_transposed,
     "ethos-u.fully_connected": convolutions.read_dense,
     "ethos-u.matmul": matmul.read_matmul,
+    "ethos-u.matmul_fixed_point": matmul.read_fixed_point,
     "ethos-u.add": arithmetic.read_sum,
     "ethos-u.sub": arithmetic.read_sum,
     "ethos-u.mul": arithmetic.read_product,
     "ethos-u.min": arithmetic.read_extreme,
     "ethos-u.max": arithmetic.read_extreme,
+    "ethos-u.shl": arithmetic.read_shift,
+    "ethos-u.shr": arithmetic.read_shift,
     "ethos-u.concat": movement.read_concat,
     "ethos-u.maxpool2d": pools.read_max_pool,
     "ethos-u.avgpool2d": pools.read_avg_pool,
@@ -43,6 +47,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.requantize": arithmetic.read_requantize,
     "ethos-u.clamp": arithmetic.read_clamp,
     "ethos-u.pad2d": movement.read_pad,
+    "ethos-u.channel-pad": movement.read_channel_pad,
     "ethos-u.reshape": movement.read_reshape,
     "ethos-u.expand_dims": movement.read_reshape,
     "ethos-u.squeeze": movement.read_reshape,
@@ -50,7 +55,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.strided_slice": picks.read_pick,
     "ethos-u.pick": picks.read_pick,
     "ethos-u.split": picks.read_split,
-    "ethos-u.resize2d": picks.read_nearest,
+    "ethos-u.resize2d": bilinear.read_resize,
     "ethos-u.abs": functions.read_table,
     "ethos-u.softmax": softmax.read_softmax,
     "ethos-u.tanh": functions.read_table,
@@ -64,7 +69,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
 HELPERS = frozenset(
     f"ethos-u.{name}"
     for name in (
-        "reshape", "expand_dims", "squeeze", "pad2d", "concat", "clamp", "transpose", "strided_slice", "pick", "split", "resize2d"
+        "reshape", "expand_dims", "squeeze", "pad2d", "channel-pad", "concat", "clamp", "transpose", "strided_slice", "pick", "split"
     )
 )  # fmt: skip
 
@@ -130,10 +135,10 @@ def _function(name: str, quantised: str | None = None) -> DFPattern:
     return real if quantised is None else real | is_op(quantised)(*_any(5))
 
 
-def _fixed_point_tanh() -> DFPattern:
-    """tanh of real numbers in fixed point."""
-    real = is_op("fixed_point_multiply")(is_op("cast")(wildcard()))
-    return is_op("cast")(is_op("fixed_point_multiply")(is_op("tanh")(real)))
+def _fixed_point(call: Callable[..., DFPattern], operands: int) -> DFPattern:
+    """A call on numbers in fixed point, of which each has a factor, and limits on its result."""
+    factors = [is_op("fixed_point_multiply")(is_op("cast")(wildcard())) for _ in range(operands)]
+    return is_op("cast")(is_op("fixed_point_multiply")(call(*factors)).optional(limits))
 
 
 def _hard_swish() -> DFPattern:
@@ -170,6 +175,10 @@ def _rows() -> list[tuple[str, DFPattern]]:
     )
     limit = limits(wildcard())
     widened = is_op("cast")(wildcard())
+
+    def resized(p: DFPattern) -> DFPattern:
+        return is_op("image.resize2d")(p) | is_op("nn.upsampling")(p)
+
     averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
     return [
         ("depthwise_conv2d", _requantized(_depthwise(_padded()))),
@@ -184,10 +193,13 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("qnn_conv2d", _summed(_conv(wildcard()))),
         ("fully_connected", _summed(dense)),
         ("qnn_conv2d_transpose", _summed(transposed)),
+        ("matmul_fixed_point", _fixed_point(is_op("nn.dense"), 2)),
         *[("matmul", pattern) for product in (dense, batches) for pattern in (_requantize(product), product)],
         ("add", _binary("qnn.add")),
         ("sub", _binary("qnn.subtract")),
         ("mul", _binary("qnn.mul")),
+        ("shl", _clips(is_op("left_shift")(*_any(2)), cast=False)),
+        ("shr", _clips(is_op("right_shift")(*_any(2)), cast=False)),
         *[("min", pattern) for pattern in _extreme("minimum")],
         *[("max", pattern) for pattern in _extreme("maximum")],
         ("concat", is_op("qnn.concatenate")(is_tuple(None), is_tuple(None), is_tuple(None), *_any(2))),
@@ -206,6 +218,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("requantize", _requantize(wildcard())),
         ("clamp", limits(limit)),
         ("clamp", limit),
+        ("channel-pad", _padded()),
         ("pad2d", _padded()),
         ("reshape", is_op("reshape")(wildcard()) | is_op("nn.batch_flatten")(wildcard())),
         ("expand_dims", is_op("expand_dims")(wildcard())),
@@ -216,11 +229,12 @@ def _rows() -> list[tuple[str, DFPattern]]:
         *[("pick", is_op(name)(wildcard())) for name in ("reverse", "nn.mirror_pad", "tile", "repeat")],
         ("pick", is_op("take")(wildcard(), wildcard())),
         ("split", is_op("split")(wildcard())),
-        ("resize2d", is_op("image.resize2d")(wildcard()) | is_op("nn.upsampling")(wildcard())),
+        ("resize2d", _real(resized)),
+        ("resize2d", resized(wildcard())),
         ("abs", _function("abs", "qnn.abs")),
         ("softmax", _real(lambda p: is_op("nn.softmax")(p.optional(lambda q: is_op("multiply")(q, is_constant()))))),
         ("tanh", _function("tanh", "qnn.tanh")),
-        ("tanh_fixed_point", _fixed_point_tanh()),
+        ("tanh_fixed_point", _fixed_point(is_op("tanh"), 1)),
         ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
         ("leaky_relu", _function("nn.leaky_relu", "qnn.leaky_relu")),
         ("hard_swish", _hard_swish()),
