@@ -16,10 +16,11 @@ from relaylang.ir.typed import typed_var
 from relaylang.typing import check
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
-#: kernels and indices.
+#: kernels and indices, and stay large where a network halves them five times.
 _NUMBERS = (
-    (499, 401, 317, 251, 199, 157, 127, 101, 79, 61, 47, 37, 29, 23, 19, 17),
-    (997, 797, 631, 503, 397, 313, 257, 199, 163, 131, 103, 83, 67, 53, 43, 41),
+    (1499, 1361, 1223, 1103, 991, 887, 797, 719, 647, 577, 521, 467, 421, 379, 337, 307, 277, 251, 223, 199, 181, 163, 149, 131),
+    (2999, 2707, 2437, 2203, 1987, 1787, 1609, 1439, 1301, 1171, 1049, 947, 859, 769, 691, 617, 563, 503, 449, 409, 367, 331, 293,
+     263),
 )
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
