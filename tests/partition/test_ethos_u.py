@@ -19,13 +19,13 @@ WEIGHT = "zeros(shape=[4, 3, 3, 3], dtype=\"int8\")"
 
 
 def partition(body: str, params: str = "%x: Tensor[(1, 3, 8, 8), int8]") -> Partitioned:
-    """Partition a program whose constant tensors are written as `zeros`."""
+    """Partition a program whose constant tensors are written as `zeros` or `ones`."""
     mod = fromtext(f"def @main({params}) {{\n{body}\n}}", "net.relay")
     check(mod)
 
     def place(old: Expr, new: Expr) -> Expr:
-        if isinstance(old, Call) and isinstance(old.op, Op) and old.op.name == "zeros":
-            return Constant(np.zeros(old.attrs.shape, old.attrs.dtype))
+        if isinstance(old, Call) and isinstance(old.op, Op) and old.op.name in ("zeros", "ones"):
+            return Constant(getattr(np, old.op.name)(old.attrs.shape, old.attrs.dtype))
         return new
 
     main = mod["main"]
@@ -173,6 +173,7 @@ def test_tvms_name(name: str) -> None:
 
 
 REQUANTIZE = f"qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
+HALVES = "%w: Tensor[(1, 3, 8, 8), int16]"
 REFUSED = {
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
     "zero point": (f"{conv(zero_points='%w, 0')}", "zero point is not a constant", "%w: int32"),
@@ -190,7 +191,7 @@ REFUSED = {
         "whole numbers",
         "",
     ),
-    "float": ("exp(%w)", "it works on float32, the accelerator on int8", "%w: Tensor[(2, 2), float32]"),
+    "float": ("exp(%w)", "it works on float32, the accelerator on int8 and int16", "%w: Tensor[(2, 2), float32]"),
     "other pixels": ('image.resize2d(%x, size=[16, 16], roi=[0f, 0f, 0f, 0f], method="cubic")', "method cubic", ""),
     "mixed pixels of another size": (
         'image.resize2d(%x, size=[12, 12], roi=[0f, 0f, 0f, 0f], method="linear")', "the factors 1, 2, 4 and 8 are taken", ""
@@ -215,6 +216,21 @@ REFUSED = {
     ),
     "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
     "unknown places": ("take(%x, %w, axis=1)", "its indices is not a constant", "%w: int32"),
+    "weights of 16 bits": (
+        'qnn.conv2d(%w, zeros(shape=[4, 3, 3, 3], dtype="int16"), 0, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], '
+        'out_dtype="int32")',
+        "its weight is int16, the accelerator takes int8 and uint8",
+        HALVES,
+    ),
+    "zero point of 16 bits": ("qnn.add(%w, %w, 0.1f, 3, 0.1f, 3, 0.1f, 3)", "zero point is 3; numbers of int16 want 0", HALVES),
+    "sums of 64 bits": (
+        conv(out_dtype='"int64"').replace("%x", "%w"), "sums of int64 are taken only in front of a requantize", HALVES
+    ),
+    "sums that wrap": (
+        'qnn.dense(%w, ones(shape=[2, 32768], dtype="int8"), 0, 0, 0.1f, 0.1f, units=2, out_dtype="int32")',
+        "its sums may leave the range of 30 bits",
+        "%w: Tensor[(1, 32768), int16]",
+    ),
     "no row": ("cumsum(%x, axis=1)", "the accelerator's pattern table has no row for it", ""),
     "int8 average": ("nn.global_avg_pool2d(%x)", "it adds in int8, which may overflow", ""),
     "alone": ("nn.relu(%x)", "only moves or limits values", ""),

@@ -1,4 +1,4 @@
-"""Arm Ethos-U: int8 subgraphs become TOSA, and Arm's Vela compiles them to command streams.
+"""Arm Ethos-U: int8 and int16 subgraphs become TOSA, and Arm's Vela compiles them to command streams.
 
     artifact = compile_module(mod, "ethos-u -accelerator=ethos-u55-256, c")
     print(artifact.report())

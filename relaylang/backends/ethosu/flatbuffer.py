@@ -80,7 +80,10 @@ def _tensor(builder: Any, tensor: Tensor) -> int:
     shape = _int32s(builder, tensor.shape)
     data = None
     if tensor.data is not None:
-        data = _bytes(builder, tensor.data.astype(tensor.data.dtype.newbyteorder("<")).tobytes())
+        raw = tensor.data.astype(tensor.data.dtype.newbyteorder("<"))
+        if tensor.dtype == "int48":
+            raw = raw.reshape(-1, 1).view(np.uint8)[:, :6]
+        data = _bytes(builder, raw.tobytes())
     builder.StartObject(7)
     builder.PrependUOffsetTRelativeSlot(0, name, 0)
     builder.PrependUOffsetTRelativeSlot(1, shape, 0)

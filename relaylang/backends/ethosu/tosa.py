@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 # DType of the schema.
-DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5}
+DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5, "int48": 6}
+#: The type of sums of products, by that of the input.
+SUMS = {"int8": "int32", "int16": "int48"}
 _SHAPE_RANK_TYPE = np.dtype("<i8")
 
 # Op of the schema: only what this backend writes.
@@ -55,7 +57,7 @@ VERSION = (1, 0, 0)
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the block: `data` is set for constants (little-endian, C order)."""
+    """A tensor of the block: `data` is set for constants (C order). Those of int48 have numbers of int64."""
 
     name: str
     shape: tuple[int, ...]
@@ -116,13 +118,14 @@ class Graph:
         """Marks a graph output, in order of the calls."""
         self.outputs.append(tensor.name)
 
-    def constant(self, value: np.ndarray, hint: str = "const") -> Tensor:
-        """A constant tensor; equal small constants are written once."""
+    def constant(self, value: np.ndarray, hint: str = "const", dtype: str = "") -> Tensor:
+        """A constant tensor, of a type that numpy lacks where `dtype` is given; equal small constants are written once."""
         value = np.ascontiguousarray(value)
-        key = (value.dtype.name, value.shape, value.tobytes()) if value.size <= 64 else None
+        dtype = dtype or value.dtype.name
+        key = (dtype, value.shape, value.tobytes()) if value.size <= 64 else None
         if key is not None and key in self._constants:
             return self.tensors[self._constants[key]]
-        tensor = self._tensor(hint, value.shape, value.dtype.name, value)
+        tensor = self._tensor(hint, value.shape, dtype, value)
         self.operators.append(Operator("CONST", (), (tensor.name,)))
         if key is not None:
             self._constants[key] = tensor.name
@@ -161,7 +164,10 @@ class Graph:
     # ---- operators (NHWC)
 
     def _zero_point(self, value: int, dtype: str) -> Tensor:
-        return self.constant(np.array([value], dtype), "zp")
+        return self._numbers(np.array([value]), dtype, "zp")
+
+    def _numbers(self, values: np.ndarray, dtype: str, hint: str) -> Tensor:
+        return self.constant(values.astype("int64" if dtype == "int48" else dtype), hint, dtype)
 
     def conv2d(
         self,
@@ -176,7 +182,7 @@ class Graph:
         weight_zp: int,
         depthwise: bool = False,
     ) -> Tensor:
-        """int8 NHWC `x`, int8 weight OHWI (depthwise: HWCM), int32 bias [O]; int32 NHWC out.
+        """int8 or int16 NHWC `x`, int8 weight OHWI (depthwise: HWCM), bias [O]; NHWC out. Bias and sums are int32 or int48.
 
         `pad` is (top, bottom, left, right). The caller has seen to it that the strides divide exactly, as TOSA wants.
         """
@@ -186,6 +192,7 @@ class Graph:
         else:
             out_channels, kh, kw, _ = weight.shape
         n, h, w, _ = x.shape
+        sums = SUMS[x.dtype]
         oh = exact_output(h, kh, pad[0] + pad[1], stride[0], dilation[0])
         ow = exact_output(w, kw, pad[2] + pad[3], stride[1], dilation[1])
         return self._emit(
@@ -193,48 +200,49 @@ class Graph:
             (
                 x,
                 self.constant(weight, "weight"),
-                self.constant(bias, "bias"),
+                self._numbers(bias, sums, "bias"),
                 self._zero_point(input_zp, x.dtype),
                 self._zero_point(weight_zp, weight.dtype.name),
             ),
             (n, oh, ow, out_channels),
-            "int32",
+            sums,
             (0, "int32s", pad),
             (1, "int32s", stride),
             (2, "int32s", dilation),
             (3, "bool", False),
-            (4, "uint32", DTYPES["int32"]),
+            (4, "uint32", DTYPES[sums]),
         )
 
     def transpose_conv2d(
         self, x: Tensor, weight: np.ndarray, bias: np.ndarray, *, pad: tuple[int, int, int, int], stride: tuple[int, int],
         input_zp: int, weight_zp: int,
     ) -> Tensor:  # fmt: skip
-        """int8 NHWC `x`, int8 weight OHWI, int32 bias [O]; int32 NHWC out. `pad` (top, bottom, left, right) widens the result."""
+        """As `conv2d`. `pad` (top, bottom, left, right) widens the result."""
         out_channels, kh, kw, _ = weight.shape
         n, h, w, _ = x.shape
+        sums = SUMS[x.dtype]
         shape = (n, (h - 1) * stride[0] + pad[0] + pad[1] + kh, (w - 1) * stride[1] + pad[2] + pad[3] + kw, out_channels)
         return self._emit(
             "TRANSPOSE_CONV2D",
             (
                 x,
                 self.constant(weight, "weight"),
-                self.constant(bias, "bias"),
+                self._numbers(bias, sums, "bias"),
                 self._zero_point(input_zp, x.dtype),
                 self._zero_point(weight_zp, weight.dtype.name),
             ),
             shape,
-            "int32",
+            sums,
             (0, "int32s", pad),
             (1, "int32s", stride),
             (2, "bool", False),
-            (3, "uint32", DTYPES["int32"]),
+            (3, "uint32", DTYPES[sums]),
         )
 
     def matmul(self, a: Tensor, b: Tensor, a_zp: int, b_zp: int) -> Tensor:
-        """int8 (N, H, C) times int8 (N, C, W), less their zero points: int32 (N, H, W)."""
+        """int8 or int16 (N, H, C) times (N, C, W), less their zero points: int32 or int48 (N, H, W)."""
         shape = (a.shape[0], a.shape[1], b.shape[2])
-        return self._emit("MATMUL", (a, b, self._zero_point(a_zp, a.dtype), self._zero_point(b_zp, b.dtype)), shape, "int32")
+        return self._emit("MATMUL", (a, b, self._zero_point(a_zp, a.dtype), self._zero_point(b_zp, b.dtype)), shape, SUMS[a.dtype])
 
     def rescale(
         self,
@@ -251,21 +259,21 @@ class Graph:
     ) -> Tensor:
         """`((x - input_zp) * multiplier + 2^(shift-1)) >> shift`, plus `output_zp`, saturated to `dtype`.
 
-        multiplier int32, shift int8, of length 1 or of the last axis. One rounding, half up (SINGLE_ROUND).
+        Multipliers have 31 bits, for int48 15 bits; as many as shifts, 1 or those of the last axis. One rounding, half up.
         Zero points of unsigned tensors are given as unsigned numbers and stored in the same byte.
         """
         return self._emit(
             "RESCALE",
             (
                 x,
-                self.constant(multiplier.astype(np.int32), "multiplier"),
+                self.constant(multiplier.astype(np.int16 if x.dtype == "int48" else np.int32), "multiplier"),
                 self.constant(shift.astype(np.int8), "shift"),
                 self._zero_point(_as_signed(input_zp, input_unsigned), x.dtype),
                 self._zero_point(_as_signed(output_zp, output_unsigned), dtype),
             ),
             x.shape,
             dtype,
-            (0, "bool", True),
+            (0, "bool", x.dtype != "int48"),
             (1, "uint32", SINGLE_ROUND),
             (2, "bool", per_channel),
             (3, "bool", input_unsigned),

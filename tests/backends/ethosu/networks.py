@@ -7,35 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem, const, var
+from relaylang.ir import Call, Constant, Expr, Function, Tuple, TupleGetItem, const, var
 from relaylang.ir.typed import typed
 from relaylang.ops import get, make_attrs
 from relaylang.typing import check
 
-RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
 
 
 def call(name: str, *args: Any, **attrs: Any) -> Call:
     """A checked call; numbers and arrays become constants."""
     op = get(name)
-    operands = [a if isinstance(a, Expr) else const(a) for a in args]
+    operands = [a if isinstance(a, Expr) else Constant(a) if isinstance(a, np.ndarray) else const(a) for a in args]
     made = Call(op, operands, make_attrs(op.attrs, attrs) if op.attrs is not None else None)
     check(made)
     return made
 
 
 class Builder:
-    """Grows one network from one input; every choice comes from the seed."""
+    """Grows one network from one input; every choice comes from the seed. Tensors have one of `dtypes`."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, dtypes: Sequence[str] = ("int8", "uint8")) -> None:
+        self.dtypes = dtypes
         self.rng = np.random.default_rng(seed)
         self.layout = self.pick("NCHW", "NCHW", "NHWC")
-        dtype = self.pick("int8", "uint8")
+        dtype = self.pick(*dtypes)
         sizes = {"N": self.pick(1, 1, 1, 2), "C": self.number(1, 8), "H": self.number(6, 13), "W": self.number(6, 13)}
         self.x = var("x", shape=[sizes[a] for a in self.layout], dtype=dtype)
         check(self.x)
         self.value: Expr = self.x
-        self.zero_point = self.number(*RANGE[dtype])
+        self.zero_point = self.zero(dtype)
 
     def pick(self, *choices: Any) -> Any:
         return choices[int(self.rng.integers(len(choices)))]
@@ -44,12 +45,29 @@ class Builder:
         """A whole number from low to high, both of them included."""
         return int(self.rng.integers(low, high + 1))
 
+    def zero(self, dtype: str) -> int:
+        """A zero point; that of int16 is 0."""
+        return 0 if dtype == "int16" else self.number(*RANGE[dtype])
+
+    def fitted(self, top: float, dtype: str) -> float:
+        """The largest scale from the value's type to another: so much less where that is narrower."""
+        return top / 256 if self.is_wide and dtype != "int16" else top
+
     def extent(self, axis: str) -> int:
         return self.value.checked_type.shape[self.layout.index(axis)]  # type: ignore[union-attr]
 
     @property
     def dtype(self) -> str:
         return self.value.checked_type.dtype  # type: ignore[union-attr]
+
+    @property
+    def is_wide(self) -> bool:
+        return self.dtype == "int16"
+
+    @property
+    def sums(self) -> str:
+        """A type for sums of products."""
+        return self.pick("int32", "int64") if self.is_wide else "int32"
 
     # ---- parts
 
@@ -71,11 +89,12 @@ class Builder:
         if kind == "relu":
             return call("nn.relu", value)
         low = self.number(RANGE[dtype][0], 0 if dtype == "int8" else 127)
-        return call("clip", value, a_min=float(low), a_max=float(low + self.number(1, 120)))
+        return call("clip", value, a_min=float(low), a_max=float(low + self.number(1, 120 if dtype != "int16" else 30000)))
 
     def behind_sum(self, value: Expr, axis: int, channels: int, terms: int, bias_shape: list[int]) -> None:
-        """Bias, relu, requantize in one of its two forms, limits."""
-        bias = self.rng.integers(-5000, 5000, channels).astype("int32")
+        """Bias, relu, requantize in one of its two forms, limits. The builder's value is still that in front of the sum."""
+        most = 5000 << 8 * self.is_wide
+        bias = self.rng.integers(-most, most, channels).astype(value.checked_type.dtype)  # type: ignore[union-attr]
         kind = self.pick("none", "bias_add", "add")
         if kind == "bias_add":
             value = call("nn.bias_add", value, bias, axis=axis)
@@ -83,10 +102,10 @@ class Builder:
             value = call("add", value, bias.reshape(bias_shape))
         if self.pick(0, 0, 1):
             value = call("nn.relu", value)
-        dtype = self.pick("int8", "uint8")
+        dtype = self.pick(*self.dtypes)
         low, high = RANGE[dtype]
-        self.zero_point = self.number(low, high)
-        top = 0.02 / terms**0.5
+        self.zero_point = self.zero(dtype)
+        top = self.fitted(0.02 / terms**0.5, dtype)
         if self.pick(0, 1):
             value = self.requantized(value, dtype, self.zero_point, top, axis, channels)
             self.value = self.limited(value, dtype)
@@ -122,7 +141,7 @@ class Builder:
             "qnn.conv2d", self.value, weight, self.zero_point, self.pick(0, 0, 3), np.float32(0.1), np.float32(0.1),
             strides=[self.number(1, 3), self.number(1, 3)], padding=[self.number(0, 1) for _ in range(4)],
             dilation=dilation, groups=groups, channels=out, kernel_size=kernel, data_layout=self.layout,
-            kernel_layout=layout, out_dtype="int32",
+            kernel_layout=layout, out_dtype=self.sums,
         )  # fmt: skip
         terms = kernel[0] * kernel[1] * (1 if depthwise else channels)
         self.behind_sum(summed, self.layout.index("C"), out, terms, [out if a == "C" else 1 for a in self.layout])
@@ -153,7 +172,7 @@ class Builder:
         how = {"strides": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, **attrs}
         summed = call(
             name, self.value, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), **how, channels=out,
-            kernel_size=[sizes["H"], sizes["W"]], data_layout=self.layout, kernel_layout=layout, out_dtype="int32",
+            kernel_size=[sizes["H"], sizes["W"]], data_layout=self.layout, kernel_layout=layout, out_dtype=self.sums,
         )  # fmt: skip
         shape = [out if axis == "C" else 1 for axis in self.layout]
         self.behind_sum(summed, self.layout.index("C"), out, max(terms, 1), shape)
@@ -172,7 +191,7 @@ class Builder:
         self.value = call("nn.max_pool2d", self.value, **window, ceil_mode=bool(self.pick(0, 1)))
 
     def average(self) -> None:
-        kind = self.pick("global", "plain", "quantised")
+        kind = self.pick("global", "plain", *(["quantised"] if not self.is_wide else []))
         dtype, zero_point = self.dtype, self.zero_point
         if kind == "quantised":
             scale = np.float32(0.1)
@@ -195,9 +214,9 @@ class Builder:
     def add(self) -> None:
         low, high = RANGE[self.dtype]
         other = self.pick(self.value, call("clip", self.value, a_min=float(low + 3), a_max=float(high - 3)))
-        result = self.number(low, high)
+        result = self.zero(self.dtype)
         scales = [self.scale(1.0), self.pick(np.float32(0.5), self.scale(1.0))]
-        total = call("qnn.add", self.value, other, scales[0], self.zero_point, scales[1], self.number(low, high),
+        total = call("qnn.add", self.value, other, scales[0], self.zero_point, scales[1], self.zero(self.dtype),
                      np.float32(0.5), result)  # fmt: skip
         self.value, self.zero_point = self.limited(total, self.dtype), result
 
@@ -212,11 +231,12 @@ class Builder:
                           self.pick(np.float32(0.3), scales[0]), self.zero_point, axis=self.number(1, 3))  # fmt: skip
 
     def requantize(self) -> None:
-        dtype = self.pick("int8", "uint8")
+        dtype = self.pick(*self.dtypes)
         axis = self.number(1, 3)
         count = self.value.checked_type.shape[axis]  # type: ignore[union-attr]
-        scale = self.scale(1.5, count) if self.pick(0, 1) else self.scale(1.5)
-        result = self.number(*RANGE[dtype])
+        top = self.fitted(1.5, dtype)
+        scale = self.scale(top, count) if self.pick(0, 1) else self.scale(top)
+        result = self.zero(dtype)
         value = call("qnn.requantize", self.value, scale, self.zero_point, np.float32(1), result, axis=axis,
                      out_dtype=dtype)  # fmt: skip
         self.value, self.zero_point = self.limited(value, dtype), result
@@ -233,10 +253,11 @@ class Builder:
         inputs, units = flat.checked_type.shape[1], self.number(1, 11)  # type: ignore[union-attr]
         weight = self.rng.integers(-128, 128, (units, inputs)).astype("int8")
         summed = call("qnn.dense", flat, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), units=units,
-                      out_dtype="int32")  # fmt: skip
-        self.value = summed
-        if self.pick(0, 1, 1):
+                      out_dtype=self.sums)  # fmt: skip
+        if self.pick(0, 1, 1) or summed.checked_type.dtype == "int64":  # type: ignore[union-attr]
             self.behind_sum(summed, 1, units, inputs, [1, units])
+        else:
+            self.value = summed
 
 
     # ---- element-wise
@@ -271,8 +292,9 @@ class Builder:
         name = self.pick("qnn.subtract", "qnn.mul", "minimum", "maximum")
         operands = [self.value, other] if self.pick(0, 1) else [other, self.value]
         if name.startswith("qnn."):
-            zero_points = [self.zero_point, self.number(low, high), self.number(low, high)]
-            numbers = [n for zero_point in zero_points for n in (self.scale(0.5), zero_point)]
+            zero_points = [self.zero_point, self.zero(self.dtype), self.zero(self.dtype)]
+            tops = [0.5, 0.5, 5e3 if self.is_wide and name == "qnn.mul" else 0.5]
+            numbers = [n for top, zero_point in zip(tops, zero_points) for n in (self.scale(top), zero_point)]
             self.value, self.zero_point = self.limited(call(name, *operands, *numbers), self.dtype), zero_points[2]
         else:
             self.value = self.limited(call(name, *operands), self.dtype)
@@ -348,9 +370,13 @@ LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenat
 FURTHER = ("function", "binary", "slice", "split", "move", "reduce", "grouped", "transposed", "add")
 
 
+#: Layers of networks of int16.
+WIDE = tuple(layer for layer in dict.fromkeys((*LAYERS, *FURTHER)) if layer != "function")
+
+
 def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:
-    """A network of one to four layers; the input is `%x`, int8 or uint8."""
-    builder = Builder(seed)
+    """A network of one to four layers; the input is `%x`, int8 or uint8, for `WIDE` layers mostly int16."""
+    builder = Builder(seed, ("int16", "int16", "int8")) if layers is WIDE else Builder(seed)
     for _ in range(builder.number(1, 3)):
         if min(builder.extent("H"), builder.extent("W")) < 2:
             break

@@ -15,6 +15,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
 
+ACCELERATORS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256")
 X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
 XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int8]"
 #: A region of movement alone would not be worth it.
@@ -146,8 +147,7 @@ PROGRAMS = {
 }
 
 
-def program(name: str) -> tuple[IRModule, dict[str, np.ndarray]]:
-    body, params = PROGRAMS[name]
+def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
     mod = fromtext(f"def @main({params}) {{ {body} }}", "net.relay")
     rng, values = np.random.default_rng(0), {}
     for param in mod["main"].params:
@@ -167,10 +167,15 @@ def fields(value: Any) -> list[np.ndarray]:
     return [np.asarray(field) for field in value] if isinstance(value, (tuple, list)) else [np.asarray(value)]
 
 
-@pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-512", "ethos-u85-256"])
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_layer(name: str, accelerator: str) -> None:
-    mod, values = program(name)
+    assert_exact(*PROGRAMS[name], accelerator)
+
+
+def assert_exact(body: str, params: str, accelerator: str) -> None:
+    """A program goes to the accelerator as a whole, and gives the interpreter's integers there."""
+    mod, values = program(body, params)
     wanted = fields(evaluate(mod, *values.values()))
     artifact = ethosu.compile(mod, {"accelerator": accelerator})
     assert artifact.details["operations"]["host"] == 0, artifact.report()

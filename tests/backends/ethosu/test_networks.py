@@ -14,13 +14,13 @@ from relaylang.ir import IRModule
 from relaylang.partition.targets.ethos_u.offload import offload
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
-from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network
+from tests.backends.ethosu.networks import FURTHER, LAYERS, WIDE, random_input, random_network
 from tests.shared import FRAGMENTS, ROOT, few, needs_shared
 
 ACCELERATORS = ("ethos-u55-256", "ethos-u65-512", "ethos-u85-256")
 
 
-@pytest.mark.parametrize("layers", [LAYERS, FURTHER], ids=["layers", "further"])
+@pytest.mark.parametrize("layers", [LAYERS, FURTHER, WIDE], ids=["layers", "further", "int16"])
 @pytest.mark.parametrize("start", few(range(0, 240, 20), 0, 120))
 def test_random_networks(start: int, layers: tuple[str, ...]) -> None:
     compiled = 0

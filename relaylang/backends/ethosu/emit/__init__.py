@@ -1,6 +1,6 @@
 """A region as a TOSA graph. Each composite is written by the function for its kind of layer.
 
-TOSA wants NHWC and int8. A tensor is stored with its channels last where a layer asked for that. It is transposed back
+TOSA wants NHWC, and int8 or int16. A tensor is stored with its channels last where a layer asked for that. It is transposed back
 where the region ends. A uint8 tensor is stored less 128, in int8. A rescale converts it at the region's edges, the one
 place where TOSA knows unsigned numbers. The graph's inputs and outputs have the shapes, layouts and bytes that the
 Relay function has.
@@ -40,9 +40,12 @@ WRITERS: dict[type, Write] = {
 }
 
 
-def emit_region(func: Function, name: str) -> Graph:
-    """The TOSA graph of a region function whose types have been found; its body consists of composite calls."""
-    writer = Writer(Graph(name, layer="input"))
+def emit_region(func: Function, name: str, short_scales: bool = False) -> Graph:
+    """The TOSA graph of a region function whose types have been found; its body consists of composite calls.
+
+    `short_scales` is `Writer`'s.
+    """
+    writer = Writer(Graph(name, layer="input"), short_scales)
     for param in func.params:
         writer.values[id(param)] = writer.input(param)
     for node in post_order(func.body):

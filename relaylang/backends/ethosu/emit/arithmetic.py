@@ -43,7 +43,7 @@ def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
     perm, found = _operands(w, at)
     value = found[0][1]
     out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
-    out = w.clamp(w.converted(out, "int8"), Output(value.dtype, None, layer.clamp))
+    out = w.clamp(w.converted(out, found[0][0].dtype), Output(value.dtype, None, layer.clamp))
     return Value(layer.out.dtype, {perm: w.finish(out, layer.out, layer.input_zp - value.offset)})
 
 

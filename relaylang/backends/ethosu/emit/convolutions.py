@@ -60,9 +60,9 @@ def _grouped(
 
 
 def _transposed(w: Writer, x: Tensor, weight: np.ndarray, layer: Conv, input_zp: int, weight_zp: int) -> Tensor:
-    """A transposed convolution; with strides other than 1 and 2 a convolution of pixels that are spread out."""
+    """A transposed convolution. One of int16, or with strides other than 1 and 2, is a convolution of pixels spread out."""
     top, left, bottom, right = layer.pad
-    if layer.stride in ((1, 1), (2, 2)):
+    if layer.stride in ((1, 1), (2, 2)) and x.dtype != "int16":
         return w.graph.transpose_conv2d(
             x, weight, layer.bias, pad=(-top, -bottom, -left, -right), stride=layer.stride, input_zp=input_zp, weight_zp=weight_zp
         )

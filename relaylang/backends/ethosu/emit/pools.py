@@ -13,7 +13,7 @@ def pool(w: Writer, layer: Pool, at: Composite) -> Value:
     """A maximum over windows."""
     perm = CHANNELS_LAST[layer.layout]
     x = w.fit(w.in_order(at.source, perm), layer.pad)
-    x, pad = w.padded(x, layer.pad, -128)
+    x, pad = w.padded(x, layer.pad, int(np.iinfo(x.dtype).min))
     out = w.graph.max_pool2d(x, layer.kernel, layer.stride, pad)
     return Value(at.source.dtype, {perm: out})
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,14 @@ def as_stored(numbers: np.ndarray) -> np.ndarray:
 
 
 class Writer:
-    """A graph under construction, and the values of Relay's nodes by their ids."""
+    """A graph under construction, and the values of Relay's nodes by their ids.
 
-    def __init__(self, graph: Graph) -> None:
+    `short_scales`: the accelerator scales int48 sums by 15 bits. Vela would join a longer rescale with them nevertheless.
+    """
+
+    def __init__(self, graph: Graph, short_scales: bool = False) -> None:
         self.graph = graph
+        self._short_scales = short_scales
         self.values: dict[int, Value | list[Value]] = {}
 
     # ---- edges
@@ -138,9 +142,14 @@ class Writer:
     # ---- parts of layers
 
     def fit(self, x: Tensor, pad: Sides) -> Tensor:
-        """NHWC without the last rows and columns that a negative padding says no window reaches."""
+        """NHWC without the last rows and columns that a negative padding says no window reaches.
+
+        Vela joins a slice of several images and the pad behind it with the window, whose padding moves as below. So such a
+        slice is copied.
+        """
         n, h, w, c = x.shape
-        return self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
+        kept = self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
+        return kept if n == 1 or kept is x else self.graph.concat([kept], 1)
 
     def padded(self, x: Tensor, pad: Sides, zero: int) -> tuple[Tensor, Sides]:
         """A window's input and padding, as TOSA has it, by axes. `pad` is (top, left, bottom, right).
@@ -157,6 +166,8 @@ class Writer:
         """The way out of a sum: rescale and saturate, then clamp. Channels are last."""
         if out.rescale is not None:
             x = self.rescale(x, out.rescale, out.dtype, input_zp)
+        elif x.dtype == "int48":
+            x = self.converted(x, out.dtype)
         return self.clamp(x, out)
 
     def clamp(self, x: Tensor, out: Output) -> Tensor:
@@ -167,7 +178,15 @@ class Writer:
 
     def converted(self, x: Tensor, dtype: str, **zero_points: Any) -> Tensor:
         """The numbers as another type of the graph, moved from one zero point to another."""
-        return self.graph.rescale(x, dtype, np.array([IDENTITY[0]]), np.array([IDENTITY[1]]), **zero_points)
+        multiplier, shift = (1 << 14, 14) if x.dtype == "int48" else IDENTITY
+        return self.graph.rescale(x, dtype, np.array([multiplier]), np.array([shift]), **zero_points)
+
+    def _narrow(self, x: Tensor, rescale: Rescale) -> tuple[Tensor, Rescale]:
+        """int48 sums as int32 numbers, perhaps doubled, and the rescale behind them: Vela joins no two real ones."""
+        if not self._short_scales:
+            return self.converted(x, "int32"), rescale
+        doubled = self.graph.rescale(x, "int32", np.array([1 << 14]), np.array([13]))
+        return doubled, replace(rescale, shifts=tuple([shift + 1 for shift in rescale.shifts]))
 
     def apart(self, x: Tensor, per_channel: bool) -> Tensor:
         """A tensor that Vela does not join with a rescale behind it: a table is between.
@@ -190,7 +209,9 @@ class Writer:
         return x.dtype == "int32" and (multiplier.data.tolist(), shift.data.tolist()) == ([IDENTITY[0]], [IDENTITY[1]])
 
     def rescale(self, x: Tensor, rescale: Rescale, dtype: str, input_zp: int = 0) -> Tensor:
-        """To a Relay type `dtype`; `input_zp` is that of the stored numbers."""
+        """To a Relay type `dtype`; `input_zp` is that of the stored numbers. int48 numbers must fit 31 bits."""
+        if x.dtype == "int48":
+            x, rescale = self._narrow(x, rescale)
         return self.graph.rescale(
             self.apart(x, len(rescale.shifts) > 1),
             "int8" if dtype == "uint8" else dtype,

@@ -9,6 +9,7 @@ import numpy as np
 from relaylang.ir import Call, Constant
 from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
 from relaylang.partition.targets.ethos_u.parts import (
+    FEATURES,
     RANGES,
     Output,
     clamp_of,
@@ -69,7 +70,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """A requantize, clip or relu of an (u)int8 or int32 tensor."""
+    """A requantize, clip or relu of a tensor."""
 
     input_zp: int
     out: Output
@@ -162,9 +163,9 @@ def operand(
 
 
 def read_requantize(calls: Sequence[Call]) -> Elementwise:
-    """qnn.requantize [clip | nn.relu | cast]* of an int8, uint8 or int32 tensor."""
+    """qnn.requantize [clip | nn.relu | cast]* of a feature map or an int32 tensor."""
     first = calls[0]
-    source = feature_type(first.args[0], dtypes=("int8", "uint8", "int32"))
+    source = feature_type(first.args[0], dtypes=(*FEATURES, "int32"))
     input_zp = scalar(first.args[2], "its input zero point")
     if source.dtype == "int32":
         if input_zp != 0:
@@ -176,7 +177,7 @@ def read_requantize(calls: Sequence[Call]) -> Elementwise:
 
 
 def read_clamp(calls: Sequence[Call]) -> Elementwise:
-    """[clip | nn.relu]+ of an int8 or uint8 tensor."""
+    """[clip | nn.relu]+ of a feature map."""
     source = feature_type(calls[0].args[0])
     low, high, dtype = narrow(calls, *RANGES[source.dtype], source.dtype)
     return Elementwise(0, Output(dtype, None, clamp_of(low, high, dtype)))

@@ -14,6 +14,7 @@ import numpy as np
 from relaylang.ir import Call, Expr
 from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
 from relaylang.partition.targets.ethos_u.parts import (
+    BYTES,
     RANGES,
     Output,
     feature_type,
@@ -64,8 +65,8 @@ def read_resize(calls: Sequence[Call]) -> Nearest | Bilinear:
     if len(calls) == 1 and calls[0].attrs.method == "nearest_neighbor":
         return read_nearest(calls)
     call = calls[len(calls) // 2]
-    source = feature_type(calls[0].args[0])
-    dtype = feature_type(calls[-1], "its result").dtype
+    source = feature_type(calls[0].args[0], dtypes=BYTES)
+    dtype = feature_type(calls[-1], "its result", BYTES).dtype
     if call.attrs.method not in ("linear", "bilinear"):
         raise Unsupported(f"method {call.attrs.method}")
     layout = checked_layout(call)

@@ -29,7 +29,7 @@ _MAX_EXTENT = 65536
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution or a fully connected layer: weight OHWI (depthwise HWCM), int32 bias, int32 sum, then `out`.
+    """A convolution or a fully connected layer: weight OHWI (depthwise HWCM), int64 bias, sum, then `out`.
 
     `pad` is (top, left, bottom, right). It may be negative at the end, where the last rows or columns are never read.
     A transposed convolution takes as much away from its result. Of a grouped one, each output has the inputs of its group.
@@ -73,7 +73,7 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     channel_axis = layout.index("C")
     bias = _bias(calls, channels, channel_axis, 4)
     return _sum_layer(
-        calls, weight, weight_zp, bias, channels, channel_axis, source.dtype, input_zp,
+        calls, weight, weight_zp, bias, channels, channel_axis, conv, input_zp,
         pad=pad, stride=stride, dilation=dilation, depthwise=depthwise, layout=layout,
         groups=1 if depthwise else attrs.groups,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def read_transposed(calls: Sequence[Call]) -> Conv:
     channel_axis = layout.index("C")
     bias = _bias(rest, channels, channel_axis, 4)
     return _sum_layer(
-        rest, weight, weight_zp, bias, channels, channel_axis, source.dtype, input_zp,
+        rest, weight, weight_zp, bias, channels, channel_axis, conv, input_zp,
         pad=pad, stride=pair(attrs.strides), dilation=(1, 1), depthwise=False, layout=layout, transposed=True,
     )  # fmt: skip
 
@@ -113,8 +113,9 @@ def _factors(call: Call, source: TensorType) -> tuple[int, np.ndarray, int]:
     if weight.dtype.name not in ("int8", "uint8"):
         raise Unsupported(f"its weight is {weight.dtype.name}, the accelerator takes int8 and uint8")
     weight_zp = in_range(scalar(call.args[3], "its kernel zero point"), weight.dtype.name, "the kernel zero point")
-    if tensor_of(call, "its result").dtype != "int32":
-        raise Unsupported(f"out_dtype {tensor_of(call, 'its result').dtype}; the accelerator sums in int32")
+    sums = tensor_of(call, "its result").dtype
+    if sums != "int32" and (source.dtype, sums) != ("int16", "int64"):
+        raise Unsupported(f"out_dtype {sums}; the accelerator sums in int32, and int16 numbers in int64, too")
     return input_zp, weight, weight_zp
 
 
@@ -143,7 +144,7 @@ def read_dense(calls: Sequence[Call]) -> Conv:
     units = weight.shape[0]
     bias = _bias(calls, units, 1, 2)
     return _sum_layer(
-        calls, weight.reshape(units, 1, 1, -1), weight_zp, bias, units, 1, source.dtype, input_zp,
+        calls, weight.reshape(units, 1, 1, -1), weight_zp, bias, units, 1, dense, input_zp,
         pad=(0, 0, 0, 0), stride=(1, 1), dilation=(1, 1), depthwise=False, layout="NC",
     )  # fmt: skip
 
@@ -155,11 +156,12 @@ def _sum_layer(
     bias: np.ndarray,
     channels: int,
     channel_axis: int,
-    dtype: str,
+    product: Call,
     input_zp: int,
     **geometry: Any,
 ) -> Conv:
-    """The common end of convolution and dense: the bounds of the sums, and the operators applied to them."""
+    """The common end of convolution and dense: the bounds of the sums of `product`, and the operators applied to them."""
+    dtype, sums_dtype = tensor_of(product.args[0], "its input").dtype, tensor_of(product, "its result").dtype
     centred = weight.astype(np.int64) - weight_zp
     axes = (0, 1) if geometry["depthwise"] else (1, 2, 3)
     sums = np.abs(centred).sum(axis=axes).reshape(-1)
@@ -168,6 +170,8 @@ def _sum_layer(
     if max(weight.shape) > _MAX_EXTENT:
         raise Unsupported(f"more than {_MAX_EXTENT} channels")
     behind = [c for c in calls if op_name(c) == "qnn.requantize"][:1]
+    if not behind and sums_dtype != "int32":
+        raise Unsupported(f"sums of {sums_dtype} are taken only in front of a requantize")
     if behind:
         bias = bias - _channel_values(behind[0].args[2], channels, "its input zero point")
         axis = behind[0].attrs.axis
@@ -176,12 +180,17 @@ def _sum_layer(
             if constant(behind[0].args[1], "its input scale").size > 1:
                 raise Unsupported(f"scales along axis {axis}; the accelerator has one for each output channel")
     bounds = sums * spread_of(dtype, input_zp) + np.abs(bias)
-    if int(bounds.max(initial=0)) >= 1 << 31:
-        raise Unsupported("its sums may leave the range of int32")
+    check_sums(int(bounds.max(initial=0)), dtype)
     out = tail(calls, bounds)
     return Conv(
-        weight=weight, bias=bias.astype(np.int32), input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
+        weight=weight, bias=bias, input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
     )
+
+
+def check_sums(bound: int, dtype: str) -> None:
+    """Refuse sums of products that int32 may not hold; those of int16 numbers are doubled on their way there."""
+    if bound >= 1 << (30 if dtype == "int16" else 31):
+        raise Unsupported(f"its sums may leave the range of {'30 bits' if dtype == 'int16' else 'int32'}")
 
 
 def _arranged(weight: np.ndarray, layout: str, depthwise: int = 0) -> np.ndarray:

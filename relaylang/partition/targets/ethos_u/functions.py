@@ -10,7 +10,7 @@ from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops import OPS, Trait
 from relaylang.ops.record import Op
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u.parts import feature_type, tensor_of
+from relaylang.partition.targets.ethos_u.parts import BYTES, feature_type, tensor_of
 
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.
 _OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize"})
@@ -38,7 +38,7 @@ class Table:
 def joins_table(call: Call) -> bool:
     """Whether a call is a step between two tensors of 8 bits."""
     ty = call.checked_type
-    wide = isinstance(ty, TensorType) and ty.dtype not in ("int8", "uint8")
+    wide = isinstance(ty, TensorType) and ty.dtype not in BYTES
     return wide and isinstance(call.op, Op) and call.op.name in POINTWISE
 
 
@@ -56,8 +56,8 @@ def read_table(calls: Sequence[Call]) -> Table:
     if len(operands) != 1:
         raise Unsupported("it computes with several tensors; a table has one operand")
     (operand,) = operands.values()
-    source = feature_type(operand)
-    feature_type(calls[-1], "its result")
+    source = feature_type(operand, dtypes=BYTES)
+    feature_type(calls[-1], "its result", BYTES)
     for call in calls:
         if tensor_of(call, "a value").shape != source.shape:
             raise Unsupported("it changes the shape")

@@ -9,6 +9,7 @@ import numpy as np
 from relaylang.ir import Call, Expr
 from relaylang.partition.fixed_point import Unsupported, power_rescale
 from relaylang.partition.targets.ethos_u.parts import (
+    BYTES,
     RANGES,
     Output,
     clamp_of,
@@ -40,7 +41,7 @@ def read_matmul(calls: Sequence[Call]) -> MatMul:
     batches = op_name(call) == "qnn.batch_matmul"
     # A dense layer's weight is (units, inputs), and so is the second matrix of a batch where it is transposed.
     turned = (bool(call.attrs.transpose_a), bool(call.attrs.transpose_b)) if batches else (False, True)
-    types = [feature_type(arg, f"its {name} side") for arg, name in zip(call.args, ("left", "right"))]
+    types = [feature_type(arg, f"its {name} side", BYTES) for arg, name in zip(call.args, ("left", "right"))]
     if {len(ty.shape) for ty in types} != {3 if batches else 2}:
         raise Unsupported(f"sides of {len(types[0].shape)} and {len(types[1].shape)} axes")
     if batches and types[0].shape[0] != types[1].shape[0]:
@@ -66,7 +67,7 @@ def read_fixed_point(calls: Sequence[Call]) -> MatMul:
     """nn.dense of two tensors cast to int32, whose factors leave them as they are. Behind it stand a factor and a cast."""
     dense = next(call for call in calls if op_name(call) == "nn.dense")
     widened = [_unscaled(factor) for factor in dense.args]
-    types = [feature_type(cast.args[0], f"its {name} side") for cast, name in zip(widened, ("left", "right"))]
+    types = [feature_type(cast.args[0], f"its {name} side", BYTES) for cast, name in zip(widened, ("left", "right"))]
     if {tensor_of(call, "a sum").dtype for call in (*widened, dense)} != {"int32"}:
         raise Unsupported("it is taken on int32 only")
     count = int(types[0].shape[1])  # type: ignore[arg-type]
@@ -85,7 +86,7 @@ def _unscaled(factor: Expr) -> Call:
     assert isinstance(factor, Call)
     (cast,) = factor.args
     assert isinstance(cast, Call)
-    low, high = RANGES[feature_type(cast.args[0]).dtype]
+    low, high = RANGES[feature_type(cast.args[0], dtypes=BYTES).dtype]
     numbers = np.arange(low, high + 1)
     rescale = power_rescale(factor.attrs.multiplier, factor.attrs.shift, max(-low, high))
     if not np.array_equal(rescale.apply(numbers), numbers):

@@ -10,6 +10,7 @@ from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.arithmetic import Operand, operand
 from relaylang.partition.targets.ethos_u.parts import (
+    RANGES,
     constant,
     feature_type,
     in_range,
@@ -56,7 +57,10 @@ def read_pad(calls: Sequence[Call]) -> Pad:
     widths = tuple((int(a), int(b)) for a, b in call.attrs.pad_width)
     if any(a < 0 or b < 0 for a, b in widths):
         raise Unsupported("a negative pad width")
-    return Pad(widths, in_range(int(value), dtype, "the pad value"))
+    low, high = RANGES[dtype]
+    if not low <= value <= high:
+        raise Unsupported(f"the pad value {value:g} is no {dtype} number")
+    return Pad(widths, int(value))
 
 
 def read_channel_pad(calls: Sequence[Call]) -> Pad:

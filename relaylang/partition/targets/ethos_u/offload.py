@@ -76,7 +76,7 @@ def _reason(node: Call, reasons: dict[int, str]) -> tuple[str, str]:
         if isinstance(ty, TensorType) and ty.dtype.startswith(("float", "bfloat"))
     ]
     if floats:
-        return what, f"it works on {floats[0]}, the accelerator on int8"
+        return what, f"it works on {floats[0]}, the accelerator on int8 and int16"
     return what, "the accelerator's pattern table has no row for it"
 
 

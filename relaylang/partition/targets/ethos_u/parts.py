@@ -15,7 +15,10 @@ from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops.record import Op
 from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
 
-RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
+#: The types of numbers of 8 bits, and of all feature maps.
+BYTES = ("int8", "uint8")
+FEATURES = (*BYTES, "int16")
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,11 @@ def tensor_of(expr: Expr, what: str) -> TensorType:
     return ty
 
 
-def feature_type(expr: Expr, what: str = "its input", dtypes: Sequence[str] = ("int8", "uint8")) -> TensorType:
+def feature_type(expr: Expr, what: str = "its input", dtypes: Sequence[str] = FEATURES) -> TensorType:
     """The type of a feature map that the accelerator can hold."""
     ty = tensor_of(expr, what)
     if ty.dtype not in dtypes:
-        raise Unsupported(f"{what} is {ty.dtype}, the accelerator computes on {' and '.join(dtypes)}")
+        raise Unsupported(f"{what} is {ty.dtype}, the accelerator computes on {', '.join(dtypes)}")
     if any(d < 1 for d in ty.shape):  # type: ignore[operator]
         raise Unsupported(f"{what} is empty")
     return ty
@@ -84,6 +87,8 @@ def in_range(zero_point: int, dtype: str, what: str) -> int:
     low, high = RANGES[dtype]
     if not low <= zero_point <= high:
         raise Unsupported(f"{what} {zero_point} is no {dtype} number")
+    if dtype == "int16" and zero_point != 0:
+        raise Unsupported(f"{what} is {zero_point}; numbers of int16 want 0")
     return zero_point
 
 
@@ -102,12 +107,14 @@ def requantize(call: Call, bounds: np.ndarray) -> tuple[Rescale, str]:
         raise Unsupported(f"rounding {attrs.rounding} is unknown")
     dtype = tensor_of(call, "its result").dtype
     if dtype not in RANGES:
-        raise Unsupported(f"it makes {dtype}; the accelerator makes int8, uint8 and int32")
+        raise Unsupported(f"it makes {dtype}; the accelerator makes {', '.join(RANGES)}")
     input_scale = scales(call.args[1], "its input scale")
     output_scale = scales(call.args[3], "its output scale")
     if output_scale.size != 1:
         raise Unsupported("its output scale differs between channels")
     output_zp = scalar(call.args[4], "its output zero point")
+    if dtype == "int16":
+        in_range(output_zp, dtype, "its output zero point")
     rank = len(tensor_of(call, "its result").shape)
     axis = attrs.axis if attrs.axis >= 0 else rank + attrs.axis
     if input_scale.ndim == 0 and np.float32(input_scale) == np.float32(output_scale.flat[0]):
@@ -143,7 +150,7 @@ def tail(calls: Sequence[Call], bounds: np.ndarray) -> Output:
     low, high, dtype = narrow(rest, low, high, dtype)
     if dtype == "int32":
         if (low, high) != RANGES["int32"]:
-            raise Unsupported("a clip of int32 is taken only in front of a cast to int8 or uint8")
+            raise Unsupported("a clip of int32 is taken only in front of a cast to a narrower type")
         if rescale.output_zp != 0:
             raise Unsupported("an int32 result wants the zero point 0")
     return Output(dtype, rescale, clamp_of(low, high, dtype))

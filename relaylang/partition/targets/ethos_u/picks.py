@@ -62,7 +62,7 @@ def runs(places: Places) -> list[tuple[int, int, int]]:
 
 
 def _source(call: Call) -> tuple[TensorType, tuple[int, ...]]:
-    source = feature_type(call.args[0], dtypes=("int8", "uint8"))
+    source = feature_type(call.args[0])
     if not 1 <= len(source.shape) <= 4:
         raise Unsupported(f"an input of {len(source.shape)} axes; 1 to 4 are taken")
     return source, tuple(int(d) for d in source.shape)  # type: ignore[arg-type]

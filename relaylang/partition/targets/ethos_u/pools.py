@@ -6,8 +6,8 @@ With n numbers in a window, sum s, and rounding half up,
 
     floor(s / n) = round((2 s - n + 1) / 2 n)        ceil(s / n) = round((2 s + n - 1) / 2 n)
 
-and the truncation is max(floor, min(ceil, 0)). The rescale's multiplier is off by 2^-31 at most, and the value by
-2^-22. The nearest midpoint is 1 / 2n away.
+and the truncation is max(floor, min(ceil, 0)). The rescale's multiplier is off by 2^-31 at most. So the value is off by
+2^-22, for int16 by 2^-14. The nearest midpoint is 1 / 2n away, at least 2^-13.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class AvgPool:
 
 
 def read_max_pool(calls: Sequence[Call]) -> Pool:
-    """nn.max_pool2d of an int8 or uint8 tensor."""
+    """nn.max_pool2d of a feature map."""
     (call,) = calls
     feature_type(call.args[0])
     pool = _window(call)
@@ -112,7 +112,7 @@ def average_of(window: Pool, source: TensorType, rest: Sequence[Call]) -> AvgPoo
         if dtype != source.dtype:
             raise Unsupported(f"the average of {source.dtype} becomes {dtype}")
         out = Output(dtype, None, clamp_of(low, high, dtype))
-    return AvgPool(window, source.dtype == "int8", out, input_zp)
+    return AvgPool(window, source.dtype != "uint8", out, input_zp)
 
 
 def _read_qnn_avg_pool(calls: list[Call]) -> AvgPool:
@@ -126,7 +126,7 @@ def _read_qnn_avg_pool(calls: list[Call]) -> AvgPool:
     if dtype != source.dtype:
         raise Unsupported(f"a cast to {dtype} behind it")
     out = Output(dtype, None, clamp_of(low, high, dtype))
-    return AvgPool(_average_window(pool), source.dtype == "int8", out, 0)
+    return AvgPool(_average_window(pool), source.dtype != "uint8", out, 0)
 
 
 def _average_window(call: Call) -> Pool:

@@ -11,6 +11,8 @@ from relaylang.ir import Call, TensorType
 from relaylang.ops.reduce import taken_axes
 from relaylang.partition.fixed_point import Unsupported, averaging
 from relaylang.partition.targets.ethos_u.parts import (
+    BYTES,
+    FEATURES,
     RANGES,
     Output,
     constant,
@@ -111,7 +113,7 @@ def _is_average(numbers: int, zero_point: int, dtype: str, out: Output) -> bool:
     """Whether a sum and its rescale are an average of the accelerator's for every sum, which is the cheaper form."""
     each, rest = divmod(zero_point, numbers)
     low, high = RANGES[dtype]
-    if out.rescale is None or out.dtype != dtype or rest or numbers > _MOST_IN_AVERAGE:
+    if dtype not in BYTES or out.rescale is None or out.dtype != dtype or rest or numbers > _MOST_IN_AVERAGE:
         return False
     if not (low <= each <= high and low <= out.rescale.output_zp <= high):
         return False
@@ -129,16 +131,17 @@ def read_mean_over(calls: Sequence[Call]) -> MeanOver:
 
 
 def read_extreme_over(calls: Sequence[Call]) -> ExtremeOver:
-    """max or min of an int8 or uint8 tensor."""
+    """max or min of a feature map."""
     (call,) = calls
-    over, _ = _axes(call, feature_type(call.args[0]), _MOST_IN_WINDOW)
-    return ExtremeOver(over, op_name(call) == "max")
+    largest = op_name(call) == "max"
+    over, _ = _axes(call, feature_type(call.args[0], dtypes=FEATURES if largest else BYTES), _MOST_IN_WINDOW)
+    return ExtremeOver(over, largest)
 
 
 def read_place_over(calls: Sequence[Call]) -> PlaceOver:
     """argmax or argmin along one axis."""
     (call,) = calls
-    over, _ = _axes(call, feature_type(call.args[0]), _MOST_IN_WINDOW)
+    over, _ = _axes(call, feature_type(call.args[0], dtypes=BYTES), _MOST_IN_WINDOW)
     if len(over.axes) != 1:
         raise Unsupported("it numbers the places of several axes")
     if call.attrs.select_last_index:

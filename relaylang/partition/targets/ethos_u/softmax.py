@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.ir import Call, Constant
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u.parts import RANGES, constant, feature_type, op_name, scalar, scales
+from relaylang.partition.targets.ethos_u.parts import BYTES, RANGES, constant, feature_type, op_name, scalar, scales
 
 #: The scale of all probabilities: 8 bits for the numbers below 1.
 OUTPUT_SCALE = 1 / 256
@@ -27,14 +27,14 @@ class Softmax:
 def read_softmax(calls: Sequence[Call]) -> Softmax:
     """qnn.dequantize [multiply by a constant] nn.softmax qnn.quantize, to the scale 1/256 and the lowest zero point."""
     first, *factors, softmax, last = calls
-    source = feature_type(first.args[0])
+    source = feature_type(first.args[0], dtypes=BYTES)
     if not 1 <= len(source.shape) <= 4:
         raise Unsupported(f"an input of {len(source.shape)} axes; 1 to 4 are taken")
     input_scale, output_scale = scales(first.args[1], "its input scale"), scales(last.args[1], "its output scale")
     if input_scale.size != 1 or output_scale.size != 1:
         raise Unsupported("a scale differs between channels")
     scalar(first.args[2], "its input zero point")
-    dtype = feature_type(last, "its result").dtype
+    dtype = feature_type(last, "its result", BYTES).dtype
     if output_scale.flat[0] != OUTPUT_SCALE or scalar(last.args[2], "its output zero point") != RANGES[dtype][0]:
         raise Unsupported("its probabilities are not 256ths above the lowest number")
     scale = float(input_scale.flat[0])

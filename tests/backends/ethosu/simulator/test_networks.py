@@ -13,7 +13,7 @@ from relaylang.backends.ethosu import driver, vela
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import parse
-from tests.backends.ethosu.networks import FURTHER, LAYERS, random_input, random_network, residual_network
+from tests.backends.ethosu.networks import FURTHER, LAYERS, WIDE, random_input, random_network, residual_network
 from tests.shared import ROOT, few
 
 ACCELERATORS = tuple(vela.ACCELERATORS)
@@ -37,7 +37,7 @@ def differing(network: Expr, seed: int, accelerator: str) -> int | None:
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
-@pytest.mark.parametrize("layers", [LAYERS, FURTHER], ids=["layers", "further"])
+@pytest.mark.parametrize("layers", [LAYERS, FURTHER, WIDE], ids=["layers", "further", "int16"])
 @pytest.mark.parametrize("start", few(range(0, 600, 20), 0))
 def test_random_networks(accelerator: str, layers: tuple[str, ...], start: int) -> None:
     found = {seed: differing(random_network(seed, layers), seed, accelerator) for seed in range(start, start + 20)}

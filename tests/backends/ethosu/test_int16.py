@@ -1,0 +1,53 @@
+"""Layers of int16: all of each goes to the accelerator, and gives the interpreter's integers there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.ethosu.test_layers import ACCELERATORS, assert_exact
+
+X = "%x: Tensor[(1, 8, 5, 6), int16]"
+TWO = "%x: Tensor[(2, 8, 5, 6), int16]"
+XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int16]"
+#: A region of movement alone would not be worth it.
+MOVED = "%0 = nn.max_pool2d(%x, pool_size=[2, 1]); "
+
+
+def wide(call: str) -> str:
+    return f'qnn.requantize({call}, 0.01f, 0, 0.3f, 0, out_dtype="int16")'
+
+
+PROGRAMS = {
+    "sum": ("qnn.add(%x, %y, 0.05f, 0, 0.02f, 0, 0.05f, 0)", XY),
+    "sum of one scale": ("qnn.add(%x, %y, 0.05f, 0, 0.05f, 0, 0.05f, 0)", XY),
+    "difference": ("nn.relu(qnn.subtract(%x, %y, 0.05f, 0, 0.02f, 0, 0.15f, 0))", XY),
+    "product": ("clip(qnn.mul(%x, %y, 0.00005f, 0, 0.02f, 0, 0.05f, 0), a_min=-9999f, a_max=10000f)", XY),
+    "smaller one": ("minimum(%x, %y)", XY),
+    "larger one": ('qnn.requantize(clip(maximum(%x, %y), a_min=-300f, a_max=9000f), 0.1f, 0, 12f, 1, out_dtype="int8")', XY),
+    "to int8": ('qnn.requantize(%x, 0.1f, 0, 22f, 5, out_dtype="int8")', TWO),
+    "to uint8": ('qnn.requantize(%x, 0.1f, 0, 22f, 5, out_dtype="uint8")', TWO),
+    "to int32": ('qnn.requantize(%x, 0.1f, 0, 0.001f, 0, out_dtype="int32")', X),
+    "from int8": ('qnn.requantize(%x, 0.1f, 7, 0.001f, 0, out_dtype="int16")', "%x: Tensor[(2, 8, 5, 6), int8]"),
+    "from uint8": ('qnn.requantize(%x, 0.1f, 7, 0.001f, 0, out_dtype="int16")', "%x: Tensor[(2, 8, 5, 6), uint8]"),
+    "from int32": ('qnn.requantize(%x, 0.000001f, 0, 0.1f, 0, out_dtype="int16")', "%x: Tensor[(2, 8, 5, 6), int32]"),
+    "pool": ("nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])", TWO),
+    "average": ('cast(nn.avg_pool2d(cast(%x, dtype="int32"), pool_size=[2, 3], strides=[1, 1]), dtype="int16")', X),
+    "average of an image": ('cast(nn.global_avg_pool2d(cast(%x, dtype="int32")), dtype="int16")', TWO),
+    "sums of channels": (wide('sum(cast(%x, dtype="int32"), axis=[1])'), X),
+    "sums": ('sum(cast(%x, dtype="int32"), axis=[2, 3])', X),
+    "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int16")', X),
+    "largest": ("max(%x, axis=[2, 3])", X),
+    "joined": (MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (0, 0), 0.3f, 0, axis=2)", XY),
+    "slice": (MOVED + "strided_slice(%0, begin=[0, 1, 0, 1], end=[1, 8, 3, 6], strides=[1, 3, 2, 2])", X),
+    "parts": (MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); (qnn.add(%1.0, %1.0, 1f, 0, 1f, 0, 2f, 0), %1.1, %1.2)", X),
+    "border": (MOVED + "nn.pad(%0, -7777, pad_width=[[0, 0], [0, 1], [1, 2], [0, 3]])", X),
+    "mirrored border": (MOVED + 'nn.mirror_pad(%0, mode="REFLECT", pad_width=[[0, 0], [0, 0], [2, 1], [1, 2]])', X),
+    "other axes": (MOVED + "reshape(transpose(%0, axes=[0, 3, 1, 2]), newshape=[1, 12, 16])", X),
+    "nearest pixels": (MOVED + "nn.upsampling(%0, scale_h=2f, scale_w=2f)", X),
+}
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_layer(name: str, accelerator: str) -> None:
+    assert_exact(*PROGRAMS[name], accelerator)
