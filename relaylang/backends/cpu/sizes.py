@@ -312,7 +312,7 @@ def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
             rest[product] = c
     left_over = _size(sizes, rest)
     high = bounds(left_over)[1]
-    # What is below 0 by its number stays whole: with a constant between 0 and `by`, its sign would change for small sizes.
+    # A negative rest stays whole. With a constant between 0 and `by` its sign would change for small sizes.
     if () in rest and factor and not atoms and (len(rest) == 1 or ((high is None or high > 0) and number_of(left_over) >= 0)):
         whole[()], rest[()] = divmod(rest[()], factor)
     quotient, left_over = _size(sizes, whole), _size(sizes, rest)
