@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -10,6 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
+
+# The collected tests live as long as the process: the garbage collector need not walk them again and again.
+gc.disable()
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 
@@ -25,3 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     bad = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
     if bad:
         raise pytest.UsageError(f"names of tests hold an address: {bad[0]}")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()

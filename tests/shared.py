@@ -1,12 +1,15 @@
-"""Where third-party test data lies; tests that need it skip where it is absent."""
+"""What many tests use. Where third-party test data lies; tests that need it skip where it is absent."""
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from relaylang.ir.bulk import gc_paused
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("RELAY_SHARED", ROOT.parent / "shared"))
@@ -18,6 +21,12 @@ CORPUS = SHARED / "corpus"
 SMALL = ("dqn", "lstm", "mlp", "synthetic")
 
 needs_shared = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no shared data at {SHARED} (set RELAY_SHARED)")
+
+
+def syntax_tree(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    with gc_paused():
+        return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def golden(kind: str) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from relaylang._names import SERVICES
-from tests.shared import ROOT
+from tests.shared import ROOT, syntax_tree
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -144,10 +144,17 @@ ALL = dict(modules())
 KNOWN = {"relaylang", *(f"relaylang.{name}" for name in ALL)}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _() -> Iterator[None]:
+    """Give the trees back: later tests of the process would walk them in each garbage collection."""
+    yield
+    nodes_of.cache_clear()
+
+
 @cache
 def nodes_of(module: str) -> list[ast.AST]:
     """Every node of a module's syntax tree."""
-    return list(ast.walk(ast.parse(ALL[module].read_text())))
+    return list(ast.walk(syntax_tree(ALL[module])))
 
 
 @cache

@@ -23,7 +23,7 @@ from relaylang.ir.typed import (
 )
 from relaylang.ops import get
 from relaylang.typing import check
-from tests.shared import ROOT
+from tests.shared import ROOT, syntax_tree
 
 INT, FLOAT = scalar_type("int32"), scalar_type("float32")
 PLACE = Span(SourceFile("t", "abc"), 0, 3)
@@ -168,10 +168,10 @@ def test_only_the_checker_and_the_home_write_types() -> None:
         f"{path.relative_to(ROOT)}:{line}"
         for path in sources()
         if path not in allowed
-        for line in writes(ast.parse(path.read_text()))
+        for line in writes(syntax_tree(path))
     }
     assert found == set()
-    assert writes(ast.parse(home.read_text()))
+    assert writes(syntax_tree(home))
 
 
 @pytest.mark.parametrize(

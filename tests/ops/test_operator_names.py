@@ -8,13 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from relaylang.ops import FAMILIES
+from tests.shared import ROOT, syntax_tree
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("relaylang", "interpreter", "repl")
 #: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, lints, TVM's own names. So do
 #: the random programs of tests.
@@ -41,11 +40,6 @@ NAMES = frozenset(op.name for family in FAMILIES.values() for op in family)
 TAKE_NAMES = frozenset(
     "_calls _is _make _operator call_of find get has_call is_call is_op make op_call supports two".split()
 )
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def files() -> Iterator[str]:
@@ -102,7 +96,7 @@ def named(tree: ast.AST) -> set[str]:
 @cache
 def naming() -> dict[str, set[str]]:
     """The operators that each file outside of `HOMES` names."""
-    found = {name: named(parsed(ROOT / name)) for name in files()}
+    found = {name: named(syntax_tree(ROOT / name)) for name in files()}
     return {name: operators for name, operators in found.items() if operators}
 
 

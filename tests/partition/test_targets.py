@@ -32,7 +32,7 @@ from relaylang.tvm.op.contrib import (
 )
 from tests.partition.rows import PROGRAMS
 from tests.passes.meaning import keeps_meaning
-from tests.shared import ROOT
+from tests.shared import ROOT, syntax_tree
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text())
 
@@ -181,7 +181,7 @@ def test_no_other_file_of_the_engine_names_an_accelerator() -> None:
             continue
         if file.parent.parent == folder / "targets":
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = syntax_tree(file)
         docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
