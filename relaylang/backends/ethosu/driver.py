@@ -241,7 +241,7 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
 
 def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Compiled]:
     """A region as TOSA, and compiled. Raises `CompileError`."""
-    graph = emit_region(func, name, short_scales=how.architecture == "EthosU85")
+    graph = emit_region(func, name, how.architecture == "EthosU85")
     tosa = serialize(graph)
     if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()):
         how = replace(how, without=_UNSAFE_FOR_TWO)

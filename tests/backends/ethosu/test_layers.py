@@ -45,6 +45,8 @@ def whole(name: str) -> str:
 
 PROGRAMS = {
     "difference": ("qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12)", XY),
+    "sum of a large operand": ("qnn.add(%x, %y, 0.09f, 3, 0.02f, 1, 0.05f, -12)", XY),
+    "sum with an operand at its scale": ("qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "both broadcast": (
         "qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 4, 1, 6), uint8], %y: Tensor[(4, 5, 1), uint8]"
@@ -185,3 +187,11 @@ def assert_exact(body: str, params: str, accelerator: str) -> None:
         assert [f.dtype for f in found] == [v.dtype for v in wanted]
         for field, value in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(field, value)
+
+
+@pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-512"])
+def test_a_difference_reads_bytes_once(accelerator: str) -> None:
+    """Operands are not written as int32: a table for the one with another scale, and the difference."""
+    mod, _ = program("difference")
+    (region,) = ethosu.compile(mod, {"accelerator": accelerator}).regions.values()
+    assert [layer["operator"] for layer in region.details["estimate"]["layers"]] == ["LUT", "Sub"]

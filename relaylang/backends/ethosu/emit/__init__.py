@@ -40,12 +40,12 @@ WRITERS: dict[type, Write] = {
 }
 
 
-def emit_region(func: Function, name: str, short_scales: bool = False) -> Graph:
+def emit_region(func: Function, name: str, is_u85: bool = False) -> Graph:
     """The TOSA graph of a region function whose types have been found; its body consists of composite calls.
 
-    `short_scales` is `Writer`'s.
+    `is_u85` is `Writer`'s.
     """
-    writer = Writer(Graph(name, layer="input"), short_scales)
+    writer = Writer(Graph(name, layer="input"), is_u85)
     for param in func.params:
         writer.values[id(param)] = writer.input(param)
     for node in post_order(func.body):

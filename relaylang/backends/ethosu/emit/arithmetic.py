@@ -1,9 +1,11 @@
 """Writers of element-wise layers."""
 from __future__ import annotations
 
+import numpy as np
+
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
-from relaylang.partition.fixed_point import unscaled
+from relaylang.partition.fixed_point import Rescale, unscaled
 from relaylang.partition.targets.ethos_u.arithmetic import Elementwise, Extreme, Product, Shift, Sum
 from relaylang.partition.targets.ethos_u.parts import Output
 
@@ -20,14 +22,32 @@ def _operands(w: Writer, at: Composite) -> tuple[tuple[int, ...], list[tuple[Ten
 
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
     perm, found = _operands(w, at)
-    sides = [
-        w.rescale(x, operand.rescale, "int32", operand.input_zp - value.offset)
-        for (x, value), operand in zip(found, layer.operands)
-    ]
-    total = w.graph.binary(layer.op, *sides)
+    sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
+    if not w.is_u85 and all(_in_bytes(*side) for side in sides):
+        sides = [_tabled(w, *side) for side in sides]
+    total = w.graph.binary(layer.op, *[w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides])
     back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
     return Value(layer.out.dtype, {perm: out})
+
+
+def _scaled(rescale: Rescale, zero_point: int) -> np.ndarray:
+    """All bytes less a zero point, rescaled."""
+    return rescale.apply(np.arange(-128, 128) - zero_point)
+
+
+def _in_bytes(x: Tensor, rescale: Rescale, zero_point: int) -> bool:
+    """Whether the bytes of an operand are bytes behind its rescale, too, but for a zero point."""
+    return x.dtype == "int8" and int(np.ptp(_scaled(rescale, zero_point))) <= 255
+
+
+def _tabled(w: Writer, x: Tensor, rescale: Rescale, zero_point: int) -> tuple[Tensor, Rescale, int]:
+    """An operand behind its rescale, which a table makes. Without tables Vela would write it in int32, and add slowly."""
+    if rescale == unscaled():
+        return x, rescale, zero_point
+    numbers = _scaled(rescale, zero_point)
+    zero_point = -128 - int(numbers.min())
+    return w.graph.table(x, (numbers + zero_point).astype(np.int8)), unscaled(), zero_point
 
 
 def product(w: Writer, layer: Product, at: Composite) -> Value:

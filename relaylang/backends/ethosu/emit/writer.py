@@ -55,12 +55,13 @@ def as_stored(numbers: np.ndarray) -> np.ndarray:
 class Writer:
     """A graph under construction, and the values of Relay's nodes by their ids.
 
-    `short_scales`: the accelerator scales int48 sums by 15 bits. Vela would join a longer rescale with them nevertheless.
+    `is_u85` says how the accelerator scales. The U85 adds operands of different scales in one operation. It scales int48
+    sums by 15 bits, and Vela would join a longer rescale with them nevertheless.
     """
 
-    def __init__(self, graph: Graph, short_scales: bool = False) -> None:
+    def __init__(self, graph: Graph, is_u85: bool = False) -> None:
         self.graph = graph
-        self._short_scales = short_scales
+        self.is_u85 = is_u85
         self.values: dict[int, Value | list[Value]] = {}
 
     # ---- edges
@@ -183,7 +184,7 @@ class Writer:
 
     def _narrow(self, x: Tensor, rescale: Rescale) -> tuple[Tensor, Rescale]:
         """int48 sums as int32 numbers, perhaps doubled, and the rescale behind them: Vela joins no two real ones."""
-        if not self._short_scales:
+        if not self.is_u85:
             return self.converted(x, "int32"), rescale
         doubled = self.graph.rescale(x, "int32", np.array([1 << 14]), np.array([13]))
         return doubled, replace(rescale, shifts=tuple([shift + 1 for shift in rescale.shifts]))
