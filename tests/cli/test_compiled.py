@@ -76,3 +76,13 @@ def test_damaged_files(net: str, tmp_path: Path, capsys: Any) -> None:
     for name in ("cut.so", "none.tar"):
         status, _, err = called(capsys, str(tmp_path / name), "--random-params", "0")
         assert status != 0 and "R0641" in err
+
+
+@pytest.mark.parametrize(("target", "status"), [("c", 2), ("ethos-u, c", 1)])
+def test_npu_only_wants_an_npu(net: str, tmp_path: Path, capsys: Any, target: str, status: int) -> None:
+    """A misuse without one; with one, each operation on the host is an error."""
+    made = tmp_path / "net.tar"
+    ran = main(["compile", str(tmp_path / "net.relay"), "--target", target, "--npu-only", "-o", str(made)])
+    said = capsys.readouterr().err
+    assert ran == status and not made.exists()
+    assert ("--npu-only goes with target ethos-u" in said) == (status == 2)

@@ -192,6 +192,6 @@ def assert_exact(body: str, params: str, accelerator: str) -> None:
 @pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-512"])
 def test_a_difference_reads_bytes_once(accelerator: str) -> None:
     """Operands are not written as int32: a table for the one with another scale, and the difference."""
-    mod, _ = program("difference")
+    mod, _ = program(*PROGRAMS["difference"])
     (region,) = ethosu.compile(mod, {"accelerator": accelerator}).regions.values()
     assert [layer["operator"] for layer in region.details["estimate"]["layers"]] == ["LUT", "Sub"]
