@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from relaylang.ops import OPS
 from relaylang.repl.opdoc import parameters
@@ -23,38 +25,77 @@ class OpenCall:
     at: int
 
 
-def open_call(before: str) -> OpenCall | None:
-    """The innermost call whose parenthesis is open at the end of the text, None where there is none."""
-    begin = max(0, len(before) - _REACH)
-    tokens = [token for token in tokenise(before[begin:]) if token.kind != "comment"]
-    depth = 0
+class Bracket(NamedTuple):
+    """An open bracket: the numbers of its token and of its commas. `arrow`: `=>` follows the last comma."""
+
+    at: int
+    sign: str
+    commas: list[int]
+    arrow: bool
+
+
+def open_brackets(tokens: Sequence[Token]) -> list[Bracket]:
+    """The open brackets at the end of tokens, the innermost first, within the statement or block."""
+    found: list[Bracket] = []
     commas: list[int] = []
+    depth, arrow = 0, False
     for i in range(len(tokens) - 1, -1, -1):
-        sign = tokens[i].text if tokens[i].kind == "mark" else ""
-        if not sign:
+        sign = tokens[i].text
+        if tokens[i].kind == "arrow":
+            arrow = arrow or (sign == "=>" and not depth and not commas)
+        elif tokens[i].kind != "mark":
             continue
-        if sign in ")]}":
+        elif sign in ")]}":
             depth += 1
         elif sign in "([{":
             if depth:
                 depth -= 1
                 continue
-            if sign == "(" and i and tokens[i - 1].is_word:
-                first = [i + 1, *(comma + 1 for comma in reversed(commas))]
-                named = [_attribute(tokens, at) for at in first]
-                given = tuple(name for name in named[:-1] if name is not None)
-                return OpenCall(tokens[i - 1].text, len(commas), named[-1], given, begin + tokens[i].start)
+            found.append(Bracket(i, sign, commas[::-1], arrow))
             if sign == "{":
-                return None
-            commas = []  # the cursor stands inside a list or a tuple, which is one argument
+                break
+            commas, arrow = [], False
         elif sign == ";" and not depth:
-            return None
+            break
         elif sign == "," and not depth:
             commas.append(i)
+    return found
+
+
+def call_in(tokens: Sequence[Token], brackets: Iterable[Bracket], begin: int = 0) -> OpenCall | None:
+    """The call whose parenthesis is the innermost of open brackets. Lists and tuples in it are one argument.
+
+    `begin` is the place of the tokens' text in the whole text.
+    """
+    for bracket in brackets:
+        if bracket.sign == "{":
+            return None
+        if bracket.sign == "(" and bracket.at and tokens[bracket.at - 1].is_word:
+            first = [bracket.at + 1, *(comma + 1 for comma in bracket.commas)]
+            named = [_attribute(tokens, at) for at in first]
+            given = tuple(name for name in named[:-1] if name is not None)
+            return OpenCall(tokens[bracket.at - 1].text, len(bracket.commas), named[-1], given, begin + tokens[bracket.at].start)
     return None
 
 
-def _attribute(tokens: list[Token], at: int) -> str | None:
+def open_call(before: str) -> OpenCall | None:
+    """The innermost call whose parenthesis is open at the end of the text, None where there is none."""
+    begin = max(0, len(before) - _REACH)
+    tokens = [token for token in tokenise(before[begin:]) if token.kind != "comment"]
+    return call_in(tokens, open_brackets(tokens), begin)
+
+
+def statements_end(text: str) -> int:
+    """The end of the last `;` that no bracket holds, 0 where there is none."""
+    depth = end = 0
+    for token in tokenise(text):
+        if token.kind == "mark":
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            end = token.end if token.text == ";" and not depth else end
+    return end
+
+
+def _attribute(tokens: Sequence[Token], at: int) -> str | None:
     """The name of the attribute that begins at a token, None where an argument does."""
     named = at + 1 < len(tokens) and tokens[at].kind in ("name", "keyword", "type") and tokens[at + 1].text == "="
     return tokens[at].text if named else None

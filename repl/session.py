@@ -21,6 +21,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import (
     Expr,
     Function,
+    GlobalTypeVar,
     GlobalVar,
     IRModule,
     Let,
@@ -28,16 +29,18 @@ from relaylang.ir import (
     Tuple,
     TupleType,
     Type,
+    TypeData,
     Var,
     type_text,
 )
 from relaylang.ir.visit import free_vars
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
-from relaylang.repl.calls import OpenCall, Signature
+from relaylang.repl.calls import OpenCall, Signature, statements_end
 from relaylang.repl.show import show, spelled
 from relaylang.runtime.text import read_text
 from relaylang.stdlib.library import import_all, without_imports
 from relaylang.syntax import ParseResult, astext, parse
+from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import is_blank
 from relaylang.typing import infer
 
@@ -47,6 +50,8 @@ _ENTRY = "(input)"
 _NO_HEADER = "R0150"
 #: How many changes can be taken back.
 _MOST_UNDO = 100
+#: Types in longer inputs are not looked for before Enter.
+_LONGEST_TYPED = 10_000
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,25 @@ class Session:
         """The session's functions, with their type's text."""
         return {gv.name_hint: _says(f.checked_type) for gv, f in self.module.functions.items()}
 
-    def constructor_names(self) -> dict[str, str]:
-        """The session's constructors, with the type they make."""
-        return {
-            c.name_hint: data.header.name_hint
-            for data in self.module.type_definitions.values()
-            for c in data.constructors
-        }
+    def functions(self) -> dict[str, Type | None]:
+        """The session's functions, with their types."""
+        return {gv.name_hint: f.checked_type for gv, f in self.module.functions.items()}
+
+    def definitions(self) -> Mapping[GlobalTypeVar, TypeData]:
+        """The session's type definitions."""
+        return self.module.type_definitions
+
+    def types_of(self, text: str, symbols: Sequence[Symbol]) -> Mapping[str, Type | None]:
+        """The types of variables that the complete statements of an input bind."""
+        end = statements_end(text) if len(text) <= _LONGEST_TYPED else 0
+        bound = [s.name for s in symbols if 0 <= s.value_start < end]
+        if not bound:
+            return {}
+        try:
+            ty = self.type_of(f"{text[:end]} ({', '.join(bound)},)")
+        except RelayError:
+            return {}
+        return dict(zip(bound, ty.fields)) if isinstance(ty, TupleType) else {}
 
     def constructor_signature(self, call: OpenCall) -> Signature | None:
         """The signature of a constructor's call."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Call, Expr, Function, IRModule, Type, Var, type_text
+from relaylang.ir import Call, Expr, Function, GlobalTypeVar, IRModule, Type, TypeData, Var, type_text
 from relaylang.ir.types import READABLE
 from relaylang.lsp.document import Document, NotByParts
 from relaylang.lsp.nodes import by_start
@@ -77,11 +78,13 @@ class Whole:
     def __init__(self, text: str, name: str) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.sound = False
+        self.module = IRModule()
         self._roots: list[Expr] = []
         try:
             result = read(text, name)
             self.diagnostics += result.notes
             node = result.module if result.module is not None else result.value
+            self.module = result.module or self.module
             if result.module is not None and result.expr is not None:
                 self.diagnostics += infer(result.module)
                 self._roots = [*_functions(result.module), result.expr]
@@ -96,6 +99,7 @@ class Whole:
         except RelayError as wrong:
             self.diagnostics += wrong.diagnostics
             if isinstance(wrong.partial, IRModule):
+                self.module = wrong.partial
                 self.diagnostics += check_rest(wrong.partial, wrong.diagnostics)
         self._roots = [r for r in self._roots if r.span is None or r.span.source.name == name]
 
@@ -106,6 +110,14 @@ class Whole:
     def nodes_at(self, start: int) -> list[Expr]:
         """The nodes that begin at an offset."""
         return self._nodes.get(start, [])
+
+    def functions(self) -> dict[str, Type | None]:
+        """The functions by name, with their types."""
+        return {var.name_hint: function.checked_type for var, function in self.module.functions.items()}
+
+    def definitions(self) -> Mapping[GlobalTypeVar, TypeData]:
+        """The type definitions."""
+        return self.module.type_definitions
 
     @cached_property
     def _places(self) -> tuple[list[int], list[Function]]:
@@ -178,19 +190,27 @@ class Analysis:
 
     def symbol_type(self, symbol: Symbol) -> str | None:
         """The type of a name as text; if it is unknown, that of the last readable version."""
+        ty = self.type_of(symbol)
+        return type_text(ty, READABLE) if ty is not None else None
+
+    def type_of(self, symbol: Symbol) -> Type | None:
+        """The type of a name; if it is unknown, that of the last readable version."""
         ty: Type | None = None
         if symbol.kind == "function" and self.reading is not None:
             root = self.reading.function_at(symbol.definition.start) if symbol.definition is not None else None
             ty = root.checked_type if root is not None else None
         elif symbol.definition is not None:
-            ty = self.type_at(symbol.definition.start, (Var,))
-            if ty is None and symbol.value_start >= 0:
-                ty = self.type_at(symbol.value_start)
+            ty = self.bound_type(symbol.definition.start, symbol.value_start)
         elif symbol.kind == "variable" and symbol.uses:
             ty = self.type_at(symbol.uses[0].start, (Var,))
-        if ty is not None:
-            return type_text(ty, READABLE)
-        return self.before.known_type(symbol.kind, symbol.name) if self.before is not None else None
+        if ty is None and self.before is not None:
+            ty = self.before.known_type(symbol.kind, symbol.name)
+        return ty
+
+    def bound_type(self, start: int, value_start: int) -> Type | None:
+        """The type of the variable that is bound at an offset, and whose value begins at another (-1: nowhere)."""
+        ty = self.type_at(start, (Var,))
+        return self.type_at(value_start) if ty is None and value_start >= 0 else ty
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Symbol]]:
@@ -199,13 +219,10 @@ class Analysis:
             out.setdefault((symbol.kind, symbol.name), []).append(symbol)
         return out
 
-    def known_type(self, kind: str, name: str) -> str | None:
+    def known_type(self, kind: str, name: str) -> Type | None:
         """The type of the last name of that kind whose type is known, for versions that cannot be read."""
-        for symbol in reversed(self._by_name.get((kind, name), [])):
-            says = self.symbol_type(symbol)
-            if says is not None:
-                return says
-        return None
+        found = (self.type_of(symbol) for symbol in reversed(self._by_name.get((kind, name), [])))
+        return next((ty for ty in found if ty is not None), None)
 
 
 def _read(text: str, name: str, before: Document | Whole | None) -> Document | Whole | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
-from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule
+from relaylang.ir import Expr, Function, FuncType, GlobalTypeVar, GlobalVar, IncompleteType, IRModule, Type, TypeData
 from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
@@ -231,6 +231,24 @@ class Document:
     def function_at(self, offset: int) -> Function | None:
         """The function whose text holds an offset."""
         return self.part_at(offset).function
+
+    def functions(self) -> dict[str, Type | None]:
+        """The functions by name, with their types."""
+        return {name: _declared(part) for name, part in self.first.items()}
+
+    def definitions(self) -> Mapping[GlobalTypeVar, TypeData]:
+        """The type definitions."""
+        return self.known.types.type_definitions
+
+
+def _declared(part: Part) -> Type | None:
+    """A function's type, as the checker found it or as the header says."""
+    if part.function is not None and part.function.checked_type is not None:
+        return part.function.checked_type
+    header = part.header
+    if header is None or header.ret_type is None:
+        return None
+    return FuncType([p.type_annotation or IncompleteType() for p in header.params], header.ret_type, header.type_params)
 
 
 def start_of(diagnostic: Diagnostic) -> int:

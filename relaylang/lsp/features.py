@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, type_text
-from relaylang.ir.types import READABLE, Type
+from relaylang.ir.types import READABLE
 from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
-from relaylang.repl.completer import Suggestion, in_expression
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.syntax.format import format_text
-from relaylang.syntax.literals import string
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
 
@@ -35,31 +33,6 @@ TOKEN_TYPES = [
     *("variable", "parameter", "function", "type", "enumMember", "property"),
     *("keyword", "number", "string", "comment", "operator", "macro"),
 ]
-
-
-class Names:
-    """The names at a place, as the completer asks for them."""
-
-    def __init__(self, analysis: Analysis, offset: int) -> None:
-        self._analysis = analysis
-        self._offset = offset
-
-    def variables(self) -> dict[str, Type | None]:
-        return {_hint(name): None for name in self._analysis.table.visible(self._offset)}
-
-    def global_names(self) -> dict[str, str]:
-        found = self._analysis.table.globals
-        return {_hint(name): self._analysis.symbol_type(s) or "" for name, s in found.items() if s.definition is not None}
-
-    def constructor_names(self) -> dict[str, str]:
-        return {
-            c.name: f"constructor of {t.name}" for t in self._analysis.table.types.values() for c in t.children
-        }
-
-
-def _hint(text: str) -> str:
-    """A name without its sign and quotes."""
-    return string(text[1:]) if text[1:2] == '"' else text[1:]
 
 
 def op_markdown(op: Op) -> str:
@@ -189,25 +162,6 @@ def _taken(analysis: Analysis, symbol: Symbol, name: str) -> bool:
             if other.definition is None or (low <= mine[1] and mine[0] <= high):
                 return True
     return False
-
-
-def completion(analysis: Analysis, offset: int) -> list[Suggestion]:
-    """The completions at an offset. Nothing inside comments and strings."""
-    token = analysis.table.token_at(offset)
-    if token is not None and token.kind in ("comment", "string", "meta") and token.start < offset:
-        return []
-    before = analysis.text[max(0, offset - _REACH) : offset]
-    names = Names(analysis, offset)
-    visible = analysis.table.visible(offset)
-    out = []
-    for s in in_expression(before, names):
-        if s.text.startswith("%"):
-            symbol = visible.get(s.text)
-            if symbol is None:
-                continue
-            s = s._replace(says=analysis.symbol_type(symbol) or "")
-        out.append(s)
-    return out
 
 
 def signature(analysis: Analysis, offset: int) -> Signature | None:

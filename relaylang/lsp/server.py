@@ -16,6 +16,7 @@ from relaylang.diagnostics import Diagnostic, Label, RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Lines
+from relaylang.lsp.completion import completion
 from relaylang.lsp.texts import Text, unit_of
 from relaylang.lsp.wire import quiet
 from relaylang.ops import OPS
@@ -36,6 +37,20 @@ _SYMBOLS = {
     "function": lsp.SymbolKind.Function,
     "type": lsp.SymbolKind.Enum,
     "constructor": lsp.SymbolKind.EnumMember,
+}
+
+
+#: The kinds of offers.
+_OFFERS = {
+    "variable": lsp.CompletionItemKind.Variable,
+    "function": lsp.CompletionItemKind.Function,
+    "operator": lsp.CompletionItemKind.Method,
+    "constructor": lsp.CompletionItemKind.EnumMember,
+    "type": lsp.CompletionItemKind.Struct,
+    "attribute": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.Value,
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "file": lsp.CompletionItemKind.File,
 }
 
 
@@ -60,6 +75,14 @@ class RelayServer(LanguageServer):
         made = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
         self.known[uri] = (document.version, made)
         return made
+
+    def recent(self, uri: str) -> tuple[str, Analysis]:
+        """A text as it is now, and the last analysis of it, which may be of an earlier version."""
+        known = self.known.get(uri)
+        if known is None:
+            analysis = self.analysis(uri)
+            return analysis.text, analysis
+        return self.workspace.get_text_document(uri).source, known[1]
 
     def publish(self, uri: str) -> None:
         """Send the diagnostics of a text."""
@@ -188,19 +211,22 @@ def make_server() -> RelayServer:
         edits = [lsp.TextEdit(_token_range(analysis, t), text) for t, text in found]
         return lsp.WorkspaceEdit({params.text_document.uri: edits})
 
-    triggers = lsp.CompletionOptions(trigger_characters=["%", "@", ".", "("], resolve_provider=True)
+    triggers = lsp.CompletionOptions(trigger_characters=list('%@.(":=[,'), resolve_provider=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)
-    def completion(params: lsp.CompletionParams) -> lsp.CompletionList:
-        analysis, offset = at(params)
+    def complete(params: lsp.CompletionParams) -> lsp.CompletionList:
+        text, known = server.recent(params.text_document.uri)
+        lines = Lines(text, known.lines.unit)
+        offset = lines.offset(params.position.line, params.position.character)
         items = []
-        for i, s in enumerate(features.completion(analysis, offset)):
-            edit = lsp.TextEdit(_range(analysis, offset - s.length, offset), s.text)
-            kind = _completion_kind(s.text, s.says)
-            items.append(
-                lsp.CompletionItem(s.text, kind=kind, detail=s.says or None, text_edit=edit, sort_text=f"{i:05d}")
-            )
-        return lsp.CompletionList(False, items)
+        for i, s in enumerate(completion(text, offset, known)):
+            place = lsp.Range(lsp.Position(*lines.position(offset - s.length)), lsp.Position(*lines.position(offset)))
+            item = lsp.CompletionItem(s.text, kind=_OFFERS[s.kind], detail=s.says or None, sort_text=f"{i:05d}")
+            # editors compare the letters typed with this text: all that come are good, and the order is ours
+            item.filter_text = text[offset - s.length : offset] + s.text
+            item.text_edit = lsp.TextEdit(place, s.text)
+            items.append(item)
+        return lsp.CompletionList(True, items)
 
     @server.feature(lsp.COMPLETION_ITEM_RESOLVE)
     def resolve(item: lsp.CompletionItem) -> lsp.CompletionItem:
@@ -286,16 +312,6 @@ def make_server() -> RelayServer:
         ]
 
     return server
-
-
-def _completion_kind(text: str, says: str) -> lsp.CompletionItemKind:
-    if text.startswith("%"):
-        return lsp.CompletionItemKind.Variable
-    if text.startswith("@") or text in OPS:
-        return lsp.CompletionItemKind.Function
-    if text.endswith("="):
-        return lsp.CompletionItemKind.Property
-    return lsp.CompletionItemKind.Keyword if says == "keyword" else lsp.CompletionItemKind.EnumMember
 
 
 def _symbol(analysis: Analysis, symbol: Symbol) -> lsp.DocumentSymbol:

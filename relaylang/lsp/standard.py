@@ -14,8 +14,9 @@ from relaylang.syntax.tokeniser import Token
 _STD = re.compile(r"<std/(\w+)>")
 
 
-def _imported(table: SymbolTable) -> list[IRModule]:
-    names = [FILES[m[1]] for m in IMPORT.finditer(table.text) if m[1] in FILES]
+def imported(text: str) -> list[IRModule]:
+    """The library's modules that a text imports."""
+    names = [FILES[m[1]] for m in IMPORT.finditer(text) if m[1] in FILES]
     return [library(name) for name in dict.fromkeys(names)]
 
 
@@ -35,7 +36,7 @@ def definition(table: SymbolTable, token: Token) -> Span | None:
         return Span(SourceFile(first.source.name, first.source.text), 0, 0) if first is not None else None
     if _own(table, token):
         return None
-    for module in _imported(table):
+    for module in imported(table.text):
         found: Span | None = None
         name = token.text.removeprefix("@").strip('"')
         if token.kind == "global" and name in module:
@@ -70,7 +71,7 @@ def type_of(table: SymbolTable, token: Token) -> str | None:
     """The type of a function that the text takes from the library."""
     if token.kind != "global" or _own(table, token):
         return None
-    for module in _imported(table):
+    for module in imported(table.text):
         function = module[token.text[1:]] if token.text[1:] in module else None
         if isinstance(function, Function) and function.checked_type is not None:
             return type_text(function.checked_type)

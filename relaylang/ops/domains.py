@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any as AnyValue
 
 from relaylang.ir.types import TensorType, Type
-from relaylang.ops.record import Op
+from relaylang.ops.layouts import usual
+from relaylang.ops.record import AttrField, Op
 
 #: TVM holds these numbers in 32 bits.
 _MOST = 2**31 - 1
@@ -65,6 +66,31 @@ TWO_LAYOUTS: dict[str, tuple[str, str]] = {
     **{f"{dyn}nn.upsampling": ("NCHW", "NHWC") for dyn in _DYN},
     **{f"{dyn}nn.upsampling3d": ("NCDHW", "NDHWC") for dyn in _DYN},
 }
+
+#: The element types of most programs, the commonest first.
+ELEMENT_TYPES = (
+    "float32", "int32", "int8", "uint8", "bool", "int64", "float16", "float64", "int16", "uint16", "uint32", "uint64", "bfloat16",
+)  # fmt: skip
+
+
+def offered(op: Op, field: AttrField) -> tuple[AnyValue, ...]:
+    """The values of an attribute that editors offer: all of an enumeration, the usual element types and layouts."""
+    words = CHOICES.get((op.name, field.name))
+    if words is not None:
+        return tuple(word for word in words if word)
+    if field.kind == "bool":
+        return True, False
+    if field.kind != "str":
+        return ()
+    if field.name.endswith("dtype"):
+        return ELEMENT_TYPES
+    if not field.name.endswith("layout"):
+        return ()
+    if field.name == "layout" and op.name in TWO_LAYOUTS:
+        return TWO_LAYOUTS[op.name]
+    data = op.schema.get("data_layout")
+    return usual(str(field.default or (data.default if data is not None else "NCHW")))
+
 
 _POSITIVE, _COUNT = (1, _MOST), (0, _MOST)
 #: The least and the greatest number, by attribute; the elements of lists are numbers of this kind.

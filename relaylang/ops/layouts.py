@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import permutations
 
 from relaylang.ir.types import Dim
 from relaylang.ops.shapes import split_layout
@@ -35,6 +36,18 @@ def is_layout(layout: object) -> bool:
 def text(axes: Sequence[tuple[str, int]]) -> str:
     """The layout of axes as `parts` lists them."""
     return "".join([f"{size}{letter}" if size else letter for letter, size in axes])
+
+
+def usual(layout: str) -> tuple[str, ...]:
+    """The layouts that programs use for a tensor of these whole axes, the given one first: `NCHW`, `NHWC`, `NCHW16c`."""
+    spatial = "".join([letter for letter in layout if letter in "DHW"])
+    others = "".join([letter for letter in layout if letter not in "DHW"])
+    if not spatial or not others:
+        return (layout,)
+    if others == "NC":
+        return layout, f"N{spatial}C", f"{layout}16c"
+    last = ["".join([spatial, *order]) for order in permutations(others[::-1])]
+    return tuple(dict.fromkeys([layout, *last, others[0] + spatial + others[1:]]))
 
 
 def rank(layout: str) -> int:

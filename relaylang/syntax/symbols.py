@@ -62,10 +62,11 @@ class SymbolTable:
     def _definitions(self) -> None:
         """Functions, types and constructors, which may be used in front of their definition."""
         code = self.code
-        for i, t in enumerate(code[:-1]):
-            if t.kind != "keyword":
-                continue
-            after = code[i + 1]
+        keywords = [i for i, t in enumerate(code) if t.kind == "keyword"]
+        for i in keywords:
+            if i + 1 == len(code):
+                break
+            t, after = code[i], code[i + 1]
             if t.text == "def" and after.kind == "global":
                 symbol = Symbol(after.text, "function", after, begin=t.start)
                 self._define(self.globals, symbol)

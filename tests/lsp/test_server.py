@@ -124,11 +124,11 @@ def test_completion_and_its_documentation(client: Client) -> None:
     variables = {i["label"]: i.get("detail") for i in _complete(client, line, 20, "%")}
     assert variables["%y"] == "Tensor[(2, 4), float32]" and "%n" not in variables and "%x" in variables
     assert {"@sum", "@main"} <= {i["label"] for i in _complete(client, line, 20, "@")}
-    found = {i["label"]: i for i in _complete(client, line, 20, "nn.soft")}
-    assert found["nn.softmax"]["textEdit"]["range"]["start"]["character"] == 20
+    found = {i["label"]: i for i in _complete(client, line, 2, "nn.soft")}
+    assert found["nn.softmax"]["textEdit"]["range"]["start"]["character"] == 2
     resolved = client.request("completionItem/resolve", found["nn.softmax"])
     assert "`axis`" in resolved["documentation"]["value"]
-    assert {i["label"] for i in _complete(client, line, 20, "Lea")} == {"Leaf"}
+    assert _complete(client, line, 2, "Lea")[0]["label"] == "Leaf"
     comment = find("größe")
     assert client.at("completion", *comment)["items"] == []
 

@@ -22,7 +22,7 @@ from relaylang.partition import get_pattern_table, partition
 from relaylang.patterns import parse_pattern
 from relaylang.plugins.entrypoints import installed_names
 from relaylang.repl.commands import _doc
-from relaylang.repl.completer import _operators
+from relaylang.repl.completer import suggestions
 from relaylang.repl.session import Session
 from tests.cli.command import relay as call_relay
 from tests.docs.blocks import blocks
@@ -44,6 +44,11 @@ def site(tmp_path: Path) -> Path:
     """A folder that packages are installed into."""
     sys.path.insert(0, str(tmp_path))
     return tmp_path
+
+
+def _offered(line: str) -> set[tuple[str, str]]:
+    """What the session offers at the end of a line."""
+    return {(s.text, s.says) for s in suggestions(line, Session())}
 
 
 @attrs_class("my.ScaleAttrs")
@@ -136,7 +141,7 @@ def test_an_operator_of_a_script_is_known_everywhere() -> None:
     assert "my.scale(%x, factor=2f)" in relay.astext(mod, show_types=False)
     assert relay.op.get("my.scale").doc == "data times a factor."
     assert "my.scale(data, factor)" in _doc(Session(), "my.scale")
-    assert ("my.scale", "data times a factor.") in _operators()
+    assert ("my.scale", "data times a factor.") in _offered(":doc my.")
     assert str(parse_pattern("my.scale(_, factor=2f)")) == "my.scale(_, factor=2.0)"
     folded = relay.transform.FoldConstant()(relay.parse("def @main() { my.scale(3f, factor=2f) }"))
     assert float(folded["main"].body.data) == 6
@@ -198,7 +203,7 @@ def test_an_operator_of_a_package_is_imported_when_it_is_used(site: Path) -> Non
     )
     install(site, "scale-package", {"ops": {"my.scale": "scale_package:made", "my.bare": "scale_package:bare"}}, code)
     assert {"my.scale", "my.bare"} <= set(installed_names("relaylang.ops")) and "my.scale" in names()
-    assert "scale_package" not in sys.modules and ("my.scale", "an operator of an installed package") in _operators()
+    assert "scale_package" not in sys.modules and ("my.scale", "an operator of an installed package") in _offered(":doc my.")
     assert relay.parse(NET)["main"].body.args[0].op is OPS["my.scale"]
     assert find("my.bare") is not None and find("my.nothing") is None
     assert said("R0202", relay.parse, NET.replace("my.scale", "my.scael")) == "unknown operator `my.scael`"

@@ -247,7 +247,7 @@ def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "groups=" not in names(made, "nn.conv2d(%a, %w, groups=2, gr")
     assert names(made, "nn.soft")["nn.softmax"].startswith("nn.softmax(data")
     assert names(made, "@")["@f"].startswith("fn (")
-    assert names(made, "App") == {"Apple": "T"}
+    assert names(made, "App") == {"Apple": "Apple(int32) -> T"}
     assert names(made, "let %größe = 1; %g").keys() == {"%größe"}
     assert ":compile" in names(made, ":com") and ":save!" in names(made, ":sa")
     assert "R0301" in names(made, ":explain R03") and "nn.dense" in names(made, ":doc nn.d")

@@ -1,0 +1,338 @@
+"""The offers at a cursor, by the kind of its place. Equally good ones keep their order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from relaylang.diagnostics import RelayError
+from relaylang.ir import (
+    Constructor,
+    Expr,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    IRModule,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeData,
+    Var,
+    type_text,
+)
+from relaylang.ir.types import READABLE
+from relaylang.ops import OPS
+from relaylang.ops.domains import ELEMENT_TYPES, offered
+from relaylang.ops.extensions import find
+from relaylang.ops.extensions import names as operator_names
+from relaylang.ops.record import AttrField, Op
+from relaylang.repl.completion.fitting import Fitting, argument_type
+from relaylang.repl.completion.names import Names
+from relaylang.repl.completion.place import Cursor
+from relaylang.repl.completion.ranking import Offer, Suggestion, quality, ranked
+from relaylang.repl.opdoc import default_text, kind_text, value_text
+from relaylang.repl.show import spelled
+from relaylang.stdlib.library import FILES
+from relaylang.syntax import parse_type
+from relaylang.syntax.literals import is_dtype
+from relaylang.syntax.symbols import Symbol
+
+#: The description of an operator that nothing has used yet. A better one would need an import of its package.
+ADDED = "an operator of an installed package"
+_AT_TOP = ("def", "type", "import", "extern")
+_STATEMENTS = ("let", "match", "if", "fn")
+_OPERANDS = ("if", "match", "fn", "ref", "ref_read", "ref_write", "True", "False")
+#: How many types of the text are offered where a type is written.
+_WRITTEN_TYPES = 3
+#: How many variables are offered, the last ones of those that the word begins.
+_MOST_VARIABLES = 200
+#: How many tokens in front of the cursor are looked at for variables whose types matter.
+_MOST_TOKENS = 200
+#: A type behind a name: words, with brackets of two levels.
+_ANNOTATION = re.compile(r"\s*:\s*(\w*(?:\[(?:[^][()]|\([^()]*\))*\]|\([^()]*\))?)")
+
+
+def complete(before: str, names: Names, after: str = "") -> list[Suggestion]:
+    """The completions behind a text, the best first. `after` is the text behind the cursor.
+
+    An editor's text begins at the definition around the cursor. A string's offer has no quote where `after` has it.
+    """
+    cursor = Cursor(before)
+    if cursor.hidden or cursor.word[:1].isdigit():
+        return []
+    found = ranked(_Place(cursor, names).offers(), cursor.word)
+    if cursor.in_string and after.startswith('"'):
+        found = [s._replace(text=s.text.removesuffix('"')) for s in found]
+    return found
+
+
+class _Place:
+    """A cursor with the names known there."""
+
+    def __init__(self, cursor: Cursor, names: Names) -> None:
+        self.cursor = cursor
+        self.names = names
+
+    def offers(self) -> Iterator[Offer]:
+        cursor = self.cursor
+        attribute = self._attribute()
+        clause = cursor.clause()
+        if cursor.back() == "import":
+            yield from (Offer(f'"{name}"', "file") for name in FILES)
+        elif attribute is not None:
+            yield from self._values(*attribute)
+        elif cursor.back() == "extern":
+            yield Offer("type", "keyword")
+        elif cursor.in_string or cursor.defines or cursor.in_type_definition:
+            return
+        elif cursor.in_tensor() is not None:
+            yield from self._tensor_parts()
+        elif cursor.at_type:
+            yield from self._types()
+        elif cursor.behind_branch:
+            yield Offer("else", "keyword")
+        elif clause is not None:
+            yield from self._patterns(*clause)
+        elif cursor.word.startswith("@"):
+            yield from self._functions(self._fitting(self._variables()))
+        elif not cursor.behind_operand:
+            yield from self._expressions()
+
+    # -- attributes
+
+    def _operator(self) -> Op | None:
+        """The called operator. None for a broken package; the call reports the failure."""
+        try:
+            return find(self.cursor.call.name) if self.cursor.call is not None else None
+        except RelayError:
+            return None
+
+    def _attribute(self) -> tuple[Op, AttrField] | None:
+        """The attribute whose value is written here."""
+        call, op = self.cursor.call, self._operator()
+        if call is None or op is None or call.attribute is None or call.attribute not in op.schema:
+            return None
+        return op, op.schema[call.attribute]
+
+    def _values(self, op: Op, field: AttrField) -> Iterator[Offer]:
+        default = f"default of {op.name}"
+        known = offered(op, field)
+        if self.cursor.back() not in ("=", ""):
+            return
+        for value in known:
+            yield Offer(value_text(value), "value", default if value == field.default else field.name)
+        if not known and field.default is not None:
+            yield Offer(value_text(field.default), "value", default)
+        if field.optional:
+            yield Offer("None", "value", default if field.default is None and not field.required else field.name)
+
+    def _attributes(self, op: Op) -> Iterator[Offer]:
+        given = self.cursor.call.given if self.cursor.call is not None else ()
+        fields = [field for field in op.schema.values() if field.name not in given]
+        for field in sorted(fields, key=lambda f: not f.required or f.optional):
+            yield Offer(f"{field.name}=", "attribute", f"{kind_text(field)}; {default_text(field)}")
+
+    # -- types
+
+    def _tensor_parts(self) -> Iterator[Offer]:
+        part, number = self.cursor.in_tensor() or (0, -1)
+        if part:
+            yield from self._dtypes()
+        elif number < 0:
+            yield from (Offer(shape, "type", "shape") for shape in dict.fromkeys(s for s, _ in self._tensors()))
+        else:
+            extents = [shape[1:-1].split(",") for shape, _ in self._tensors()]
+            there = [one[number].strip() for one in extents if len(one) > number and one[number].strip()]
+            others = [extent.strip() for one in extents for extent in one if extent.strip()]
+            for extent in dict.fromkeys([*there, *self._type_variables(), *others, "?"]):
+                yield Offer(extent, "type", "any extent" if extent == "?" else "extent")
+
+    def _tensors(self) -> Iterator[tuple[str, str]]:
+        """The shapes and texts of tensor types: those in the text, the last first, then those of known variables."""
+        code, text = self.cursor.code, self.cursor.text
+        for i in range(len(code) - 1, -1, -1):
+            if code[i].text != "Tensor" or i + 2 >= len(code) or code[i + 2].text != "(":
+                continue
+            shape_end = text.find(")", code[i].start) + 1
+            end = text.find("]", shape_end) + 1
+            if shape_end and end and "\n" not in text[code[i].start : end]:
+                yield text[code[i + 2].start : shape_end], text[code[i].start : end]
+        for ty in self.names.variables().values():
+            if isinstance(ty, TensorType) and ty.shape:
+                says = type_text(ty)
+                yield says[len("Tensor[") : says.index(")") + 1], says
+
+    def _type_variables(self) -> list[str]:
+        """The type variables of the definition."""
+        code = self.cursor.code
+        for i, token in enumerate(code[:-3]):
+            if token.text in ("def", "type") and code[i + 2].text == "[":
+                end = next((k for k in range(i + 3, len(code)) if code[k].text == "]"), len(code))
+                return [t.text for t in code[i + 3 : end] if t.kind == "name"]
+        return []
+
+    def _dtypes(self) -> Iterator[Offer]:
+        used = Counter(t.text for t in self.cursor.code if t.kind == "type" and is_dtype(t.text))
+        names = dict.fromkeys([*(name for name, _ in used.most_common()), *ELEMENT_TYPES])
+        yield from (Offer(name, "type", "element type") for name in names)
+
+    def _types(self) -> Iterator[Offer]:
+        written = list(dict.fromkeys(text for _, text in self._tensors()))
+        yield from (Offer(text, "type") for text in written[:_WRITTEN_TYPES])
+        yield from (Offer(name, "type", "type variable") for name in self._type_variables())
+        for header, data in self.names.definitions().items():
+            yield Offer(header.name_hint + "[" * bool(data.type_vars), "type", _constructors(data))
+        yield from (Offer(name, "type") for name in self.cursor.table.types)
+        yield Offer("Tensor[", "type", "Tensor[(2, 3), float32]")
+        yield from self._dtypes()
+        yield from (Offer(text, "keyword", says) for text, says in (("fn", "fn (int32) -> int32"), ("ref", "ref(int32)")))
+
+    # -- clauses
+
+    def _patterns(self, level: int, matched: tuple[int, int]) -> Iterator[Offer]:
+        cursor = self.cursor
+        clauses = cursor.clauses(level)
+        if level:
+            yield from map(_constructor, self._of(self._field(level)))
+        else:
+            names = [[t.text for t in pattern if t.kind == "name"] for pattern in clauses]
+            covered = {one[0] for one in names if len(one) == 1}
+            known = self._of(argument_type(cursor.code[slice(*matched)], self._variables()))
+            siblings = [data for data in self.names.definitions().values() for c in data.constructors if c.name_hint in covered]
+            known = known or [c for data in siblings[:1] for c in data.constructors]
+            known = known or [c for data in self.names.definitions().values() for c in data.constructors]
+            yield from (_constructor(c) for c in known if c.name_hint not in covered)
+        yield Offer("_", "keyword", "anything")
+
+    def _field(self, level: int) -> Type | None:
+        """The type of the field that a pattern in a constructor's brackets matches."""
+        bracket = self.cursor.brackets[0]
+        name = self.cursor.code[bracket.at - 1].text
+        for data in self.names.definitions().values():
+            for c in data.constructors:
+                if c.name_hint == name and len(bracket.commas) < len(c.inputs):
+                    return c.inputs[len(bracket.commas)]
+        return None
+
+    def _of(self, ty: Type | None) -> list[Constructor]:
+        """The constructors of a type."""
+        head = ty.func if isinstance(ty, TypeCall) else ty
+        if not isinstance(head, GlobalTypeVar):
+            return []
+        return [c for var, data in self.names.definitions().items() if var.name_hint == head.name_hint for c in data.constructors]
+
+    # -- expressions
+
+    def _variables(self) -> dict[str, Type | None]:
+        """The variables that hold here, the last one first: the nearest that the word begins, and those of the statement."""
+        bound = self.cursor.table.visible(len(self.cursor.text)).values()
+        word_at = len(self.cursor.text) - len(self.cursor.word)
+        here = sorted((s for s in bound if s.definition is not None and s.definition.start < word_at), key=lambda s: -s.begin)
+        mentioned = {t.text for t in self.cursor.code[-_MOST_TOKENS:] if t.kind == "local"}
+        near = [s for s in here if self._begins(s.name)][:_MOST_VARIABLES]
+        near += [s for s in here if s.name in mentioned and s not in near]
+        known = self.names.types_of(self.cursor.text, near)
+        out = {s.name: known.get(s.name) or self._annotation(s) for s in near}
+        for name, ty in reversed(self.names.variables().items()):
+            out.setdefault(spelled("%", name), ty)
+        return out
+
+    def _begins(self, name: str) -> bool:
+        return not self.cursor.word.startswith("%") or quality(self.cursor.word, name) is not None
+
+    def _annotation(self, symbol: Symbol) -> Type | None:
+        """The type that is written behind a variable's name."""
+        assert symbol.definition is not None
+        found = _ANNOTATION.match(self.cursor.text, symbol.definition.end)
+        try:
+            return parse_type(found[1], module=IRModule({}, self.names.definitions())) if found is not None else None
+        except RelayError:
+            return None
+
+    def _expressions(self) -> Iterator[Offer]:
+        cursor, call, op = self.cursor, self.cursor.call, self._operator()
+        variables = self._variables()
+        if cursor.word.startswith("%"):
+            yield from self._fields(variables)
+        fitting = self._fitting(variables)
+        given = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.at_argument else set()
+        in_order = sorted(variables, key=lambda name: (not fitting.fits(variables[name]), name in given))
+        shown = [Offer(name, "variable", _type_says(variables[name])) for name in in_order]
+        if cursor.word.startswith("%"):
+            yield from shown
+            return
+        if op is not None and call is not None and cursor.at_argument and (call.given or self._all_given(op, call.index)):
+            yield from self._attributes(op)
+            return
+        if cursor.begins_statement:
+            yield from (Offer(word, "keyword") for word in ((*_AT_TOP, *_STATEMENTS) if cursor.at_top else _STATEMENTS))
+        yield from shown
+        if op is not None and cursor.at_argument:
+            yield from self._attributes(op)
+        yield from self._constructors(fitting)
+        yield from self._functions(fitting)
+        if cursor.word:
+            yield from self._operators()
+        yield from (Offer(word, "keyword") for word in _OPERANDS)
+
+    def _all_given(self, op: Op, index: int) -> bool:
+        """Whether all arguments of an operator stand in front of the one with this number."""
+        return not op.variadic and index >= len(op.args)
+
+    def _fitting(self, variables: dict[str, Type | None]) -> Fitting:
+        callee = self._operator() or self._callee()
+        return Fitting(self.cursor, variables, callee, IRModule({}, self.names.definitions()))
+
+    def _callee(self) -> Expr | None:
+        """The called constructor, or a variable of a called function's type."""
+        name = self.cursor.call.name if self.cursor.call is not None else ""
+        ty = self.names.functions().get(name[1:]) if name.startswith("@") else None
+        if isinstance(ty, FuncType):
+            return Var("f", ty)
+        return next((c for data in self.names.definitions().values() for c in data.constructors if c.name_hint == name), None)
+
+    def _fields(self, variables: dict[str, Type | None]) -> Iterator[Offer]:
+        """The fields of a tuple behind its dot."""
+        name, dot, _ = self.cursor.word.rpartition(".")
+        ty = variables.get(name) if dot else None
+        if isinstance(ty, TupleType):
+            yield from (Offer(f"{name}.{i}", "variable", _type_says(field)) for i, field in enumerate(ty.fields))
+
+    def _functions(self, fitting: Fitting) -> Iterator[Offer]:
+        """The functions, those first whose result fits."""
+        known = self.names.functions()
+        results = {name: ty.ret_type for name, ty in known.items() if isinstance(ty, FuncType)}
+        for name in sorted(known, key=lambda name: not fitting.fits(results.get(name))):
+            yield Offer(spelled("@", name), "function", _type_says(known[name]))
+
+    def _constructors(self, fitting: Fitting) -> Iterator[Offer]:
+        """The constructors, those of fitting types first."""
+        known = self.names.definitions()
+        made = {var: TypeCall(var, [IncompleteType() for _ in data.type_vars]) for var, data in known.items()}
+        for var in sorted(known, key=lambda var: not fitting.fits(made[var])):
+            yield from map(_constructor, known[var].constructors)
+        yield from (Offer(name, "constructor") for name in self.cursor.table.constructors)
+
+    def _operators(self) -> Iterator[Offer]:
+        """The operators: those that the text uses already first, then the commoner ones."""
+        used = self.cursor.table.operators
+        listed = sorted(operator_names(), key=lambda n: (n not in used, OPS[n].level if n in OPS else 99, n))
+        yield from (Offer(name, "operator", OPS[name].signature() if name in OPS else ADDED) for name in listed)
+
+
+def _constructor(c: Constructor) -> Offer:
+    inside = f"({', '.join(map(type_text, c.inputs))})" if c.inputs else ""
+    return Offer(c.name_hint, "constructor", f"{c.name_hint}{inside} -> {c.belong_to.name_hint}")
+
+
+def _constructors(data: TypeData) -> str:
+    return " | ".join(c.name_hint for c in data.constructors)
+
+
+def _type_says(ty: Type | None) -> str:
+    return type_text(ty, READABLE) if ty is not None else ""
+
+
+__all__ = ["ADDED", "complete"]
