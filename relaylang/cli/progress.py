@@ -47,6 +47,7 @@ class Stages:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._stream = sys.stderr  # a check of `relay test` puts another in its place for a moment
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._thread = threading.Thread(target=self._draw, daemon=True)
 
@@ -80,6 +81,17 @@ class Stages:
             self.times[name] = self.times.get(name, 0.0) + time.perf_counter() - self._stage_begin
             self._wipe()
 
+    def rename(self, name: str) -> None:
+        """Name the running stage anew: the bar shows it."""
+        self._name = name
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """No bar is on the terminal while the body writes."""
+        with self._lock:
+            self._erase()
+            yield
+
     def _advance(self, steps: int = 1) -> None:
         self._done += steps
 
@@ -88,8 +100,8 @@ class Stages:
             if time.perf_counter() - self._begin >= self._delay:
                 with self._lock:
                     if not self._stop.is_set():
-                        sys.stderr.write(f"\r\x1b[K{self._line()}")
-                        sys.stderr.flush()
+                        self._stream.write(f"\r\x1b[K{self._line()}")
+                        self._stream.flush()
                         self._drawn = True
 
     def _line(self) -> str:
@@ -110,7 +122,10 @@ class Stages:
 
     def _wipe(self) -> None:
         with self._lock:
-            if self._drawn:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
-                self._drawn = False
+            self._erase()
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False

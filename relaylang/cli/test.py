@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError, error, render
 from relaylang.testing.runner import Result, Runner, collect
@@ -57,12 +58,22 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"relay test: there are no tests{what} in {', '.join(args.paths)}", "relay test --help")
     began = time.perf_counter()
     results: list[Result] = []
-    for result in Runner(args.timeout, args.update).run_all(paths, args.jobs):
-        results.append(result)
-        report(result.wrong)
-        if args.verbose or result.wrong or result.updated:
-            state = "FAILED" if result.wrong else "updated" if result.updated else "passed"
-            print(f"{state} {result.path} ({result.seconds:.2f} s)", flush=True)
+    with Stages(delay=0.5) as stages, stages.stage("testing", total=len(paths)) as step:
+        finished: list[Result] = []
+
+        def count(result: Result) -> None:
+            finished.append(result)
+            failed = sum(bool(r.wrong) for r in finished)
+            stages.rename(f"{len(finished)}/{len(paths)}" + (f", {failed} failed" if failed else ""))
+            step(1)
+
+        for result in Runner(args.timeout, args.update).run_all(paths, args.jobs, count):
+            results.append(result)
+            with stages.hidden():
+                report(result.wrong)
+                if args.verbose or result.wrong or result.updated:
+                    state = "FAILED" if result.wrong else "updated" if result.updated else "passed"
+                    print(f"{state} {result.path} ({result.seconds:.2f} s)", flush=True)
     seconds = time.perf_counter() - began
     if args.junit:
         write_bytes(args.junit, junit(results, seconds))

@@ -26,6 +26,8 @@ VERIFY = "--verify-diagnostics"
 _RUN = re.compile(r"^\s*(?://|#)\s*RUN:(.*)$")
 _SPLIT = re.compile(r"^\s*//\s*-----+\s*$")
 _EXPECTED = re.compile(r"(?://|#)\s*expected-(\w+)(.*)$")
+#: Where an expectation names its line.
+EXPECTED_PLACE = re.compile(r"@(?:[+-]?\d+|above|below|unknown)(?=\s*\{\{)")
 _REST = re.compile(r"(-re)?(?:@([+-]?\d+|above|below|unknown))?\s*\{\{(.*)\}\}\s*$")
 _MERGE = "2>&1"
 

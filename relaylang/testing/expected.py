@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.testing.directives import Found, Part, TestFile, read_test
+from relaylang.testing.directives import Expected, Found, Part, TestFile, read_test
 
 EXAMPLE = "`// expected-error@+1 {{text}}` above the line says what is expected"
 
@@ -18,12 +18,8 @@ def compare(test: TestFile, part: Part, found: Sequence[Found], whole: Span) -> 
     Unexpected notes are no error.
     """
     wrong: list[Diagnostic] = []
-    left = list(found)
-    for expected in part.expected:
-        fitting = next((f for f in left if expected.fits(f)), None)
-        if fitting is not None:
-            left.remove(fitting)
-            continue
+    missing, left = unfit(part, found)
+    for expected in missing:
         near = [f.title for f in left if f.line == expected.line and f.severity == expected.severity]
         notes = [f"there is: {near[0]}"] if near else []
         where = f"line {expected.line}" if expected.line is not None else "no place"
@@ -35,6 +31,19 @@ def compare(test: TestFile, part: Part, found: Sequence[Found], whole: Span) -> 
         span = test.span(line) if line is not None else whole
         wrong.append(error("R0760", f"unexpected {f.severity}: {f.code}: {f.title}", span))
     return wrong
+
+
+def unfit(part: Part, found: Sequence[Found]) -> tuple[list[Expected], list[Found]]:
+    """The expectations of a part that no diagnostic fits, and the diagnostics that nothing expects."""
+    missing: list[Expected] = []
+    left = list(found)
+    for expected in part.expected:
+        fitting = next((f for f in left if expected.fits(f)), None)
+        if fitting is None:
+            missing.append(expected)
+        else:
+            left.remove(fitting)
+    return missing, left
 
 
 def found_of(d: Diagnostic, name: str) -> Found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import re
@@ -11,35 +10,24 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.runtime.files import atomic_write
 from relaylang.testing.directives import Command, Found, Part, Run, TestFile, checks, read_test
 from relaylang.testing.expected import EXAMPLE, compare
-from relaylang.testing.update import updated
+from relaylang.testing.matching import FileCheck, diagnose
+from relaylang.testing.update import Checks, Output, joined, text_of, with_expectations
 
 #: Set for the calls of RUN lines: a test that runs tests could run itself without an end.
 _INSIDE = "RELAY_TEST_INSIDE"
 #: Folders whose files are inputs of tests, not tests.
 INPUTS = frozenset({"inputs", "Inputs"})
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_AT_LINE = re.compile(r":(\d+):(?:\d+:?)? ?(?:error: )?(.*)")
 _MOST_NOTES = 12
-
-
-@dataclass
-class Output:
-    """What a RUN line wrote for one part of a file."""
-
-    part: Part
-    stdout: str
-    found: list[Found] = field(default_factory=list)
 
 
 @dataclass
@@ -72,17 +60,23 @@ class Runner:
             raise RelayError(error("R0762", "a RUN line runs no tests"))
         self.timeout = timeout
         self.update = update
-        self._filecheck = _filecheck()
-        self._checking = threading.Lock()
+        self._filecheck = FileCheck()
         self._alive: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
 
-    def run_all(self, paths: Sequence[str], jobs: int) -> Iterator[Result]:
-        """Each test's result, in order. Ctrl-C ends the running tests."""
+    def run_all(self, paths: Sequence[str], jobs: int, finished: Callable[[Result], None]) -> Iterator[Result]:
+        """Each test's result, in order. `finished` is called as each one ends. Ctrl-C ends the running tests."""
         pool = ThreadPoolExecutor(max(1, jobs))
+
+        def run(path: str) -> Result:
+            result = self.run(path)
+            with self._filecheck.lock:
+                finished(result)
+            return result
+
         try:
-            for result in pool.map(self.run, paths):
-                with self._checking:  # what the caller prints must not go where a check's output is caught
+            for result in pool.map(run, paths):
+                with self._filecheck.lock:  # what the caller prints must not go where a check's output is caught
                     yield result
         except BaseException:
             self._stopped = True
@@ -93,50 +87,60 @@ class Runner:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def run(self, path: str) -> Result:
-        """Run one test file."""
+        """Run one test file. A file that does not pass after its update gets its text back."""
         began = time.perf_counter()
         result = Result(path)
+        original = b""
         try:
-            test = read_test(path)
-            if not test.runs:
-                raise RelayError(
-                    error(
-                        "R0761",
-                        "the file has no RUN line",
-                        test.span(1),
-                        notes=["`// RUN: relay check %s` says what to run", "a folder named `inputs` holds no tests"],
-                    )
-                )
+            test = _test(path)
+            original = Path(path).read_bytes()
             for run in test.runs:
-                self._one(test, run, result)
-                if result.updated:
-                    test = read_test(path)
-        except RelayError as wrong:
-            result.wrong += wrong.diagnostics
+                wrong = self._one(test, run, self.update)
+                if wrong is None:
+                    result.updated = True
+                    test = _test(path)
+                else:
+                    result.wrong += wrong
+            if result.updated and not result.wrong:
+                result.wrong = [d for run in test.runs for d in self._one(test, run, False) or []]
+        except RelayError as e:
+            result.wrong += e.diagnostics
+        if result.updated and result.wrong:
+            atomic_write(path, original)
+            result.updated = False
         result.seconds = time.perf_counter() - began
         return result
 
-    def _one(self, test: TestFile, run: Run, result: Result) -> None:
-        """One RUN line. A test that is rewritten is right."""
+    def _one(self, test: TestFile, run: Run, update: bool) -> list[Diagnostic] | None:
+        """The errors of one RUN line; None where its expectations were wrong and are rewritten."""
         nothing = self._checks_nothing(test, run)
-        if nothing is not None and not self.update:
-            result.wrong.append(nothing)
-            return
+        if nothing is not None and not update:
+            return [nothing]
         outputs = self._outputs(test, run)
         wrong = [nothing] if nothing is not None else []
-        wrong += _compare(test, run, outputs) if run.verify else self._check(test, run, "\n".join(o.stdout for o in outputs))
-        if wrong and self.update:
-            parts = [(o.part, o.stdout, o.found) for o in outputs]
-            if updated(test, run, parts):
-                result.updated = True
-                if not run.verify:
-                    result.wrong += self._check(read_test(test.source.name), run, "\n".join(o.stdout for o in outputs))
-                return
-            if any(o.stdout.strip() for o in outputs):
-                wrong.append(error("R0761", "no line of the output is near to these checks: change them by hand", run.span))
-            else:
-                wrong.append(error("R0761", "the output is empty, so there is nothing to expect", run.span))
-        result.wrong += wrong
+        wrong += _compare(test, run, outputs) if run.verify else self._check(test, run, joined(outputs))
+        if not wrong or not update:
+            return wrong
+        lines = self._updated(test, run, outputs)
+        if lines is not None:
+            atomic_write(test.source.name, text_of(lines))
+            return None
+        if any(text.strip() for _, text, _ in outputs):
+            return [*wrong, error("R0761", "no line of the output is near to these checks: change them by hand", run.span)]
+        return [*wrong, error("R0761", "the output is empty, so there is nothing to expect", run.span)]
+
+    def _updated(self, test: TestFile, run: Run, outputs: Sequence[Output]) -> list[str] | None:
+        """The lines of a file with expectations that one RUN line fits."""
+        if run.verify:
+            return with_expectations(test, outputs)
+        words = self._options(test, run)
+        return Checks(
+            test.lines,
+            run.prefixes,
+            outputs,
+            lambda text: self._filecheck.miss(text, words, joined(outputs)),
+            lambda text: self._filecheck.checks(text, words),
+        ).updated()
 
     def _checks_nothing(self, test: TestFile, run: Run) -> Diagnostic | None:
         if run.verify:
@@ -178,7 +182,7 @@ class Runner:
                 self._judge(run, command, status, said)
                 data = data + err if command.merge else data
         text = data.decode("utf-8", "replace").replace(file, test.source.name).replace("\r\n", "\n")
-        return Output(part, text, found)
+        return part, text, found
 
     def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
         if self._stopped:
@@ -220,42 +224,27 @@ class Runner:
 
     # -- filecheck
 
-    def _check(self, test: TestFile, run: Run, text: str) -> list[Diagnostic]:
+    def _check(self, test: TestFile, run: Run, output: str) -> list[Diagnostic]:
         """The output against the file's checks."""
-        check = self._filecheck
-        words = [_fill(w, test.source.name, test.source.name, "") for w in run.filecheck] or [test.source.name]
-        with self._checking, contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-            try:
-                options = check.options.parse_argv_options(["filecheck", *words])
-                matcher = check.matcher.Matcher(
-                    options, check.finput.FInput("<output>", text), check.parser.Parser.from_opts(options)
-                )
-                status = matcher.run()
-            except Exception as e:  # of another package, which has no one class of errors
-                title = " ".join(str(e).split()) or type(e).__name__
-                return [error("R0762", f"filecheck cannot run: {title}", run.span)]
-        if status == 0:
-            return []
-        lines = [line for line in _ANSI.sub("", out.getvalue()).splitlines() if line.strip()]
-        at = _AT_LINE.search(lines[0].replace(options.match_filename, "", 1)) if lines else None
-        line = int(at[1]) if at is not None else 0
-        inside = 1 <= line <= len(test.lines)
-        title = at[2] if at is not None and inside else lines[0] if lines else "the output is not the expected one"
-        span = test.span(line) if inside else run.span
-        return [error("R0760", title, span, notes=[f"ran: {run}", *lines[1 : _MOST_NOTES + 1]])]
+        try:
+            miss = self._filecheck.miss(test.source.text, self._options(test, run), output)
+        except ValueError as e:
+            return [error("R0762", f"filecheck cannot run: {e}", run.span)]
+        return [] if miss is None else [diagnose(miss, test, run, output)]
+
+    def _options(self, test: TestFile, run: Run) -> list[str]:
+        """The options of a RUN line's filecheck, and the name of the file with the checks."""
+        name = test.source.name
+        return [_fill(w, name, name, "") for w in run.filecheck] or [name]
 
 
-def _filecheck() -> ModuleType:
-    """The package filecheck. Raises `RelayError` where it is not installed."""
-    try:
-        import filecheck.finput
-        import filecheck.matcher
-        import filecheck.options
-        import filecheck.parser
-    except ImportError:
-        notes = ["pip install 'relaylang[golden]'"]
-        raise RelayError(error("R0763", "relay test needs the package filecheck", notes=notes)) from None
-    return filecheck
+def _test(path: str) -> TestFile:
+    """A test file with its RUN lines. Raises `RelayError` where it has none."""
+    test = read_test(path)
+    if test.runs:
+        return test
+    notes = ["`// RUN: relay check %s` says what to run", "a folder named `inputs` holds no tests"]
+    raise RelayError(error("R0761", "the file has no RUN line", test.span(1), notes=notes))
 
 
 def _fill(word: str, file: str, own: str, folder: str) -> str:
@@ -292,4 +281,4 @@ def _diagnostics(said: str, file: str, own: str) -> Iterator[Found]:
 
 
 def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagnostic]:
-    return [d for o in outputs for d in compare(test, o.part, o.found, run.span)]
+    return [d for part, _, found in outputs for d in compare(test, part, found, run.span)]

@@ -19,7 +19,11 @@ with Stages(delay=0.2) as stages:
             time.sleep(0.15)
             step(1)
     with stages.stage("write"):
+        stages.rename("write 2 of 3")
         time.sleep(0.2)
+        with stages.hidden():
+            print("half", flush=True)
+            time.sleep(0.2)
 print("done")
 """
 
@@ -35,7 +39,7 @@ def test_times_are_kept_by_name() -> None:
 
 def test_nothing_is_drawn_where_stderr_is_no_terminal() -> None:
     run = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True)
-    assert (run.stdout, run.stderr) == ("done\n", "")
+    assert (run.stdout, run.stderr) == ("half\ndone\n", "")
 
 
 def test_a_bar_on_a_terminal_that_is_wiped_at_the_end() -> None:
@@ -45,8 +49,8 @@ def test_a_bar_on_a_terminal_that_is_wiped_at_the_end() -> None:
     os.close(slave)
     seen = os.read(master, 100_000).decode()
     os.close(master)
-    assert run.stdout == "done\n"
-    assert "evaluate [" in seen and "%" in seen and "write [" in seen
+    assert run.stdout == "half\ndone\n"
+    assert "evaluate [" in seen and "%" in seen and "write 2 of 3 [" in seen
     assert seen.endswith("\r\x1b[K")
     assert all(len(line.removeprefix("\x1b[K")) < 60 for line in seen.split("\r"))
 
