@@ -41,6 +41,7 @@ _PROGRAM = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.rel
 _EXTRAS = {
     "ethosu": "compiling for Arm Ethos-U NPUs",
     "onnx": "importing .onnx files",
+    "png": "PNG pictures of programs (relay viz -o net.png)",
     "safetensors": "parameters from .safetensors files",
     "tflite": "importing .tflite files",
     "zig": "a C compiler for this and other machines",
@@ -53,7 +54,7 @@ _EXTRAS = {
 }
 _SKIPPED = frozenset({"all", "dev", "peers"})
 _TOOLS = {
-    "dot": ("graphviz", "PNG pictures of programs (relay viz -o net.png)"),
+    "dot": ("graphviz", "pictures of tvm.contrib.relay_viz"),
 }
 
 

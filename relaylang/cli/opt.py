@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -38,6 +39,7 @@ from relaylang.passes.manager import Pass, Sequential
 from relaylang.passes.spec import parse_passes
 from relaylang.plugins.files import Passes
 from relaylang.repl.session import Session
+from relaylang.viz.steps import DrawSteps
 
 EPILOG = """\
 examples:
@@ -45,6 +47,7 @@ examples:
   relay opt net.relay --passes "FoldConstant,FuseOps(fuse_opt_level=2)" --print-changed --time
   relay opt net.relay --load my_passes.py --passes MyPass,DeadCodeElimination --verify
   relay opt net.relay --passes "SimplifyInference,MyPass,FuseOps" --load my_passes.py --bisect
+  relay opt net.relay --passes SimplifyInference,FuseOps --viz steps.html
   relay opt --list
 
 --bisect runs the program on random inputs (or --input, --params) after each pass, and names the first pass after which
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print-before", action="store_true", help="print the program before every pass")
     parser.add_argument("--print-after", action="store_true", help="print the program after every pass")
     parser.add_argument("--print-changed", action="store_true", help="print what every pass changed")
+    parser.add_argument("--viz", metavar="FILE.html", help="write a page that shows the graph before and after every pass")
     parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
     parser.add_argument("--bisect", action="store_true", help="find the first pass that changes the result")
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function that --bisect runs (main)")
@@ -83,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.file is None or args.passes is None:
         raise UsageError("relay opt: give FILE and --passes, or --list", "relay opt --help")
     check_writable(args.output)
+    check_writable(args.viz)
     passes = parse_passes(args.passes, registry)
     if args.verify_diagnostics:
         return exit_status(verified(args.file, lambda part: _run(part, passes, args), quiet=True))
@@ -97,10 +102,13 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
     if args.bisect:
         return _bisect(program.module, passes, args)
     timing = PassTimingInstrument()
-    with _context(args, timing):
+    drawn = DrawSteps(program.module) if args.viz else None
+    with _context(args, timing, drawn):
         mod = Sequential(passes)(program.module)
         if args.time:
             print(timing.render(), file=sys.stderr)
+    if drawn is not None:
+        write_text(args.viz, drawn.page(os.path.basename(program.name)))
     if not args.no_types:
         check_types(mod)
     write_text(args.output, printed(mod, args))
@@ -126,7 +134,7 @@ def listing(registry: Passes) -> str:
     return "\n".join(lines)
 
 
-def _context(args: argparse.Namespace, timing: PassTimingInstrument) -> PassContext:
+def _context(args: argparse.Namespace, timing: PassTimingInstrument, drawn: DrawSteps | None) -> PassContext:
     def say(text: str) -> None:
         print(text, file=sys.stderr)
 
@@ -141,6 +149,8 @@ def _context(args: argparse.Namespace, timing: PassTimingInstrument) -> PassCont
         instruments.append(PrintChanged(write=say, show_types=False))
     if args.verify:
         instruments.append(Verify())
+    if drawn is not None:
+        instruments.append(drawn)
     return PassContext(args.opt_level, disabled_pass=args.disable, config=_config(args.config), instruments=instruments)
 
 

@@ -15,13 +15,14 @@ from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
 from relaylang.ir import TensorType, post_order
-from relaylang.partition import accelerators, explain, get_pattern_table, partition, prepare, table_text
+from relaylang.partition import accelerators, explain, get_pattern_table, json_text, partition, prepare, table_text
 from relaylang.repl.session import Session
 
 EPILOG = """\
 examples:
   relay partition net.relay --target ethos-u --params net.npz --report
   relay partition net.relay --target dnnl --no-types
+  relay partition net.relay --target ethos-u --report-format json -o report.json
   relay partition net.relay --target cmsis-nn --random-params 0 -o parts.relay
 """
 
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
                         help=f"one of {', '.join(accelerators())}, or an installed package's")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
+    parser.add_argument("--report-format", choices=["table", "json"], help="print the report in this format (default: table)")
     parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",
                         help="a parameter that --random-params leaves open (default: the first)")  # fmt: skip
@@ -60,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
         mod = filled(mod, {n: v for n, v in values.items() if n not in names})
     ready = prepare(mod, args.accelerator, params)
     done = partition(ready, args.accelerator, mod_name=args.mod_name)
-    if args.report:
-        write_text(args.output, table_text(explain(ready, done, args.accelerator), args.accelerator) + "\n")
+    if args.report or args.report_format is not None:
+        text = {"table": table_text, "json": json_text}[args.report_format or "table"]
+        write_text(args.output, text(explain(ready, done, args.accelerator), args.accelerator) + "\n")
     else:
         write_text(args.output, printed(done, args))
     return 0

@@ -18,15 +18,18 @@ from relaylang.cli.program import check, load
 from relaylang.cli.reporting import use_color
 from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import did_you_mean
+from relaylang.diagnostics import did_you_mean, error
 from relaylang.ir import IRModule
-from relaylang.viz import as_dot, as_html, as_png, as_svg, as_text, fold_repeats, graph_of
+from relaylang.viz import Graph, as_dot, as_html, as_png, as_svg, as_text, difference, fold_repeats, graph_of
+from relaylang.viz.paint import paint_partition, paint_profile
 
 EPILOG = """\
 examples:
   relay viz net.relay                       in the terminal
   relay viz net.relay -o net.html           a page
   relay viz net.relay -o net.svg --expand   a picture with everything unfolded
+  relay viz old.relay new.relay -o diff.html   what the second program adds, removes and changes
+  relay run net.relay --executor cpu --random-params 0 --profile run.json && relay viz net.relay --profile run.json -o hot.html
   relay viz net.relay --as dot | dot -Tpng > net.png
   relay opt net.relay --passes SimplifyInference,FuseOps | relay viz - --expand
 """
@@ -39,6 +42,7 @@ _FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".dot
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    parser.add_argument("later", metavar="LATER", nargs="?", help="draw the difference from FILE to this program")
     forms = ["text", "dot", "svg", "png", "html"]
     parser.add_argument("--as", dest="form", choices=forms, help="default: by the output's name, else text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
@@ -46,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--expand", action="store_true", help="show what is inside functions and branches (text, dot, svg, png)")
     parser.add_argument("--nodes", action="store_true", help="draw parameters, constants and projections as boxes (not in text)")
     parser.add_argument("--no-repeats", action="store_true", help="do not fold equal parts into one box (text never does)")
+    parser.add_argument("--profile", metavar="FILE", help="paint times, from a file of relay run --profile")
+    parser.add_argument("--partition-report", metavar="FILE", help="paint targets and reasons of refusal, from a file of "
+                        "relay partition --report-format json")  # fmt: skip
     parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's, or 80)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")
@@ -54,17 +61,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    program = load(args.file, options=import_options(args))
-    if not args.no_types:
-        check(program)
-    report(program.notes)
-    node = program.node
-    if args.entry is not None:
-        node = _only(node, args.entry.removeprefix("@"))
+    name, graph = _graph(args.file, args)
+    if args.later is not None:
+        later, changed = _graph(args.later, args)
+        name, graph = f"{name} → {later}", difference(graph, changed)
+    for path, paint in ((args.profile, paint_profile), (args.partition_report, paint_partition)):
+        if path is not None and (said := paint(graph, path)):
+            report([error("R0771", said, severity="note")])
     form = args.form or _FORMATS.get(Path(args.output or "").suffix.lower(), "text")
     if form == "png" and args.output is None:
         raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
-    graph = graph_of(node) if form == "text" or args.no_repeats else fold_repeats(graph_of(node))
+    if form != "text" and not args.no_repeats:
+        graph = fold_repeats(graph)
     if form == "text":
         here = args.output is None
         width = args.width or (shutil.get_terminal_size().columns if here and sys.stdout.isatty() else _WIDTH)
@@ -78,9 +86,21 @@ def run(args: argparse.Namespace) -> int:
         write_bytes(args.output, as_png(graph, args.expand, args.nodes))
         return 0
     else:
-        text = as_html(graph, os.path.basename(program.name), args.nodes)
+        text = as_html(graph, name, args.nodes)
     write_text(args.output, text)
     return 0
+
+
+def _graph(file: str, args: argparse.Namespace) -> tuple[str, Graph]:
+    """The name and the graph of a program."""
+    program = load(file, options=import_options(args))
+    if not args.no_types:
+        check(program)
+    report(program.notes)
+    node = program.node
+    if args.entry is not None:
+        node = _only(node, args.entry.removeprefix("@"))
+    return os.path.basename(program.name), graph_of(node)
 
 
 def _only(node: object, name: str) -> IRModule:

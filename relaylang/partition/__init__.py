@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from relaylang.partition.report import Row as Row
     from relaylang.partition.report import explain as explain
     from relaylang.partition.report import hints as hints
+    from relaylang.partition.report import json_text as json_text
     from relaylang.partition.report import summary as summary
     from relaylang.partition.report import table_text as table_text
     from relaylang.partition.tables import PATTERN_TABLES as PATTERN_TABLES
@@ -35,7 +36,7 @@ _MODULES = {
     "relaylang.partition.api": ("partition", "prepare"),
     "relaylang.partition.entries": ("Entry",),
     "relaylang.partition.recipe": ("Recipe",),
-    "relaylang.partition.report": ("Row", "explain", "hints", "summary", "table_text"),
+    "relaylang.partition.report": ("Row", "explain", "hints", "json_text", "summary", "table_text"),
     "relaylang.partition.tables": ("PATTERN_TABLES", "accelerators", "get_pattern_table", "register_pattern_table"),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -53,5 +54,5 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "PATTERN_TABLES", "Entry", "Recipe", "Row", "accelerators", "bind_params", "explain", "get_pattern_table", "hints",
-    "partition", "prepare", "register_pattern_table", "summary", "table_text",
+    "json_text", "partition", "prepare", "register_pattern_table", "summary", "table_text",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -201,7 +202,7 @@ def table_text(rows: Sequence[Row], target: str) -> str:
     """The report as a table: where each call stands, what it is, where it goes, and why not."""
     cells = []
     for row in rows:
-        place = f"{row.place} {row.place.label}".rstrip() if row.place is not None else "-"
+        place = _place(row) or "-"
         if row.region is not None:
             cells.append((place, row.name, row.region, row.composite))
         else:
@@ -213,6 +214,20 @@ def table_text(rows: Sequence[Row], target: str) -> str:
     widths = [max(len(c[i]) for c in [head, *cells]) for i in range(3)]
     lines = ["  ".join([*[c[i].ljust(widths[i]) for i in range(3)], c[3]]).rstrip() for c in [head, *cells]]
     return "\n".join([*lines, "", summary(rows, target), *_reasons(rows), *hints(rows, target)])
+
+
+def json_text(rows: Sequence[Row], target: str) -> str:
+    """The report as JSON: the target, a row for each call (`region` is null on the host), and the summary."""
+    found = [
+        {"place": _place(row), "call": row.name, "region": row.region, "composite": row.composite, "pattern": row.pattern,
+         "reason": row.reason}
+        for row in rows
+    ]  # fmt: skip
+    return json.dumps({"target": target, "rows": found, "summary": summary(rows, target)}, indent=1)
+
+
+def _place(row: Row) -> str:
+    return f"{row.place} {row.place.label}".rstrip() if row.place is not None else ""
 
 
 def _reasons(rows: Sequence[Row], least: int = 20, most: int = 5) -> list[str]:
@@ -241,4 +256,4 @@ def hints(rows: Sequence[Row], target: str) -> list[str]:
     return ["", *found] if found else []
 
 
-__all__ = ["Row", "explain", "hints", "summary", "table_text"]
+__all__ = ["Row", "explain", "hints", "json_text", "summary", "table_text"]

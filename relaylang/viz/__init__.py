@@ -9,10 +9,12 @@ import sys
 from types import ModuleType
 
 from relaylang.ir import Expr, IRModule
-from relaylang.viz.dot import as_dot, as_png
+from relaylang.viz.difference import difference
+from relaylang.viz.dot import as_dot
 from relaylang.viz.graph import Graph, graph_of
-from relaylang.viz.html import as_html
+from relaylang.viz.html import as_html, as_pages
 from relaylang.viz.picture import Picture
+from relaylang.viz.png import as_png
 from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.svg import as_svg
 from relaylang.viz.text import as_text
@@ -26,4 +28,6 @@ class _Viz(ModuleType):
 
 sys.modules[__name__].__class__ = _Viz
 
-__all__ = ["Graph", "Picture", "as_dot", "as_html", "as_png", "as_svg", "as_text", "fold_repeats", "graph_of"]
+__all__ = [
+    "Graph", "Picture", "as_dot", "as_html", "as_pages", "as_png", "as_svg", "as_text", "difference", "fold_repeats", "graph_of",
+]  # fmt: skip

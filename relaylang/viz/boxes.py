@@ -7,42 +7,72 @@ labels of edges. A group inside a box takes its values through pills: its parame
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import log2
+from typing import NamedTuple
 
-from relaylang.viz.graph import Graph, Node
+from relaylang.viz.graph import REASON, Graph, Node
 
 #: More rows than these are counted.
 _MOST_ROWS = 8
 _MOST_TITLE = 40
 _MOST_NAME = 28
+_MOST_NOTE = 44
+
+#: So many operators' names stand in a title.
+_NAMED = 3
+
+#: Signs before the titles of boxes that a difference marks.
+SIGNS = {"added": "+ ", "removed": "− ", "changed": "~ "}
+
+#: The number of colours for times. Each begins at half of the time of the next; the longest time has the last one.
+HEATS = 5
 
 #: Widths of letters, in pixels, at the sizes in which titles and rows are drawn.
 TITLE = 6.9
-ROW = 6.3
+ROW = 7.0
 LINE = 15
 HEAD = 24
 
 
 @dataclass
 class Edge:
-    """An operand: its box's index, its path inside a tuple with a shape, and the node for it further inside."""
+    """An operand: its box's index, its path inside a tuple with a shape, the node for it inside the box."""
 
     source: int
     label: str = ""
     inside: int = -1
+    change: str = ""
+
+
+@dataclass
+class Row:
+    """A line of a box: a weight with its shape and node, or a note. `style` is a change, "time" or "reason"."""
+
+    name: str
+    shape: str = ""
+    node: int = -1
+    style: str = ""
 
 
 @dataclass
 class Box:
-    """A node's box in a group. `pill`: a value that comes into the group, to which no edges lead. `open`: unfolded."""
+    """A node's box in a group. `pill`: a value that comes into the group, to which no edges lead. `open`: unfolded.
+
+    `change` is the node's, or "inside" where only its inside changes. `heat` is 0 for boxes without a time, to `HEATS`.
+    """
 
     node: int
     title: str
-    rows: list[tuple[str, str, int]] = field(default_factory=list)  # name, shape, node
+    rows: list[Row] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     pill: bool = False
     inner: list[int] = field(default_factory=list)
     target: str = ""
+    change: str = ""
+    seconds: float = 0.0
+    heat: int = 0
     open: bool = False
     w: float = 0
     h: float = 0
@@ -85,6 +115,15 @@ def inner_first(graph: Graph, members: list[list[Node]]) -> list[int]:
     return order
 
 
+class _Operand(NamedTuple):
+    """A value that a node takes. `inside` is the node for it inside the box."""
+
+    source: int
+    path: str
+    inside: int = -1
+    change: str = ""
+
+
 class _Sheets:
     def __init__(self, graph: Graph, nodes: bool) -> None:
         self.graph = graph
@@ -102,6 +141,13 @@ class _Sheets:
         order = inner_first(graph, self.members)
         if not nodes:
             self._find_weights(order)
+        #: the groups in which something changes, and the seconds of each
+        self.changed: set[int] = set()
+        self.seconds = [0.0] * len(graph.groups)
+        #: the one target of all calls of each group, "" for none
+        self.targets = [g.target for g in graph.groups]
+        self.whole = sum(n.seconds for n in graph.nodes)
+        self.longest = max((n.seconds for n in graph.nodes), default=0.0)
         for group in order:
             self._group(group)
 
@@ -121,33 +167,54 @@ class _Sheets:
         drawn = [n for n in members if n.id == made.result or not self._hidden(n)]
         captured = self.captured[group]
         for node in drawn:
-            for source, _, _ in operands[node.id]:
-                if self._box_of(source, own) < 0 and not self._is_row(source):
-                    captured.setdefault(source)
+            for operand in operands[node.id]:
+                if self._box_of(operand.source, own) < 0 and not self._is_row(operand.source):
+                    captured.setdefault(operand.source)
         for source in [*(n.id for n in drawn if n.kind == "var"), *captured]:
-            self._add(sheet, Box(source, self._pill_title(source), pill=True))
+            pill = self.graph.nodes[source]
+            change = pill.change if pill.group == group else ""
+            self._add(sheet, Box(source, self._pill_title(source), pill=True, change=change))
         for node in drawn:
-            if node.id in sheet.at:
-                continue
-            target = next((t for i in node.inner if (t := self.graph.groups[i].target) != made.target), "")
-            box = Box(node.id, _title(node), inner=list(node.inner), target=target)
-            for source, path, inside in operands[node.id]:
-                at = sheet.at.get(self._box_of(source, own), sheet.at.get(source))
-                if at is not None:
-                    box.edges.append(Edge(at, path, inside))
-                else:
-                    row = self.graph.nodes[source]
-                    box.rows.append((_ending(row.label + path), row.shape, source))
-            self._add(sheet, box)
+            if node.id not in sheet.at:
+                self._add(sheet, self._box(node, made.target, operands[node.id], sheet, own))
         if made.result >= 0:
             source, _ = self._trace(made.result)
             sheet.result = sheet.at.get(made.result, sheet.at.get(self._box_of(source, own), sheet.at.get(source, -1)))
+        if not made.target:
+            targets = {b.target for b in sheet.boxes if not b.pill}
+            self.targets[group] = targets.pop() if len(targets) == 1 else ""
+        self.seconds[group] = sum(b.seconds for b in sheet.boxes)
+        if any(b.change or any(e.change for e in b.edges) for b in sheet.boxes):
+            self.changed.add(group)
+
+    def _box(self, node: Node, around: str, operands: list[_Operand], sheet: Sheet, own: set[int]) -> Box:
+        target = next((t for i in node.inner if (t := self.targets[i]) != around), node.target)
+        box = Box(node.id, self._title(node), inner=list(node.inner), target=target, change=node.change)
+        box.seconds = node.seconds + sum(self.seconds[i] for i in node.inner)
+        for operand in operands:
+            source = operand.source
+            at = sheet.at.get(self._box_of(source, own), sheet.at.get(source))
+            if at is not None:
+                box.edges.append(Edge(at, operand.path, operand.inside, operand.change))
+            else:
+                row = self.graph.nodes[source]
+                style = operand.change or row.change
+                box.rows.append(Row(_ending(SIGNS.get(style, "") + row.label + operand.path), row.shape, source, style))
+        inside = any(i in self.changed for i in node.inner)
+        box.change = box.change or ("changed" if any(r.style for r in box.rows) else "inside" if inside else "")
+        return box
 
     def _add(self, sheet: Sheet, box: Box) -> None:
         sheet.at[box.node] = len(sheet.boxes)
+        box.title = SIGNS.get(box.change, "") + box.title
         if len(box.rows) > _MOST_ROWS:
-            box.rows[_MOST_ROWS - 1 :] = [(f"… {len(box.rows) - _MOST_ROWS + 1} more", "", -1)]
-        rows = max((ROW * (len(n) + len(s) + 2) for n, s, _ in box.rows), default=0)
+            box.rows[_MOST_ROWS - 1 :] = [Row(f"… {len(box.rows) - _MOST_ROWS + 1} more")]
+        if box.seconds:
+            box.heat = max(1, HEATS - int(log2(max(1.0, self.longest / box.seconds))))
+            box.rows.append(Row(time_text(box.seconds), f"{100 * box.seconds / self.whole:.1f} %", style="time"))
+        node = self.graph.nodes[box.node]
+        box.rows += [Row(cut(text, _MOST_NOTE), style="reason") for name, text in node.notes if name == REASON]
+        rows = max((ROW * (len(r.name) + len(r.shape) + 2) for r in box.rows), default=0)
         box.w = round(max(56.0, TITLE * len(box.title) + 20 + 16 * bool(box.inner), rows + 16))
         box.h = HEAD + (LINE * len(box.rows) + 4 if box.rows else 0)
         sheet.boxes.append(box)
@@ -161,7 +228,13 @@ class _Sheets:
 
     def _pill_title(self, node: int) -> str:
         made = self.graph.nodes[node]
-        return f"%{made.name}" if made.name else _title(made)
+        return f"%{made.name}" if made.name else self._title(made)
+
+    def _title(self, node: Node) -> str:
+        """A box's title. A function without a name is known by its operators."""
+        if node.kind in ("fn", "call") and node.label == "fn" and node.inner:
+            return cut(f"fn ({operators_text(self.members[node.inner[0]])})", _MOST_TITLE)
+        return cut(node.label if node.kind != "tuple" else "( , )", _MOST_TITLE)
 
     def _trace(self, node: int) -> tuple[int, str]:
         """The tuple from which a projection takes, and the way inside it with the shape that is there."""
@@ -172,18 +245,22 @@ class _Sheets:
             node = nodes[node].inputs[0]
         return node, path if path.startswith(".") else ""
 
-    def _operands(self, node: Node) -> list[tuple[int, str, int]]:
-        """A node's operands: the value, the path inside its tuple, the node inside the box that stands for it."""
-        found: list[tuple[int, str, int]] = []
+    def _operands(self, node: Node) -> list[_Operand]:
+        """The values that a node takes: inputs, fields of tuples made for it alone, and those of its inside."""
+        found: list[_Operand] = []
         params = self.graph.groups[node.inner[0]].params if node.kind == "call" and node.inner else []
         for number, i in enumerate(node.inputs):
             source, path = self._trace(i)
+            change = edge_change(node, number)
+            made = self.graph.nodes[source]
             if source in self.spread:
-                found += [(*self._trace(f), -1) for f in self.graph.nodes[source].inputs]
-            elif self.graph.nodes[source].kind != "callee":
-                found.append((source, path, params[number] if number < len(params) else -1))
+                fields = enumerate(made.inputs)
+                found += [_Operand(*self._trace(f), change=change or edge_change(made, place)) for place, f in fields]
+            elif made.kind != "callee":
+                inside = params[number] if number < min(len(params), len(node.taken)) else -1
+                found.append(_Operand(source, path, inside, change))
         captured = dict.fromkeys(source for inner in node.inner for source in self.captured[inner])
-        return found + [(source, "", source) for source in captured]
+        return found + [_Operand(source, "", source) for source in captured]
 
     def _box_of(self, node: int, own: set[int]) -> int:
         """The node of this group in whose box a value is made; -1 where it comes from around the group."""
@@ -206,15 +283,16 @@ class _Sheets:
                 operands = {n.id: self._operands(n) for n in whole[group]}
                 self.weights |= self._weights(self.graph.groups[group].params, operands)
 
-    def _weights(self, params: list[int], operands: dict[int, list[tuple[int, str, int]]]) -> set[int]:
+    def _weights(self, params: list[int], operands: dict[int, list[_Operand]]) -> set[int]:
         """The parameters that calls take behind their data, and vectors: weights, scales and their like."""
         weights: set[int] = set()
         other: set[int] = set()
         own = set(params)
         for id_, found in operands.items():
-            for number, (source, path, inside) in enumerate(found):
+            for number, operand in enumerate(found):
+                source = operand.source
                 if source in own:
-                    fits = not path and self._as_weight(self.graph.nodes[id_], number, found[0][0], inside)
+                    fits = not operand.path and self._as_weight(self.graph.nodes[id_], number, found[0].source, operand.inside)
                     vector = self.graph.nodes[source].rank == 1 and source != params[0] and self.graph.nodes[id_].kind == "op"
                     (weights if fits or vector else other).add(source)
         return weights - other
@@ -234,5 +312,21 @@ def _ending(name: str) -> str:
     return name if len(name) <= _MOST_NAME else f"{name[:6]}…{name[7 - _MOST_NAME :]}"
 
 
-def _title(node: Node) -> str:
-    return cut(node.label if node.kind != "tuple" else "( , )", _MOST_TITLE)
+def operators_text(nodes: Iterable[Node]) -> str:
+    """The first operators and calls among nodes, by name."""
+    names = list(dict.fromkeys(n.label for n in nodes if n.kind in ("op", "call")))
+    return ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
+
+
+def edge_change(node: Node, number: int) -> str:
+    """Whether a difference adds or removes an edge: that from a node's input of this number."""
+    if node.change == "removed" or number >= len(node.taken):
+        return "removed"
+    return "added" if node.change == "added" or number in node.fresh else ""
+
+
+def time_text(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if seconds >= s), ("µs", 1e-6))
+    number = seconds / scale
+    return f"{number:.3g} {unit}" if number < 999.5 else f"{number:.0f} {unit}"

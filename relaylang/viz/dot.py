@@ -7,13 +7,11 @@ import subprocess
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.viz.boxes import Box, cut
+from relaylang.viz.boxes import SIGNS, Box, cut
 from relaylang.viz.graph import Graph, Node
 from relaylang.viz.scene import Plans
-from relaylang.viz.svg import family_of
+from relaylang.viz.svg import COLOURS, family_of
 
-#: Nodes behind which dot is held to less work.
-_MANY = 300
 #: Longer labels are cut.
 _MOST = 60
 #: The colours of boxes, by family; others are grey.
@@ -51,10 +49,13 @@ def as_dot(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
             else:
                 fill = _FILLS.get(family_of(graph.nodes[box.node], box.pill), "#eceff1")
                 tip = _tip(graph.nodes[box.node])
-                lines.append(f'    {quoted(key)} [label={_label(graph, box)}, fillcolor="{fill}", tooltip={tip}];')
+                color = f', color="{COLOURS[box.change][0]}", penwidth=3' if box.change in SIGNS else ""
+                lines.append(f'    {quoted(key)} [label={_label(graph, box)}, fillcolor="{fill}", tooltip={tip}{color}];')
             for edge in box.edges:
                 start = _end(plans, boxes[edge.source], f"{prefix}{group}.")
-                text = f" [label={quoted(edge.label)}]" if edge.label else ""
+                marks = [f"label={quoted(edge.label)}"] if edge.label else []
+                marks += [f'color="{COLOURS[edge.change][0]}"'] if edge.change else []
+                text = f" [{', '.join(marks)}]" if marks else ""
                 goals = [f"{key}/{i}.{edge.inside}" for i in box.inner if edge.inside in plans.sheets[i].at]
                 goals = (goals or [_end(plans, box, f"{prefix}{group}.")]) if box.open else [key]
                 edges += [f"  {quoted(start)} -> {quoted(goal)}{text};" for goal in goals]
@@ -73,7 +74,7 @@ def _end(plans: Plans, box: Box, prefix: str) -> str:
 
 
 def _label(graph: Graph, box: Box) -> str:
-    rows = [box.title, *(f"{name}  {size}".rstrip() for name, size, _ in box.rows), graph.nodes[box.node].shape]
+    rows = [box.title, *(f"{row.name}  {row.shape}".rstrip() for row in box.rows), graph.nodes[box.node].shape]
     return quoted("\n".join(cut(row, _MOST) for row in rows if row))
 
 
@@ -87,20 +88,13 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def as_png(graph: Graph, expand: bool = False, nodes: bool = False) -> bytes:
-    """The graph as Graphviz draws it, in PNG. Raises `RelayError` where the program `dot` is missing or fails."""
-    # dot looks for the best ranks for minutes where nodes are many; with these limits it stops early.
-    limits = ["-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.3"] if len(graph.nodes) > _MANY else []
-    return drawn(as_dot(graph, expand, nodes), "png", limits)
-
-
 def drawn(text: str, form: str, options: Sequence[str] = (), timeout: float = 120.0) -> bytes:
     """A picture of DOT text, of a format that Graphviz has. Raises `RelayError` where `dot` is missing or fails."""
     dot = shutil.which("dot")
     if dot is None:
         notes = [
             "apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz",
-            "-o FILE.svg and -o FILE.html need nothing; the page saves PNG files, too",
+            "relay viz -o FILE.svg and -o FILE.html need nothing",
         ]
         raise RelayError(error("R0770", f"{form.upper()} is made by the program dot of Graphviz, which is not there", notes=notes))
     try:

@@ -50,6 +50,10 @@ _MOST = 200
 _DEEPEST = 24
 
 
+#: The name of the note that says why an accelerator does not take a call.
+REASON = "stays because"
+
+
 @dataclass
 class Node:
     """One value. `inputs` are its operands, in the order of the arguments; `operands` are the arguments' names.
@@ -59,6 +63,9 @@ class Node:
     equal parts of the program. `group` is the group around the node. `inner` are the groups inside it: the called
     function's, the function's own, or one for each branch or clause. `family` is a class of operators. `rank` counts a
     tensor's dimensions, and is -1 for other types.
+
+    A difference sets `change` ("added", "removed", "changed"), `fresh` and `lost`. A profile sets `seconds`, a report of a
+    partition `target`. `notes` has more about each, in words.
     """
 
     id: int
@@ -78,6 +85,17 @@ class Node:
     inner: list[int] = field(default_factory=list)
     family: str = ""
     value: np.ndarray | None = None
+    change: str = ""
+    fresh: frozenset[int] = frozenset()  # the places in `inputs` of values that the node took from elsewhere before
+    lost: int = 0  # how many of `inputs`, at the end, the node took before and takes no more
+    seconds: float = 0.0
+    target: str = ""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def taken(self) -> list[int]:
+        """The inputs without those that the node takes no more."""
+        return self.inputs[: len(self.inputs) - self.lost]
 
 
 @dataclass
@@ -85,6 +103,7 @@ class Group:
     """A function, a branch or a clause: its label, the group around it (-1 for none), parameters' and result's nodes.
 
     `kind` is "function", "branch", "clause" or "repeat". `target` is the compiler that takes the function, "" for none.
+    `change` is like a node's.
     """
 
     id: int
@@ -96,6 +115,7 @@ class Group:
     result: int = -1
     depth: int = 0
     target: str = ""
+    change: str = ""
 
 
 @dataclass
@@ -104,6 +124,8 @@ class Graph:
 
     nodes: list[Node] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    compared: bool = False  # whether it shows the difference of two programs
+    partitioned: bool = False  # whether a report gave the nodes their targets
 
     def roots(self) -> list[Group]:
         """The groups of the global functions."""
@@ -253,7 +275,7 @@ class _Builder:
     def _leaf(self, expr: Expr, group: int) -> int:
         match expr:
             case Constant():
-                shown = _short(expr.data.tolist() if expr.data.size <= 16 else f"{expr.data.size} values")
+                shown = _values(expr.data)
                 label = shown if expr.data.ndim == 0 else "constant"
                 return self._new(expr, group, "const", label, attrs=[("value", shown)], value=expr.data)
             case MetaRef():
@@ -378,7 +400,7 @@ def family(op: Op) -> str:
     for name, traits in _BY_TRAIT:
         if any(t in op.traits for t in traits):
             return name
-    if op.name in _norms() and op.pattern not in (OpPattern.ELEMWISE, OpPattern.BROADCAST):
+    if op.name in _norms() and op.pattern not in (OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE):
         return "norm"
     return _BY_PATTERN.get(op.pattern, "other")
 
@@ -418,10 +440,17 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         text = "[" + ", ".join(_short(v) for v in value[:32]) + (", ...]" if len(value) > 32 else "]")
     elif isinstance(value, str):
-        text = f'"{value}"' if not value.endswith(" values") else value
+        text = f'"{value}"'
     else:
         text = str(value)
     return _cut(text)
+
+
+def _values(data: np.ndarray) -> str:
+    """A few numbers as their element type writes them."""
+    if data.size > 16:
+        return f"{data.size} values"
+    return _cut(str(data[()]) if data.ndim == 0 else np.array2string(data, separator=", ").replace("\n", ""))
 
 
 def _cut(text: str) -> str:

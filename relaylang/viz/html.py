@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from relaylang.viz.difference import changes_text
 from relaylang.viz.graph import Graph, Node
-from relaylang.viz.scene import Plan, Plans
-from relaylang.viz.svg import colours, family_of, rules
+from relaylang.viz.legend import legend, targets_of
+from relaylang.viz.scene import Plan, Plans, lane_changes
+from relaylang.viz.svg import classes_of, colours, rules
+
+#: The page's programs, in their order.
+_SCRIPTS = ("layout.js", "page.js", "panel.js", "keys.js")
 
 #: The bars of a histogram, and how many numbers of a constant are counted at most.
 _BARS = 24
@@ -20,12 +26,16 @@ _MOST_COUNTED = 1 << 20
 
 def as_html(graph: Graph, title: str = "relay", nodes: bool = False) -> str:
     """The page. It loads nothing: its own policy forbids it."""
-    plans = Plans(graph, nodes=nodes)
-    data = json.dumps(_data(graph, plans), ensure_ascii=False, separators=(",", ":"))
+    return as_pages([("", graph)], title, nodes)
+
+
+def as_pages(steps: Sequence[tuple[str, Graph]], title: str = "relay", nodes: bool = False) -> str:
+    """A page that steps through graphs, each with its name."""
+    data = json.dumps([_step(name, graph, nodes) for name, graph in steps], ensure_ascii=False, separators=(",", ":"))
     # a text in the program must not end the script
     data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     parts = {"TITLE": html.escape(title), "LIGHT": colours(False), "DARK": colours(True), "RULES": rules()}
-    parts |= {"SCRIPT": _file("page.js"), "DATA": data}
+    parts |= {"SCRIPT": "\n".join(map(_file, _SCRIPTS)), "DATA": data}
     page = _file("page.html")
     for name, text in parts.items():
         page = page.replace(f"__{name}__", text)
@@ -36,34 +46,37 @@ def _file(name: str) -> str:
     return files(str(__package__)).joinpath(name).read_text(encoding="utf-8")
 
 
-def _data(graph: Graph, plans: Plans) -> dict[str, Any]:
-    shown = {b.node for s in plans.sheets for b in s.boxes} | {n for s in plans.sheets for b in s.boxes for _, _, n in b.rows}
-    targets = sorted({b.target for s in plans.sheets for b in s.boxes} - {""})
+def _step(name: str, graph: Graph, nodes: bool) -> dict[str, Any]:
+    plans = Plans(graph, nodes=nodes)
+    shown = {b.node for s in plans.sheets for b in s.boxes} | {r.node for s in plans.sheets for b in s.boxes for r in b.rows}
     return {
+        "name": name,
+        "says": changes_text(graph) if graph.compared else "",
         "nodes": [_node(n) if n.id in shown else 0 for n in graph.nodes],
-        "groups": [[g.label, g.kind, g.parent, g.attrs] for g in graph.groups],
+        "groups": [[g.label, g.kind, g.parent, g.attrs, g.change] for g in graph.groups],
         "sheets": [_sheet(graph, plans.plans[g.id]) for g in graph.groups],
-        "targets": targets,
+        "targets": targets_of(plans.sheets),
+        "legend": legend(graph, plans.sheets),
     }
 
 
 def _node(node: Node) -> list[Any]:
     return [
         node.kind, node.label, node.type, node.shape, node.attrs, node.hidden, node.name, node.place, node.line,
-        _statistics(node.value) if node.value is not None else 0,
+        _statistics(node.value) if node.value is not None else 0, node.notes, node.seconds,
     ]  # fmt: skip
 
 
 def _sheet(graph: Graph, plan: Plan) -> dict[str, Any]:
     made = plan.layout
     boxes = [
-        [b.node, b.title, b.rows, b.pill, b.inner, b.target, family_of(graph.nodes[b.node], b.pill), b.w, b.h,
-         [[e.source, e.label, e.inside] for e in b.edges]]
+        [b.node, b.title, [[r.name, r.shape, r.node, r.style] for r in b.rows], b.pill, b.inner, b.target,
+         " ".join(classes_of(graph, b)), b.change, b.w, b.h, [[e.source, e.label, e.inside, e.change] for e in b.edges]]
         for b in plan.sheet.boxes
     ]  # fmt: skip
     return {
         "boxes": boxes, "ranks": made.ranks, "xs": made.xs, "users": made.users, "lanes": made.lanes, "sides": made.sides,
-        "width": made.width, "result": plan.sheet.result,
+        "width": made.width, "result": plan.sheet.result, "changes": lane_changes(plan.sheet) if graph.compared else [],
     }  # fmt: skip
 
 

@@ -179,7 +179,10 @@ class _Placement:
             found = found or [self.xs[n] for side in near for n in side[item]]
             if not found:
                 return self.xs[item], 0.1
-            return float(median(found)), 4.0 if item >= self.count else float(len(found))
+            if item >= self.count:
+                return float(median(found)), 4.0
+            # a box at the end of a way makes room for the others
+            return float(median(found)), float(len(found)) if self.up[item] and self.down[item] else 0.05
 
         return wish
 

@@ -6,13 +6,12 @@ Attributes, shapes and weights may differ. The work grows linearly with the node
 
 from __future__ import annotations
 
+from relaylang.viz.boxes import operators_text
 from relaylang.viz.graph import Graph, Group, Node
 
 #: The longest sequence of pieces that is looked for, and the fewest calls of a part that folds.
 _LONGEST = 32
 _FEWEST = 3
-#: So many operators' names stand in a title.
-_NAMED = 3
 _LEAVES = frozenset({"var", "const", "callee"})
 
 
@@ -71,7 +70,7 @@ def _texts(pieces: list[list[Node]]) -> list[int]:
         place = {n.id: i for i, n in enumerate(piece)}
         for node in piece:
             way = [place.get(i, -1) for i in node.inputs]
-            rows.append((node.kind, node.label, tuple(node.inner), *way))
+            rows.append((node.kind, node.label, node.change, node.target, tuple(node.inner), *way))
         found.append(numbers.setdefault(tuple(rows), len(numbers)))
     return found
 
@@ -96,9 +95,8 @@ def _runs(texts: list[int]) -> list[tuple[int, int, int]]:
 
 
 def _fold(graph: Graph, group: Group, parts: list[list[Node]], keys: list[float]) -> None:
-    names = list(dict.fromkeys(n.label for n in parts[0] if n.kind in ("op", "call")))
-    title = ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
-    whole = _enclose(graph, group.id, [], f"{len(parts)} × ({title})", parts[-1][-1], keys)
+    title = f"{len(parts)} × ({operators_text(parts[0])})"
+    whole = _enclose(graph, group.id, [], title, parts[-1][-1], keys)
     for number, part in enumerate(parts, 1):
         _enclose(graph, whole.id, part, _name(graph, part) or f"part {number}", part[-1], keys)
 

@@ -36,17 +36,17 @@ class Placed:
 
 @dataclass
 class Line:
-    """A part of an edge, from one box towards another: the lane's end where `end` is ""."""
+    """A part of an edge, from one box towards another: the lane's end where `end` is "". `change` is the edge's."""
 
     start: str
     end: str
     points: list[tuple[float, float]]
-    text: str = ""
+    change: str = ""
 
 
 @dataclass
 class Label:
-    """The name of a part of an unfolded box, or a shape beside the line at which it stands."""
+    """The name of a "function", or of a "part" of an unfolded box; or a line's "shape" at its begin, "path" at its end."""
 
     text: str
     x: float
@@ -146,12 +146,11 @@ class Plans:
         return found or [plan.layout.xs[user]]
 
 
-def scene_of(graph: Graph, expand: bool = False, nodes: bool = False) -> Scene:
+def scene_of(plans: Plans) -> Scene:
     """The drawing of a graph's global functions, one below the other."""
-    plans = Plans(graph, expand, nodes)
     scene = Scene()
     y = PAD
-    for root in graph.roots():
+    for root in plans.graph.roots():
         plan = plans.plans[root.id]
         scene.labels.append(Label(root.label, PAD, y + LABEL, "function"))
         y += 2 * LABEL
@@ -187,6 +186,7 @@ def _lines(
     scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corners: list[tuple[float, float]], prefix: str
 ) -> None:
     boxes = plan.sheet.boxes
+    lanes = lane_changes(plan.sheet)
     found = channels(plan.layout, lambda user, source: plans.ports(plan, user, source))
     for rank, nets in enumerate(found):
         upper = top + plan.tops[rank] + plan.heights[rank]
@@ -203,14 +203,27 @@ def _lines(
             for i, (x, user) in enumerate(net.ends):
                 if user >= 0:
                     end = corners[user][1] + (0.0 if not boxes[user].open else _pill_top(plans, plan, user, x))
-                    text = next((e.label for e in boxes[user].edges if e.source == net.source and e.label), "")
+                    edges = [e for e in boxes[user].edges if e.source == net.source]
+                    text = next((e.label for e in edges if e.label), "")
+                    scene.labels.append(Label(text, left + x + 6, corners[user][1] - 3, "path"))
+                    change = edges[0].change
                     goal = f"{prefix}{boxes[user].node}"
                 else:
-                    end, text, goal = top + plan.tops[rank + 1] + plan.heights[rank + 1], "", ""
+                    end, goal = top + plan.tops[rank + 1] + plan.heights[rank + 1], ""
+                    change = lanes[net.source]
                     if net.to_side and i == len(net.ends) - 1:
                         end = _side_end(plan, found, net.source, top)
                 points = [(left + net.x, begin), (left + net.x, track), (left + x, track), (left + x, end)]
-                scene.lines.append(Line(start, goal, points, text))
+                scene.lines.append(Line(start, goal, points, change))
+
+
+def lane_changes(sheet: Sheet) -> list[str]:
+    """The change of each box's lane: that of its edges where they have one in common."""
+    found: list[set[str]] = [set() for _ in sheet.boxes]
+    for box in sheet.boxes:
+        for edge in box.edges:
+            found[edge.source].add(edge.change)
+    return [changes.pop() if len(changes) == 1 else "" for changes in found]
 
 
 def _pill_top(plans: Plans, plan: Plan, user: int, x: float) -> float:

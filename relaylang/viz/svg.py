@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from relaylang.viz.boxes import HEAD, LINE, cut
+from relaylang.viz.boxes import HEAD, LINE, Box, cut
 from relaylang.viz.graph import Graph, Node
-from relaylang.viz.scene import Label, Line, Placed, Scene, scene_of
+from relaylang.viz.legend import legend, targets_of
+from relaylang.viz.scene import Label, Line, Placed, Plans, Scene, scene_of
 
 #: How round an edge's corners are, in pixels.
 _ROUND = 5.0
@@ -17,7 +18,7 @@ _CONTROL = frozenset({"if", "match", "fn", "repeat"})
 
 
 #: The colours by name: in light, in dark.
-_COLOURS = {
+COLOURS = {
     "back": ("#ffffff", "#1b1c1f"), "fore": ("#202124", "#e8eaed"), "soft": ("#5f6368", "#a8adb4"),
     "line": ("#8a9099", "#7d838c"), "rim": ("#b8bec6", "#4a4e55"), "panel": ("#f8f9fa", "#26282c"),
     "mark": ("#d93025", "#f28b82"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
@@ -27,7 +28,9 @@ _COLOURS = {
     "other": ("#6b6b6b", "#525252"), "var": ("#e3efe6", "#27402f"),
     "added": ("#1e8e3e", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#e8a100", "#fdd663"),
     "target0": ("#12a4a4", "#26c6c6"), "target1": ("#c2418f", "#e06ab4"), "target2": ("#7cb342", "#9ccc65"),
-    "target3": ("#5e5ce6", "#8e8cf0"),
+    "target3": ("#5e5ce6", "#8e8cf0"), "same": ("#9aa0a8", "#4d5158"),
+    "heat1": ("#fff6d6", "#3a3320"), "heat2": ("#ffe6a1", "#57441c"), "heat3": ("#ffcb73", "#7a5215"),
+    "heat4": ("#ff9f56", "#a2560f"), "heat5": ("#f9633f", "#c4401c"),
 }  # fmt: skip
 
 
@@ -38,51 +41,72 @@ def rules() -> str:
 
 def colours(dark: bool) -> str:
     """The definitions of the colours that `rules` names."""
-    return " ".join(f"--{name}: {both[dark]};" for name, both in _COLOURS.items())
+    return " ".join(f"--{name}: {both[dark]};" for name, both in COLOURS.items())
 
 
 def _resolved(dark: bool) -> str:
     """The rules with colours in place of names, which not every viewer knows."""
-    return re.sub(r"var\(--(\w+)\)", lambda m: _COLOURS[m[1]][dark], rules())
+    return re.sub(r"var\(--(\w+)\)", lambda m: COLOURS[m[1]][dark], rules())
 
 
 def as_svg(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
     """The graph's functions, one below the other. `expand` unfolds functions and branches."""
-    return drawn(graph, scene_of(graph, expand, nodes))
+    plans = Plans(graph, expand, nodes)
+    return drawn(graph, plans, scene_of(plans))
 
 
-def drawn(graph: Graph, scene: Scene) -> str:
-    """A scene as a picture of its own."""
-    size = f'width="{scene.width:.0f}" height="{scene.height:.0f}" viewBox="0 0 {scene.width:.0f} {scene.height:.0f}"'
+def drawn(graph: Graph, plans: Plans, scene: Scene) -> str:
+    """A scene as a picture of its own, with a legend where colours need one."""
+    keys = _legend(legend(graph, plans.sheets), scene.height)
+    width, height = max(scene.width, 200.0 if keys else 0.0), scene.height + LINE * 1.4 * len(keys)
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f"<style>{_resolved(False)}@media (prefers-color-scheme: dark) {{ {_resolved(True)} }}</style>",
         '<rect class="paper" width="100%" height="100%"/>',
     ]
-    targets = sorted({p.box.target for p in scene.boxes} - {""})
+    targets = targets_of(plans.sheets)
     out += [_box(graph, p, targets) for p in scene.boxes if p.open]
     out += [_line(line) for line in scene.lines]
     out += [_box(graph, p, targets) for p in scene.boxes if not p.open]
     out += [_label(label) for label in scene.labels if label.text]
-    return "\n".join([*out, "</svg>", ""])
+    return "\n".join([*out, *keys, "</svg>", ""])
+
+
+def _legend(entries: Sequence[tuple[str, str]], top: float) -> list[str]:
+    lines = []
+    for number, (style, text) in enumerate(entries):
+        y = top + LINE * 1.4 * number
+        lines.append(
+            f'<g class="box key {style}" transform="translate(14,{y:.1f})"><rect class="body" width="24" height="14" rx="3"/>'
+            f'<text class="row" x="32" y="11">{escape(text)}</text></g>'
+        )
+    return lines
 
 
 def family_of(node: Node, pill: bool) -> str:
-    """The class by which a box is coloured."""
+    """The class by which a box is coloured: its operators' family."""
     if pill:
         return "pill"
     return node.family or ("control" if node.kind in _CONTROL else "call" if node.kind == "call" else "data")
 
 
+def classes_of(graph: Graph, box: Box) -> list[str]:
+    """The classes of a box, but for its target. Boxes that stay as they are, or on the host, are grey among others."""
+    same = not box.pill and ((graph.compared and not box.change) or (graph.partitioned and not box.target))
+    found = ["box", "same" if same else family_of(graph.nodes[box.node], box.pill)]
+    return found + [box.change] * bool(box.change) + [f"heat{box.heat}"] * bool(box.heat)
+
+
 def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:
     box, w, h = placed.box, placed.w, placed.h
-    classes = ["box", family_of(graph.nodes[box.node], box.pill)]
-    classes += ["open"] * placed.open + ["result"] * placed.result
+    classes = [*classes_of(graph, box), *["open"] * placed.open, *["result"] * placed.result]
     if box.target:
         classes.append(f"target{targets.index(box.target) % 4}")
     parts = [f'<g class="{" ".join(classes)}" transform="translate({placed.x:.1f},{placed.y:.1f})">']
     node = graph.nodes[box.node]
-    tip = "\n".join([node.label, node.type, *([f"target: {box.target}"] if box.target else []), *(f"{k}={v}" for k, v in node.attrs)])
+    tip = "\n".join([node.label, node.type, *([f"target: {box.target}"] if box.target else []), *(f"{k}={v}" for k, v in node.attrs),
+                     *(f"{k}: {v}" for k, v in node.notes)])  # fmt: skip
     parts.append(f"<title>{escape(tip)}</title>")
     parts.append(f'<rect class="body" width="{w:.1f}" height="{h:.1f}" rx="{HEAD / 2 if box.pill else 5:g}"/>')
     if not box.pill:
@@ -91,10 +115,10 @@ def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:
     mark = "⊟ " if placed.open else "⊞ " if box.inner else ""
     where = 'x="8"' if placed.open else f'x="{w / 2:.1f}" text-anchor="middle"'
     parts.append(f'<text class="title" {where} y="16">{mark}{escape(box.title)}</text>')
-    for i, (name, size, _) in enumerate(box.rows if not placed.open else ()):
+    for i, row in enumerate(box.rows if not placed.open else ()):
         y = HEAD + LINE * (i + 1) - 3
-        parts.append(f'<text class="row" x="8" y="{y:g}">{escape(name)}</text>')
-        parts.append(f'<text class="size" x="{w - 8:.1f}" y="{y:g}">{escape(size)}</text>')
+        parts.append(f'<text class="{f"row {row.style}".rstrip()}" x="8" y="{y:g}">{escape(row.name)}</text>')
+        parts.append(f'<text class="size" x="{w - 8:.1f}" y="{y:g}">{escape(row.shape)}</text>' if row.shape else "")
     return "".join([*parts, "</g>"])
 
 
@@ -104,11 +128,10 @@ def _label(label: Label) -> str:
 
 def _line(line: Line) -> str:
     x, y = line.points[-1]
-    parts = [f'<path class="line" d="{rounded(line.points)}"/>']
+    change = f" {line.change}".rstrip()
+    parts = [f'<path class="line{change}" d="{rounded(line.points)}"/>']
     if line.end:
-        parts.append(f'<path class="tip" d="M{x:.1f},{y:.1f}l-3.5,-7h7z"/>')
-    if line.text:
-        parts.append(f'<text class="path" x="{x + 4:.1f}" y="{y - 3:.1f}">{escape(line.text)}</text>')
+        parts.append(f'<path class="tip{change}" d="M{x:.1f},{y:.1f}l-3.5,-7h7z"/>')
     return "".join(parts)
 
 

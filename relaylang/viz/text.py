@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from relaylang.viz.boxes import Sheet, cut, sheets
+from relaylang.viz.boxes import SIGNS, Sheet, cut, sheets
 from relaylang.viz.graph import Graph, Group, Node
 
 #: More values than these at once are not drawn; the lines say what they use.
@@ -28,6 +28,13 @@ _CORNERS = {
 }
 #: Kinds of nodes that are shown where they are used, without a line of their own.
 _LEAVES = frozenset({"var", "const", "callee"})
+#: The terminal's colours of changes.
+_CHANGES = {"added": 32, "removed": 31, "changed": 33}
+#: So many lines stand before and behind each change.
+_CONTEXT = 3
+
+#: The lanes, the node, and its text.
+_Line = tuple[str, Node | None, str]
 #: The terminal's colours of families of operators.
 _COLOURS = {"product": 34, "pool": 32, "norm": 35, "element": 31, "move": 33, "quantised": 93, "data": 36}
 
@@ -36,17 +43,21 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
     """The graph's global functions, one after the other. It cuts lines at `width` columns.
 
     `expand` shows the bodies of fused and composite functions; `ascii_only` draws without box characters. `color` is for
-    terminals: an operator's name has the colour of its family.
+    terminals: an operator's name has the colour of its family. A difference has a sign before each line, and shows the
+    lines near changes.
     """
     drawn = sheets(graph)
     lines: list[str] = []
     stack: list[tuple[Group, int, str]] = [(g, 0, "") for g in reversed(graph.roots())]
     shown: set[int] = set()
 
-    def line(text: str, name: str = "", family: str = "") -> None:
+    def line(text: str, name: str = "", family: str = "", change: str = "") -> None:
+        text = SIGNS.get(change, "  ") + text if graph.compared else text
         text = cut(text.rstrip(), width) if width > 1 else text.rstrip()
         text = text.translate(_PLAIN) if ascii_only else text
-        if color and family in _COLOURS:
+        if color and change in _CHANGES:
+            text = f"\x1b[{_CHANGES[change]}m{text}\x1b[0m"
+        elif color and family in _COLOURS:
             text = text.replace(f"= {name}(", f"= \x1b[{_COLOURS[family]}m{name}\x1b[0m(", 1)
         lines.append(text)
 
@@ -58,22 +69,44 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
         indent = "  " * min(depth, 8)
         params = ", ".join(_with_type(graph.nodes[i]) for i in group.params)
         attrs = "".join(f", {k}={v}" for k, v in group.attrs)
-        line(f"{indent}{before}{group.label}" + (f"({params}{attrs})" if group.kind == "function" else ":"))
+        head = f"{before}{group.label}" + (f"({params}{attrs})" if group.kind == "function" else ":")
+        line(f"{indent}{head}", change=group.change)
         own = [graph.nodes[b.node] for b in drawn[group.id].boxes if not b.pill]
         own = [n for n in own if n.kind not in _LEAVES]
         names = _names(own)
-        for picture, node, says in _group(graph, group, drawn[group.id], own, names):
-            line(f"{indent}  {picture}  {says}", node.label if node is not None else "", node.family if node is not None else "")
+        rows = list(_group(graph, group, drawn[group.id], own, names))
+        changed = {b.node: b.change for b in drawn[group.id].boxes}
+        for place, skipped in _near(rows, changed) if graph.compared else ((i, 0) for i in range(len(rows))):
+            if skipped:
+                line(f"{indent}  ⋮ {skipped} {'line' if skipped == 1 else 'lines'}")
+            if place < len(rows):
+                picture, node, says = rows[place]
+                text = f"{indent}  {picture}  {says}"
+                line(text, *((node.label, node.family, changed[node.id]) if node is not None else ()))
         line("")
         for node in reversed(own):
             inside = [graph.groups[i] for i in node.inner]
             if expand or node.kind in ("fn", "if", "match", "repeat") or any(g.label == "fn" for g in inside):
-                prefix = f"{names[node.id]} " if node.kind in ("if", "match") else f"{node.label} = " if node.label[0] == "%" else ""
+                prefix = f"{node.label} = " if node.label[0] == "%" else ""
+                if node.kind in ("if", "match"):
+                    prefix = f"{names[node.id]} "
+                elif node.label == "fn":
+                    prefix = f"{names[node.id]} = "
                 stack += [(g, depth + 1, prefix) for g in reversed(inside)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-_PLAIN = str.maketrans({**dict.fromkeys("├┤┼╯╰┴╮╭┬", "+"), "─": "-", "│": "|", "●": "o", "…": "~", "×": "x"})
+def _near(rows: Sequence[_Line], changed: dict[int, str]) -> Iterator[tuple[int, int]]:
+    """The places of rows near a change, and the end. Each has the number of rows left out before it."""
+    marked = [i for i, (_, node, _) in enumerate(rows) if node is not None and changed[node.id]]
+    kept = sorted({i for m in marked for i in range(max(0, m - _CONTEXT), min(len(rows), m + _CONTEXT + 1))})
+    behind = 0
+    for place in (*kept, len(rows)):
+        yield place, place - behind
+        behind = place + 1
+
+
+_PLAIN = str.maketrans({**dict.fromkeys("├┤┼╯╰┴╮╭┬", "+"), "─": "-", "│": "|", "●": "o", "…": "~", "×": "x", "⋮": ":", "−": "-"})
 
 
 def _with_type(node: Node) -> str:
@@ -92,9 +125,14 @@ def _names(own: Sequence[Node]) -> dict[int, str]:
 
 def _group(
     graph: Graph, group: Group, sheet: Sheet, own: Sequence[Node], names: dict[int, str]
-) -> Iterator[tuple[str, Node | None, str]]:
+) -> Iterator[_Line]:
     """The lines of one function's calls: the lanes, the node, and its text."""
-    taken = {b.node: [sheet.boxes[e.source].node for e in b.edges] for b in sheet.boxes if not b.pill}
+    # what a node takes no more has no lane
+    taken = {
+        b.node: [sheet.boxes[e.source].node for e in b.edges if e.change != "removed" or graph.nodes[b.node].change == "removed"]
+        for b in sheet.boxes
+        if not b.pill
+    }
     uses: dict[int, int] = {}
     for node in own:
         for i in taken[node.id]:
@@ -158,14 +196,14 @@ def _operand(graph: Graph, node: int, names: dict[int, str]) -> str:
         node = graph.nodes[node].inputs[0]
     made = graph.nodes[node]
     if made.kind == "tuple" and node not in names:
-        fields = [names.get(i) or graph.nodes[i].label for i in made.inputs]
+        fields = [names.get(i) or graph.nodes[i].label for i in made.taken]
         return f"({', '.join(fields)}{',' * (len(fields) == 1)})"
     return (names.get(node) or (f"%{made.name}" if made.name else made.label)) + path
 
 
 def _says(graph: Graph, node: Node, names: dict[int, str]) -> str:
     """`%2 = add(%0, %1) : 1×3`"""
-    inputs = [_operand(graph, i, names) for i in node.inputs if graph.nodes[i].kind != "callee"]
+    inputs = [_operand(graph, i, names) for i in node.taken if graph.nodes[i].kind != "callee"]
     attrs = [f"{k}={v}" for k, v in node.attrs[: len(node.attrs) - node.hidden]]
     own = names[node.id]
     ty = node.shape or node.type

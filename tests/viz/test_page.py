@@ -12,9 +12,11 @@ import pytest
 import relaylang as relay
 from relaylang.viz import Graph, as_html, fold_repeats, graph_of
 from relaylang.viz.boxes import Box
-from relaylang.viz.scene import Line, Placed, Scene, scene_of
+from relaylang.viz.graph import REASON
+from relaylang.viz.scene import Line, Placed, Plans, Scene, scene_of
+from relaylang.viz.steps import DrawSteps
 from tests.viz.browser import Browser, chromium
-from tests.viz.test_scene import NETWORKS, assert_apart, typed
+from tests.viz.test_scene import NETWORKS, assert_apart, blocks, typed
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="chromium and chromedriver are not on this machine")
@@ -36,12 +38,13 @@ return [state.boxes.map((b) => [b.key, b.open, b.x, b.y, b.w, b.h]), state.lines
 
 
 def titles(browser: Browser) -> list[str]:
-    return browser.run("return [...document.querySelectorAll('.box')].map(g => g.querySelector('.title').textContent)")
+    return browser.run("return [...document.querySelectorAll('#view .box')].map(g => g.querySelector('.title').textContent)")
 
 
 def middle(browser: Browser, title: str, selector: str = "rect") -> tuple[float, float]:
     x, y = browser.run(
-        "const g = [...document.querySelectorAll('.box')].find(g => g.querySelector('.title').textContent.startsWith(arguments[0]));"
+        "const boxes = [...document.querySelectorAll('#view .box')];"
+        "const g = boxes.find(g => g.querySelector('.title').textContent.startsWith(arguments[0]));"
         "const r = g.querySelector(arguments[1]).getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]",
         title,
         selector,
@@ -74,7 +77,7 @@ def test_geometry_of_networks(browser: Browser, tmp_path: Path, path: Path) -> N
     folded = scene(browser)
     assert_apart(folded)
     if len(graph.roots()) == 1:
-        drawn = scene_of(graph)
+        drawn = scene_of(Plans(graph))
         assert [(p.key, p.w, p.h) for p in drawn.boxes] == [(p.key, p.w, p.h) for p in folded.boxes]
         moves = {(round(a.x - b.x, 1), round(a.y - b.y, 1)) for a, b in zip(drawn.boxes, folded.boxes)}
         assert len(moves) == 1 and len(drawn.lines) == len(folded.lines)
@@ -179,4 +182,46 @@ def test_thousands_of_calls_stay_usable(browser: Browser, tmp_path: Path) -> Non
     browser.run("refresh(); for (let i = 0; i < 10; i++) { zoom(1.1, 500, 400); draw(); }")
     browser.run("const s = document.getElementById('search'); s.value = 'nn.relu'; s.dispatchEvent(new Event('input'))")
     assert browser.run("return state.found.length") == 1
+    assert browser.log() == []
+
+
+def test_stepping_through_passes_and_changes(browser: Browser, tmp_path: Path) -> None:
+    mod = checked(CONVNET)
+    steps = DrawSteps(mod)
+    with relay.transform.PassContext(opt_level=3, instruments=[steps]):
+        relay.transform.Sequential([relay.transform.SimplifyInference(), relay.transform.FuseOps(2)])(mod)
+    page = tmp_path / "steps.html"
+    page.write_text(steps.page("net"), encoding="utf-8")
+    browser.open(page.as_uri())
+    shown = browser.run("return [...document.querySelectorAll('#step option')].map((o) => o.textContent)")
+    assert shown[:2] == ["1 of 3  before", "2 of 3  SimplifyInference: nothing changed"]
+    assert shown[2].startswith("3 of 3  FuseOps: ") and shown[2].endswith(" added")
+    assert "nn.conv2d" in titles(browser)
+    browser.run("document.activeElement.blur(); for (let i = 0; i < 2; i++) document.getElementById('later').click()")
+    assert_apart(scene(browser))
+    assert "⊞ + nn.conv2d + nn.bias_add + nn.relu" in titles(browser)
+    assert "changes" in browser.run("return document.getElementById('count').textContent")
+    assert "FuseOps: " in browser.run("return document.getElementById('panel').textContent")
+    for key in "nnN":
+        browser.act({"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}, kind="key")
+    assert browser.run("return document.getElementById('count').textContent").startswith("1 of ")
+    assert browser.run("return document.querySelector('.chosen').classList.contains('added')")
+    browser.act({"type": "keyDown", "value": "["}, {"type": "keyUp", "value": "["}, kind="key")
+    assert browser.run("return [document.getElementById('step').value, state.boxes.length]") == ["1", 13]
+    assert browser.log() == []
+
+
+def test_a_painted_page(browser: Browser, tmp_path: Path) -> None:
+    """The panel lists what costs most, and why calls stay; a click shows the box inside its folded part."""
+    graph = graph_of(checked(blocks(5)))
+    for node in graph.nodes:
+        node.seconds = {"nn.dense": 1e-3 * (1 + node.id), "nn.relu": 1e-6}.get(node.label, 0.0)
+        node.notes = [(REASON, "too small")] if node.label == "add" else []
+    opened(browser, tmp_path, fold_repeats(graph))
+    panel = browser.run("return document.getElementById('panel').innerText")
+    assert "5 stay: too small" in panel and panel.index("nn.dense") < panel.index("nn.relu") and "≥" in panel
+    assert browser.run("return document.querySelectorAll('.legend .key').length") == 5
+    browser.run("[...document.querySelectorAll('#panel a')].find((a) => a.textContent === 'nn.dense').click()")
+    assert browser.run("return document.querySelector('.chosen').classList.contains('heat5')")
+    assert "time" in browser.run("return document.getElementById('panel').innerText")
     assert browser.log() == []

@@ -9,7 +9,7 @@ import pytest
 from relaylang.ir import IRModule
 from relaylang.viz.graph import graph_of
 from relaylang.viz.repeats import fold_repeats
-from relaylang.viz.scene import Scene, scene_of
+from relaylang.viz.scene import Plans, Scene, scene_of
 from tests.shared import few, golden
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
 
@@ -82,31 +82,31 @@ PROGRAMS = {"skip": SKIP, "branches": BRANCHES, "long": chain(120)}
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_geometry(name: str, expand: bool) -> None:
     graph = graph_of(checked(PROGRAMS[name]))
-    assert_geometry(scene_of(graph, expand))
-    assert_geometry(scene_of(graph, expand, nodes=True))
+    assert_geometry(scene_of(Plans(graph, expand)))
+    assert_geometry(scene_of(Plans(graph, expand, nodes=True)))
 
 
 @pytest.mark.parametrize("expand", [False, True])
 def test_geometry_of_fused_functions(expand: bool) -> None:
-    assert_geometry(scene_of(graph_of(fused(CONVNET)), expand))
+    assert_geometry(scene_of(Plans(graph_of(fused(CONVNET)), expand)))
 
 
 @pytest.mark.parametrize("expand", [False, True])
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
 def test_geometry_of_networks(path: Path, expand: bool) -> None:
     graph = graph_of(typed(path))
-    assert_geometry(scene_of(graph, expand))
-    assert_geometry(scene_of(fold_repeats(graph), expand))
+    assert_geometry(scene_of(Plans(graph, expand)))
+    assert_geometry(scene_of(Plans(fold_repeats(graph), expand)))
 
 
 def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     graph = graph_of(checked(BRANCHES))
-    scene = scene_of(graph, expand=True)
+    scene = scene_of(Plans(graph, expand=True))
     title = {p.key: p.box.title for p in scene.boxes}
     joined = {(title[a], title[b]) for a, b in edges(scene)}
     assert {("%x", "nn.dense"), ("nn.dense", "if"), ("less", "if"), ("if", "( , )"), ("%y", "nn.relu"), ("%h", "multiply")} <= joined
     dense = next(p.box for p in scene.boxes if p.box.title == "nn.dense")
-    assert [(name, shape) for name, shape, _ in dense.rows] == [("%w", "3×3")]
+    assert [(row.name, row.shape) for row in dense.rows] == [("%w", "3×3")]
     assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
 
 
@@ -125,20 +125,20 @@ def blocks(count: int) -> str:
 
 def test_equal_blocks_fold_into_one_box_with_a_count() -> None:
     graph = fold_repeats(graph_of(checked(blocks(5))))
-    folded = scene_of(graph)
+    folded = scene_of(Plans(graph))
     assert [p.box.title for p in folded.boxes] == ["%x", "5 × (nn.dense, nn.relu, add)", "tanh"]
     assert {(a.split(".")[1], b.split(".")[1]) for a, b in edges(folded)} == {
         (str(a.box.node), str(b.box.node)) for a, b in zip(folded.boxes, folded.boxes[1:])
     }
-    unfolded = scene_of(graph, expand=True)
+    unfolded = scene_of(Plans(graph, expand=True))
     assert_geometry(unfolded)
     assert sum(p.box.title == "nn.dense" for p in unfolded.boxes) == 5
-    assert [p.box.rows[0][:2] for p in unfolded.boxes if p.box.title == "nn.dense"] == [
+    assert [(p.box.rows[0].name, p.box.rows[0].shape) for p in unfolded.boxes if p.box.title == "nn.dense"] == [
         (f"%layer{i}_weight", "8×8") for i in reversed(range(5))
     ]
     assert all(i < n.id for n in graph.nodes for i in n.inputs)
     again = graph_of(checked(blocks(5)))
-    assert len(scene_of(again).boxes) == 1 + 3 * 5 + 1
+    assert len(scene_of(Plans(again)).boxes) == 1 + 3 * 5 + 1
 
 
 def test_short_parts_and_parts_that_share_values_do_not_fold() -> None:
@@ -150,7 +150,7 @@ def test_short_parts_and_parts_that_share_values_do_not_fold() -> None:
 
 def test_a_function_inside_itself_unfolds_once() -> None:
     text = "def @f(%n: int32) -> int32 { @g(%n) } def @g(%n: int32) -> int32 { @f(add(%n, 1)) } def @main() { @f(1) }"
-    assert len(scene_of(graph_of(checked(text)), expand=True).boxes) < 20
+    assert len(scene_of(Plans(graph_of(checked(text)), expand=True)).boxes) < 20
 
 
 def test_boxes_that_double_stay_folded() -> None:
@@ -159,4 +159,4 @@ def test_boxes_that_double_stay_folded() -> None:
     text = "\n".join(["def @f0(%x: int32) -> int32 { %x }", *functions])
     mod = checked(text)
     only = IRModule({v: f for v, f in mod.functions.items()}, {}, mod.attrs)
-    assert len(scene_of(graph_of(only), expand=True).boxes) < 100_000
+    assert len(scene_of(Plans(graph_of(only), expand=True)).boxes) < 100_000

@@ -112,11 +112,20 @@ PAGES = (
     Page(
         "R0770",
         "no picture could be made",
-        """Pictures in PNG are made by the program `dot` of Graphviz, which is not there or failed. On Debian or Ubuntu: apt
-        install graphviz. An SVG picture (-o net.svg) and an HTML page (-o net.html) need no program.""",
+        """PNG pictures need the package resvg-py with a font, or the browser Chromium. `dot` of Graphviz draws only for
+        `tvm.contrib.relay_viz`. An SVG picture (-o net.svg) and an HTML page (-o net.html) need no program.""",
         "$ PATH= relay viz examples/mlp.relay -o net.png",
         "$ relay viz examples/mlp.relay -o net.svg",
         "text",
+    ),
+    Page(
+        "R0771",
+        "a file does not fit the picture",
+        """`relay viz --profile` takes a file that `relay run --profile FILE` wrote. `--partition-report` takes one of
+        `relay partition --report-format json -o FILE`. As a note, it says what of the file the picture does not show.""",
+        "$ relay viz examples/mlp.relay --profile examples/mlp.relay",
+        "$ relay run examples/mlp.relay --random-params 0 --profile run.json",
+        "shell",
     ),
     Page(
         "R0900",

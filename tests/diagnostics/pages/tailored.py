@@ -257,8 +257,9 @@ def no_history(place: Path, patch: Patch) -> Any:
     return [said.code] if said is not None else []
 
 
-def no_graphviz(place: Path, patch: Patch) -> Any:
+def no_picture(place: Path, patch: Patch) -> Any:
     patch.setenv("PATH", str(place))
+    patch.setitem(sys.modules, "resvg_py", None)
     return ["relay", "viz", "examples/mlp.relay", "-o", "net.png"]
 
 
@@ -335,7 +336,7 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0641": no_artifact, "R0642": no_room,
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
     "R0762": wrong_directive, "R0763": no_filecheck,
-    "R0770": no_graphviz, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
+    "R0770": no_picture, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
     "R0806": unexported,
     "R0900": ours, "R0901": full,
 }  # fmt: skip

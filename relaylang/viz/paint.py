@@ -1,0 +1,142 @@
+"""Paints measured times and the targets of a partition onto a graph."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.text import reason
+from relaylang.viz.graph import REASON, Graph, Node
+
+#: A place of a program without its directories.
+Place = str
+
+
+def paint_profile(graph: Graph, path: str | os.PathLike[str]) -> str:
+    """Give nodes their times, from a file that `relay run --profile FILE` wrote. Returns what the graph does not show.
+
+    The file is a trace or JSON, of compiled code or of the interpreter. Raises `RelayError` (R0001, R0771).
+    """
+    return _painted(path, "a profile of relay run", lambda found: _profile(graph, found))
+
+
+def paint_partition(graph: Graph, path: str | os.PathLike[str]) -> str:
+    """Give nodes their targets and the reasons of those that stay, from `relay partition --report-format json`.
+
+    Returns what the graph does not show. Raises `RelayError` (R0001, R0771).
+    """
+    return _painted(path, "a report of relay partition --report-format json", lambda found: _partition(graph, found))
+
+
+def _painted(path: str | os.PathLike[str], kind: str, paint: Callable[[Any], str]) -> str:
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except OSError as e:
+        raise RelayError(error("R0001", f"cannot read {name}: {reason(e)}")) from None
+    except (ValueError, RecursionError):
+        raise RelayError(error("R0771", f"{name} is not {kind}: it is no JSON")) from None
+    try:
+        return paint(found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RelayError(error("R0771", f"{name} is not {kind}")) from None
+
+
+def _at(text: str) -> Place:
+    """`dir/net.relay:3:5 name` as `net.relay:3:5`."""
+    return os.path.basename(text.split(" ")[0])
+
+
+def _by_place(graph: Graph) -> dict[Place, list[Node]]:
+    found: dict[Place, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.place and node.kind in ("op", "call"):
+            found[_at(node.place)].append(node)
+    return found
+
+
+def _profile(graph: Graph, found: dict[str, Any]) -> str:
+    if "operators" in found:
+        return _by_operator(graph, found["operators"])
+    kernels = found["kernels"] if "kernels" in found else [_event(e) for e in found["traceEvents"] if e["cat"] != "function"]
+    places = _by_place(graph)
+    lost = 0.0
+    for kernel in kernels:
+        operators, seconds = str(kernel["operators"]), float(kernel["seconds"])
+        near = places.get(_at(str(kernel["place"])), [])
+        node = next((n for n in near if n.label in operators.split(" > ")), near[0] if near else None)
+        if node is None:
+            lost += seconds
+            continue
+        node.seconds += seconds
+        if " > " in operators:
+            node.notes.append(("kernel", operators))
+        if "roofline" in kernel:
+            node.notes.append(("roofline", f"{100 * float(kernel['roofline']):.0f} %, bound by {kernel['bound']}"))
+    return f"{1e6 * lost:.4g} µs belong to no call of the program" if lost else ""
+
+
+def _event(event: dict[str, Any]) -> dict[str, Any]:
+    """A trace's event as a kernel. Events of compiled code have its fields, those of the interpreter a place."""
+    about = event["args"]
+    if "place" in about:
+        return {**about, "operators": event["name"], "seconds": float(event["dur"]) / 1e6}
+    return {"operators": event["name"], "place": about["at"], "seconds": float(event["dur"]) / 1e6}
+
+
+def _by_operator(graph: Graph, rows: Iterable[dict[str, Any]]) -> str:
+    """A table by operators knows no places: each call gets the average of its operator."""
+    calls: dict[str, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.kind == "op":
+            calls[node.label].append(node)
+    for row in rows:
+        there = calls[str(row["name"])]
+        for node in there:
+            node.seconds += float(row["total"]) / len(there)
+            if len(there) > 1:
+                node.notes.append(("time", f"the average of {len(there)} calls"))
+    return "the profile has no places: calls of one operator share its time (--profile-format trace has them)"
+
+
+def _partition(graph: Graph, found: dict[str, Any]) -> str:
+    target = str(found["target"])
+    places = _by_place(graph)
+    graph.partitioned = True
+    rest = []
+    for row in found["rows"]:
+        near = [n for n in places.get(_at(row["place"]), ()) if n.label == row["call"] and not _has_fate(n)]
+        if near:
+            _give(near[0], row, target)
+        else:
+            rest.append(row)
+    lost = 0
+    for row in rest:  # calls that a pass made in the place of others
+        near = [n for n in places.get(_at(row["place"]), ()) if not _has_fate(n)]
+        if near and row["region"] is not None:
+            _give(near[0], row, target)
+        else:
+            lost += 1
+    return f"{lost} calls of the report are made by passes, and have no box" if lost else ""
+
+
+def _has_fate(node: Node) -> bool:
+    return bool(node.target) or any(name == REASON for name, _ in node.notes)
+
+
+def _give(node: Node, row: dict[str, Any], target: str) -> None:
+    """Give a node the target of a report's row, or the reason why it stays."""
+    if row["region"] is None:
+        node.notes.append((REASON, f"{row['pattern']}: {row['reason']}" if row["pattern"] else str(row["reason"])))
+        return
+    node.target = target
+    node.notes.append(("goes to", str(row["region"])))
+    node.notes += [("composite", str(row["composite"]))] * bool(row["composite"])
+
+
+__all__ = ["paint_partition", "paint_profile"]
