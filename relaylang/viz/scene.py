@@ -46,7 +46,7 @@ class Line:
 
 @dataclass
 class Label:
-    """The name of a "function", or of a "part" of an unfolded box; or a line's "shape" at its begin, "path" at its end."""
+    """A text of a kind: "function" or "part" for names, "shape" at a line's begin, "path" at its end."""
 
     text: str
     x: float
