@@ -18,14 +18,17 @@ from relaylang.typing import check
 WEIGHT = "zeros(shape=[4, 3, 3, 3], dtype=\"int8\")"
 
 
-def partition(body: str, params: str = "%x: Tensor[(1, 3, 8, 8), int8]") -> Partitioned:
-    """Partition a program whose constant tensors are written as `zeros` or `ones`."""
+def partition(body: str, params: str = "%x: Tensor[(1, 3, 8, 8), int8]", last: int | None = None) -> Partitioned:
+    """Partition a program whose constant tensors are written as `zeros` or `ones`. `last` replaces their last elements."""
     mod = fromtext(f"def @main({params}) {{\n{body}\n}}", "net.relay")
     check(mod)
 
     def place(old: Expr, new: Expr) -> Expr:
         if isinstance(old, Call) and isinstance(old.op, Op) and old.op.name in ("zeros", "ones"):
-            return Constant(getattr(np, old.op.name)(old.attrs.shape, old.attrs.dtype))
+            value = getattr(np, old.op.name)(old.attrs.shape, old.attrs.dtype)
+            if last is not None:
+                value.reshape(-1)[-1] = last
+            return Constant(value)
         return new
 
     main = mod["main"]
@@ -210,9 +213,12 @@ REFUSED = {
         "%w: Tensor[(600, 600), int8]",
     ),
     "other probabilities": (
-        'qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 0)), 0.5f, 0, out_dtype="int8")',
-        "its probabilities are not 256ths above the lowest number",
+        'qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 0)), 2f, 0, out_dtype="int8")',
+        "its output scale 2; scales from 2\\^-12 to 1 are taken",
         "",
+    ),
+    "large integer probabilities": (
+        "qnn.softmax(%w, 0.05f, 0, 0.1f, 0)", "its sums may leave the range", "%w: Tensor[(9, 999), int8]"
     ),
     "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
     "unknown places": ("take(%x, %w, axis=1)", "its indices is not a constant", "%w: int32"),
@@ -250,6 +256,20 @@ def test_refused_with_a_place_and_a_reason(name: str) -> None:
     assert found, [note.title for note in done.notes]
     assert found[0].severity == "note" and found[0].code == "R0620"
     assert str(found[0].span).startswith("net.relay:2:")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('add(%x, zeros(shape=[3, 8, 8], dtype="int8"))', "a number for each element"),
+        ('add(add(%x, zeros(shape=[3, 1, 1], dtype="int8")), zeros(shape=[8], dtype="int8"))', ""),
+        ('add(%x, zeros(shape=[8], dtype="int8"))', ""),
+    ],
+)
+def test_functions_of_channels(body: str, reason: str) -> None:
+    """Constants have numbers along one axis."""
+    notes = partition(body, last=1).notes
+    assert [reason in note.title for note in notes] == [True] * bool(reason)
 
 
 def test_refusal_leaves_the_hosts_own_operators() -> None:

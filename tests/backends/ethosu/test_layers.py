@@ -11,6 +11,7 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import ethosu
+from relaylang.backends.ethosu import driver
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
@@ -23,10 +24,10 @@ MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
 SHIFTED = "%x: Tensor[(3, 4, 32), int32], %n: Tensor[(1, 32), int32]"
 
 
-def softmax(x: str, attrs: str = "axis=-1", dtype: str = "int8") -> str:
-    zero_point = np.iinfo(dtype).min
+def softmax(x: str, attrs: str = "axis=-1", dtype: str = "int8", scale: float = 1 / 256, zero_point: int | None = None) -> str:
+    zero_point = np.iinfo(dtype).min if zero_point is None else zero_point
     real = f"multiply(qnn.dequantize({x}, 0.05f, 7), 0.7f)"
-    return f'qnn.quantize(nn.softmax({real}, {attrs}), 0.00390625f, {zero_point}, out_dtype="{dtype}")'
+    return f'qnn.quantize(nn.softmax({real}, {attrs}), {scale}f, {zero_point}, out_dtype="{dtype}")'
 
 
 def resized(x: str, size: list[int], mode: str, layout: str, quantised: str = "") -> str:
@@ -117,6 +118,16 @@ PROGRAMS = {
     "probabilities of a row": (softmax("qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype=\"int8\")"), "%x: Tensor[(3, 100), int8]"),
     "probabilities of unsigned numbers": (softmax("%x", dtype="uint8"), "%x: Tensor[(2, 1000), uint8]"),
     "one probability": (softmax("%x"), "%x: Tensor[(3, 1), int8]"),
+    "probabilities at another scale": (softmax("%x", scale=0.003, zero_point=5), "%x: Tensor[(3, 1000), int8]"),
+    "many probabilities of 7 bits": (softmax("%x", "axis=1", "uint8", 1 / 128), "%x: Tensor[(2, 70, 3), uint8]"),
+    "integer probabilities": ("qnn.softmax(%x, 0.02f, 3, 0.004f, -128, axis=1)", X),
+    "integer probabilities of large numbers": ("qnn.softmax(%x, 0.3f, 3, 0.004f, 9)", "%x: Tensor[(9, 100), int8]"),
+    "slopes of channels": (
+        "%0 = nn.prelu(qnn.dequantize(%x, 0.05f, 3), %slopes, axis=1); "
+        'qnn.quantize(%0, 0.04f, -5, out_dtype="int8")',
+        f"{X}, %slopes: Tensor[(8), float32]",
+    ),
+    "functions of channels": ("add(%x, %offsets)", "%x: Tensor[(2, 5, 6, 8), uint8], %offsets: Tensor[(8), uint8]"),
     "product of matrices": (
         '%0 = qnn.batch_matmul(%x, %y, 3, 4, 0.1f, 0.1f, out_dtype="int32", transpose_b=True); '
         'qnn.requantize(%0, 0.01f, 0, 0.3f, 3, out_dtype="int8")',
@@ -149,12 +160,21 @@ PROGRAMS = {
 }
 
 
+#: Parameters that are constants, by their names.
+CONSTANTS = {
+    "slopes": np.float32([0.25, 0.1, 0.1, 0.7, -0.3, 0.0, 1.5, 0.01]),
+    "offsets": np.uint8([0, 1, 1, 200, 255, 7, 7, 9]),
+}
+
+
 def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
     mod = fromtext(f"def @main({params}) {{ {body} }}", "net.relay")
     rng, values = np.random.default_rng(0), {}
     for param in mod["main"].params:
         ty = param.type_annotation
         assert isinstance(ty, TensorType)
+        if param.name_hint in CONSTANTS:
+            continue
         info = np.iinfo(ty.dtype)
         numbers = rng.integers(info.min, info.max + 1, ty.shape)  # type: ignore[arg-type]
         if param.name_hint == "n":  # by each number of bits
@@ -162,7 +182,8 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
         elif info.bits == 32:
             numbers[0], numbers[1] = info.min, info.max
         values[param.name_hint] = numbers.astype(ty.dtype)
-    return mod, values
+    constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
+    return driver.bind_params(driver.check(mod), constants, "main"), values
 
 
 def fields(value: Any) -> list[np.ndarray]:

@@ -9,28 +9,44 @@ from relaylang.ir import Constant, Expr, Function, TensorType, children, rebuild
 from relaylang.partition.targets.ethos_u.functions import Table
 
 
-def entries(layer: Table) -> np.ndarray:
-    """The function's values at all numbers of its operand's type, the lowest first; the interpreter computes them."""
+def entries(layer: Table, index: int = 0) -> np.ndarray:
+    """The values at all numbers of the operand's type, the lowest first, at an index along the table's axis.
+
+    The interpreter computes them.
+    """
     ty = layer.operand.checked_type
     assert isinstance(ty, TensorType)
     info = np.iinfo(ty.dtype)
-    ones = [1] * len(ty.shape[1:])
-    x = var("x", shape=[256, *ones], dtype=ty.dtype)
+    shape = [1] * len(ty.shape)
+    shape[1 if layer.axis == 0 else 0] = 256
+    x = var("x", shape=shape, dtype=ty.dtype)
     done: dict[int, Expr] = {id(layer.operand): x}
     for call in layer.calls:
-        done[id(call)] = rebuild(call, tuple([_one(c) if isinstance(c, Constant) else done.get(id(c), c) for c in children(call)]))
-    values = np.arange(info.min, info.max + 1).astype(ty.dtype).reshape(256, *ones)
+        parts = [_one(c, index) if isinstance(c, Constant) else done.get(id(c), c) for c in children(call)]
+        done[id(call)] = rebuild(call, tuple(parts))
+    values = np.arange(info.min, info.max + 1).astype(ty.dtype).reshape(shape)
     return np.asarray(evaluate(Function([x], done[id(layer.calls[-1])]), values)).reshape(-1)
 
 
-def _one(constant: Constant) -> Constant:
-    """A constant of equal numbers, with one along each axis."""
-    return Constant(constant.data.reshape(-1)[:1].reshape((1,) * constant.data.ndim))
+def _one(constant: Constant, index: int) -> Constant:
+    """A constant's number at an index, or its only one, with the extent 1 along each axis."""
+    numbers = constant.data.reshape(-1)
+    return Constant(numbers[index if numbers.size > 1 else 0].reshape((1,) * constant.data.ndim))
 
 
 def table(w: Writer, layer: Table, at: Composite) -> Value:
     perm, x = w.any_order(at.source)
-    return Value(at.dtype, {perm: w.graph.table(x, as_stored(entries(layer)))})
+    if layer.axis is None:
+        return Value(at.dtype, {perm: w.graph.table(x, as_stored(entries(layer)))})
+    axis = perm.index(layer.axis)
+    functions = [as_stored(entries(layer, index)) for index in range(x.shape[axis])]
+    parts = []
+    first = 0
+    for last in range(1, len(functions) + 1):
+        if last == len(functions) or not np.array_equal(functions[first], functions[last]):
+            parts.append(w.graph.table(w.cut(x, axis, first, last - first), functions[first]))
+            first = last
+    return Value(at.dtype, {perm: w.graph.concat(parts, axis)})
 
 
 WRITERS: dict[type, Write] = {Table: table}

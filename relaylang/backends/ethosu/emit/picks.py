@@ -25,26 +25,21 @@ def picked(w: Writer, x: Tensor, axis: int, places: Places) -> Tensor:
 def _piece(w: Writer, x: Tensor, axis: int, first: int, step: int, count: int) -> Tensor:
     """Entries at a distance of `step` from each other; one entry several times where that is 0."""
     if step == 0:
-        entry = _cut(w, x, axis, first, 1)
+        entry = w.cut(x, axis, first, 1)
         return w.graph.concat([entry] * count, axis)
     if step == 1:
-        return _cut(w, x, axis, first, count)
+        return w.cut(x, axis, first, count)
     # Blocks of `step` entries, of which each gives the one at `inside`.
     size = count * step
     inside = min(first, max(0, first + size - x.shape[axis]))
     missing = max(0, first - inside + size - x.shape[axis])
     if missing:
         x = w.graph.pad(x, [(0, missing if i == axis else 0) for i in range(len(x.shape))], 0)
-    x = _cut(w, x, axis, first - inside, size)
+    x = w.cut(x, axis, first - inside, size)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     blocks = w.graph.reshape(x, (outer, count, step, inner))
     kept = w.graph.slice(blocks, (0, 0, inside, 0), (outer, count, 1, inner))
     return w.graph.reshape(kept, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-
-
-def _cut(w: Writer, x: Tensor, axis: int, first: int, count: int) -> Tensor:
-    start = [first if i == axis else 0 for i in range(len(x.shape))]
-    return w.graph.slice(x, start, [count if i == axis else d for i, d in enumerate(x.shape)])
 
 
 def _repeated(w: Writer, x: Tensor, axis: int, times: int) -> Tensor:
@@ -90,7 +85,7 @@ def nearest(w: Writer, layer: Nearest, at: Composite) -> Value:
 def split(w: Writer, layer: Split, at: Composite) -> list[Value]:
     perm, x = w.any_order(at.source)
     axis = perm.index(layer.axis)
-    parts = [w.graph.concat([_cut(w, x, axis, first, count)], axis) for first, count in layer.parts]
+    parts = [w.graph.concat([w.cut(x, axis, first, count)], axis) for first, count in layer.parts]
     return [Value(at.source.dtype, {perm: part}) for part in parts]
 
 

@@ -1,74 +1,122 @@
 """The writer of softmax: exponentials from tables, and a quotient digit by digit.
 
 With d the distance from the largest number, E = 2^28 exp(-scale d) comes from four tables, a byte each. A first sum says
-how far to shift each row's E, for a sum S of 30 bits. The quotient E / S then gets 8 binary digits, each by a
-comparison. The last remainder rounds it. The result is the integer next to 256 E / S, whose error is below 2^-16.
+how far to shift each row's E. A scaled sum S has 30 bits. The quotient E / S then gets its binary digits, each
+by a comparison. The last remainder rounds it. With 8 digits the result is the integer next to
+256 E / S, whose error is below 2^-16.
 """
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
-from relaylang.partition.targets.ethos_u.softmax import Softmax
+from relaylang.partition.fixed_point import Rescale, unscaled
+from relaylang.partition.targets.ethos_u.softmax import IntegerSoftmax, Softmax
 
-#: Bits of the largest exponential, of a sum at most, and of a quotient.
-_TOP, _SUM, _DIGITS = 28, 30, 8
+#: Bits of the largest exponential, and of a scaled sum at most.
+_TOP, _SUM = 28, 30
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A tensor as rows along its last axis: the distances from a row's largest number, less 128."""
+
+    perm: tuple[int, ...]
+    shape: tuple[int, ...]
+    distance: Tensor
+
+    @property
+    def numbers(self) -> int:
+        return self.shape[-1]
+
+    def value(self, w: Writer, dtype: str, out: Tensor) -> Value:
+        return Value(dtype, {self.perm: w.graph.reshape(out, self.shape)})
+
+
+def _rows(w: Writer, at: Composite, axis: int) -> _Rows:
+    perm, x = w.any_order(at.source, axis)
+    rows = w.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
+    distance = w.graph.binary("SUB", w.converted(_largest(w, rows), "int32"), w.converted(rows, "int32"))
+    return _Rows(perm, x.shape, w.converted(distance, "int8", output_zp=-128))
+
+
+def _largest(w: Writer, rows: Tensor) -> Tensor:
+    """The largest byte of each row."""
+    _, count, _, numbers = rows.shape
+    return w.graph.max_pool2d(w.graph.reshape(rows, (1, count, numbers, 1)), (1, numbers), (1, 1), (0, 0, 0, 0))
 
 
 def softmax(w: Writer, layer: Softmax, at: Composite) -> Value:
-    graph = w.graph
-    perm, x = w.any_order(at.source, layer.axis)
-    shape, numbers = x.shape, x.shape[-1]
-    rows = math.prod(shape[:-1])
-    largest = graph.max_pool2d(graph.reshape(x, (1, rows, numbers, 1)), (1, numbers), (1, 1), (0, 0, 0, 0))
-    x = graph.reshape(x, (1, rows, 1, numbers))
-    distance = graph.binary("SUB", w.converted(largest, "int32"), w.converted(x, "int32"))
-    exponential = _exponential(w, w.converted(distance, "int8", output_zp=-128), layer.scale)
-    spare = (numbers - 1).bit_length() + _TOP - (_SUM - 1)
+    rows = _rows(w, at, layer.axis)
+    exponential = _values(w, rows.distance, np.round(np.exp(-layer.scale * np.arange(256)) * 2.0**_TOP))
+    most = _SUM if layer.unit == 1 else _SUM - 1
+    spare = (rows.numbers - 1).bit_length() + _TOP - (most - 1)
     if spare > 0:
-        exponential = _shifted(w, exponential, spare)
-    quotient = _quotient(w, exponential, graph.reduce_sum(exponential, 3))
-    out = w.converted(quotient, "int8", output_zp=-128)
-    return Value(at.dtype, {perm: graph.reshape(out, shape)})
+        exponential = _shifted(w, exponential, spare, most)
+    total = w.graph.reduce_sum(exponential, 3)
+    if layer.unit != 1:
+        total = w.rescale(total, Rescale((round(layer.unit * (1 << 30)),), (30,), 0), "int32")
+    rest, quotient = _quotient(w, exponential, total, layer.bits)
+    _, missing = _compared(w, rest, total)
+    quotient = w.graph.binary("ADD", w.graph.binary("ADD", quotient, missing), w.number(1))
+    return rows.value(w, layer.dtype, w.rescale(quotient, unscaled(layer.zero_point), layer.dtype))
 
 
-def _exponential(w: Writer, distance: Tensor, scale: float) -> Tensor:
-    """`2^28 exp(-scale d)` of distances less 128."""
-    values = np.round(np.exp(-scale * np.arange(256, dtype=np.float64)) * 2.0**_TOP).astype(np.int64)
+def integers(w: Writer, layer: IntegerSoftmax, at: Composite) -> Value:
+    """`(2^30 // S * E) >> 23` of powers E and their sum S."""
+    graph = w.graph
+    rows = _rows(w, at, layer.axis)
+    most = _values(w, _largest(w, rows.distance), layer.shifts)
+    shifts = graph.binary("SUB", most, _values(w, rows.distance, layer.shifts))
+    power = graph.shift_left(_values(w, rows.distance, layer.bases), shifts)
+    total = graph.reduce_sum(power, 3)
+    _, quotient = _quotient(w, w.number(1), total, 30)
+    # A shift rounds halves up; without a half it rounds down.
+    probability = graph.binary("SUB", graph.multiply(power, quotient), w.number(1 << 22))
+    return rows.value(w, "int8", w.finish(graph.shift_right(probability, w.number(23)), layer.out))
+
+
+def _values(w: Writer, distance: Tensor, values: np.ndarray) -> Tensor:
+    """The value at each distance, in int32: a table for each of its bytes. The first byte of negative values has a sign."""
+    values = values.astype(np.int64)
+    signed = int(values.min()) < 0
+    count = (int(np.abs(values).max()).bit_length() + signed + 7) // 8 or 1
     total = None
-    for byte in range((_TOP + 8) // 8):
-        entries = ((values >> 8 * byte & 255) - 128).astype(np.int8)
+    for byte in range(count):
+        is_first = signed and byte == count - 1
+        zero = 0 if is_first else -128
+        entries = values >> 8 * byte if is_first else (values >> 8 * byte & 255) + zero
         part = w.graph.rescale(
-            w.graph.table(distance, entries), "int32", np.array([1 << 30]), np.array([30 - 8 * byte]), input_zp=-128
+            w.graph.table(distance, entries.astype(np.int8)), "int32", np.array([1 << 30]), np.array([30 - 8 * byte]), input_zp=zero
         )
         total = part if total is None else w.graph.binary("ADD", total, part)
     assert total is not None
     return total
 
 
-def _shifted(w: Writer, x: Tensor, spare: int) -> Tensor:
-    """Each row shifted right by at most `spare` bits, so far that its sum has 30 bits."""
+def _shifted(w: Writer, x: Tensor, spare: int, most: int) -> Tensor:
+    """Each row shifted right by at most `spare` bits, so far that its sum has `most` bits."""
     coarse = w.graph.reduce_sum(w.graph.shift_right(x, w.number(spare)), 3)
     zeros = w.graph.unary("CLZ", coarse)
-    # A coarse sum of `_SUM - 1` bits has 3 zeros in front, and then `spare` bits have to go.
-    excess = w.graph.binary("SUB", w.number(32 - (_SUM - 1) + spare), zeros)
+    # A coarse sum of `most - 1` bits has 33 - `most` zeros in front, and then `spare` bits have to go.
+    excess = w.graph.binary("SUB", w.number(33 - most + spare), zeros)
     return w.graph.shift_right(x, w.graph.binary("MAXIMUM", excess, w.number(0)))
 
 
-def _quotient(w: Writer, rest: Tensor, total: Tensor) -> Tensor:
-    """The integer next to `256 rest / total`, halves up, where `rest <= total < 2^30`."""
+def _quotient(w: Writer, rest: Tensor, total: Tensor, digits: int) -> tuple[Tensor, Tensor]:
+    """The remainder of `2^digits rest` over `total`, and the quotient, rounded down, where `rest <= total < 2^30`."""
     graph = w.graph
     quotient = None
-    for _ in range(_DIGITS):
+    for _ in range(digits):
         less, missing = _compared(w, rest, total)
         rest = graph.binary("SUB", less, graph.multiply(missing, total))
         quotient = missing if quotient is None else graph.binary("ADD", graph.binary("ADD", quotient, quotient), missing)
     assert quotient is not None
-    _, missing = _compared(w, rest, total)
-    return graph.binary("ADD", graph.binary("ADD", quotient, missing), w.number(1 << _DIGITS))
+    return rest, graph.binary("ADD", quotient, w.number((1 << digits) - 1))
 
 
 def _compared(w: Writer, rest: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,4 +126,4 @@ def _compared(w: Writer, rest: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
     return less, w.graph.binary("MAXIMUM", negative, w.number(-1))
 
 
-WRITERS: dict[type, Write] = {Softmax: softmax}
+WRITERS: dict[type, Write] = {Softmax: softmax, IntegerSoftmax: integers}

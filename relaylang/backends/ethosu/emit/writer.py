@@ -142,6 +142,11 @@ class Writer:
 
     # ---- parts of layers
 
+    def cut(self, x: Tensor, axis: int, first: int, count: int) -> Tensor:
+        """Some neighbouring entries along an axis."""
+        start = [first if i == axis else 0 for i in range(len(x.shape))]
+        return self.graph.slice(x, start, [count if i == axis else d for i, d in enumerate(x.shape)])
+
     def fit(self, x: Tensor, pad: Sides) -> Tensor:
         """NHWC without the last rows and columns that a negative padding says no window reaches.
 

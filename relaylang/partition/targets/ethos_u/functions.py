@@ -15,6 +15,8 @@ from relaylang.partition.targets.ethos_u.parts import BYTES, feature_type, tenso
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.
 _OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize"})
 _TRAITS = frozenset({Trait.UNARY, Trait.BROADCAST, Trait.QUANTISE, Trait.DEQUANTISE})
+#: The most functions along an axis.
+_MOST = 256
 
 
 def _is_pointwise(op: Op) -> bool:
@@ -29,10 +31,14 @@ POINTWISE = frozenset({name for name, op in OPS.items() if _is_pointwise(op)} | 
 
 @dataclass(frozen=True)
 class Table:
-    """A function of each element of `operand`, as the calls that compute it, the last one its result."""
+    """A function of each element of `operand`, as the calls that compute it, the last one its result.
+
+    With an `axis`, constants have a number for each index along it, and so each has a function.
+    """
 
     calls: tuple[Call, ...]
     operand: Expr
+    axis: int | None = None
 
 
 def joins_table(call: Call) -> bool:
@@ -43,14 +49,18 @@ def joins_table(call: Call) -> bool:
 
 
 def read_table(calls: Sequence[Call]) -> Table:
-    """Calls of `POINTWISE` operators, whose operands are constants of one number, each other, and one tensor."""
+    """Calls of `POINTWISE` operators, whose operands are constants, each other, and one tensor.
+
+    A constant has one number, or one for each index along an axis.
+    """
     inside = {id(call) for call in calls}
     operands: dict[int, Expr] = {}
+    axes: set[int] = set()
     for call in calls:
         for arg in call.args:
             if isinstance(arg, Constant):
                 if arg.data.size == 0 or not np.all(arg.data == arg.data.flat[0]):
-                    raise Unsupported("a constant has several numbers; a table computes each element alike")
+                    axes.add(_axis(call, arg.data.shape))
             elif id(arg) not in inside:
                 operands[id(arg)] = arg
     if len(operands) != 1:
@@ -61,4 +71,22 @@ def read_table(calls: Sequence[Call]) -> Table:
     for call in calls:
         if tensor_of(call, "a value").shape != source.shape:
             raise Unsupported("it changes the shape")
-    return Table(tuple(calls), operand)
+    if not axes:
+        return Table(tuple(calls), operand)
+    if len(axes) > 1 or not 1 < len(source.shape) <= 4:
+        raise Unsupported("its constants have numbers along several axes, or along the only one")
+    (axis,) = axes
+    if int(source.shape[axis]) > _MOST:  # type: ignore[arg-type]
+        raise Unsupported(f"a function for each of {source.shape[axis]} channels; at most {_MOST} are taken")
+    return Table(tuple(calls), operand, axis)
+
+
+def _axis(call: Call, shape: tuple[int, ...]) -> int:
+    """The axis of a call's result along which a constant has its numbers."""
+    rank = len(tensor_of(call, "a value").shape)
+    if hasattr(call.attrs, "axis") and len(shape) == 1:
+        return int(call.attrs.axis) % rank
+    long = [rank - len(shape) + i for i, extent in enumerate(shape) if extent > 1]
+    if len(long) != 1:
+        raise Unsupported("a constant has a number for each element; a table computes elements alike")
+    return long[0]

@@ -233,6 +233,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("resize2d", resized(wildcard())),
         ("abs", _function("abs", "qnn.abs")),
         ("softmax", _real(lambda p: is_op("nn.softmax")(p.optional(lambda q: is_op("multiply")(q, is_constant()))))),
+        ("softmax", is_op("qnn.softmax")(*_any(5))),
         ("tanh", _function("tanh", "qnn.tanh")),
         ("tanh_fixed_point", _fixed_point(is_op("tanh"), 1)),
         ("sigmoid", _function("sigmoid", "qnn.sigmoid")),
