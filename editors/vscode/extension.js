@@ -7,7 +7,12 @@ let client;
 
 async function start() {
   const [command, ...args] = vscode.workspace.getConfiguration("relay").get("command");
-  client = new LanguageClient("relay", "Relay", { command, args }, { documentSelector: [{ language: "relay" }] });
+  const options = {
+    documentSelector: [{ language: "relay" }],
+    initializationOptions: vscode.workspace.getConfiguration("relay"),
+    synchronize: { configurationSection: "relay" },
+  };
+  client = new LanguageClient("relay", "Relay", { command, args }, options);
   try {
     await client.start();
   } catch (problem) {

@@ -8,11 +8,8 @@ from relaylang.cli.common import write_text
 from relaylang.cli.program import Program, load_checked
 from relaylang.diagnostics import Diagnostic
 from relaylang.diagnostics.source import SourceFile
-from relaylang.passes.lints import apply_fixes, lint
+from relaylang.passes.lints import lint, repaired
 from relaylang.passes.lints.settings import chosen, codes_for
-
-#: A repair may show the next one; this many rounds are enough for any text that people write.
-_ROUNDS = 20
 
 
 def linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
@@ -23,16 +20,15 @@ def linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagno
     found = lint(program.module, program.source, codes)
     if not args.fix:
         return found
-    source = program.source
-    for _ in range(_ROUNDS):
-        fixes = [d.fix for d in found if d.fix is not None]
-        if not fixes:
-            break
-        source = SourceFile(source.name, apply_fixes(source.text, fixes))
-        repaired = load_checked(source)
-        found = lint(repaired.module, source, codes)
-    if source is not program.source:
-        write_text(path, source.text)
+    name = program.source.name
+
+    def again(text: str) -> list[Diagnostic]:
+        source = SourceFile(name, text)
+        return lint(load_checked(source).module, source, codes)
+
+    text, found = repaired(program.source.text, found, again)
+    if text != program.source.text:
+        write_text(path, text)
     return found
 
 

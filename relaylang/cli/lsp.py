@@ -1,8 +1,8 @@
 """The language server for editors, over stdin and stdout.
 
 An editor starts it. It gives diagnostics while typing, hover, definitions, references, rename, completion and signatures.
-It also gives symbols, colours, formatting, repairs and inferred types. docs/editors.md explains the set-up of VS Code,
-Vim and Emacs.
+It also gives symbols, colours, folding, formatting, repairs, inferred types and lenses. The page docs/editors.md explains the
+set-up of VS Code, Vim and Emacs.
 """
 
 from __future__ import annotations

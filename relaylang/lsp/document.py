@@ -55,7 +55,7 @@ class Document:
     def changed(self, text: str) -> Document:
         """The document of another text."""
         _refuse(text)
-        begin, end = _difference(self.text, text)
+        begin, end = difference(self.text, text)
         first = max(0, bisect_right(self.starts, begin) - 1)
         if first and self.starts[first] == begin:
             first -= 1  # a part that ends in front of a word may take it in
@@ -268,7 +268,7 @@ def _refuse(text: str) -> None:
         raise NotByParts
 
 
-def _difference(old: str, new: str) -> tuple[int, int]:
+def difference(old: str, new: str) -> tuple[int, int]:
     """Where two texts begin to differ, and where in the old one they are the same again."""
 
     def same(most: int, holds: Callable[[int], bool]) -> int:
@@ -283,4 +283,4 @@ def _difference(old: str, new: str) -> tuple[int, int]:
     return begin, len(old) - same(rest, lambda n: n == 0 or old[-n:] == new[-n:])
 
 
-__all__ = ["Document", "NotByParts", "start_of"]
+__all__ = ["Document", "NotByParts", "difference", "start_of"]

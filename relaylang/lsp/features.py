@@ -14,6 +14,7 @@ from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
+from relaylang.passes import lints
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 from relaylang.syntax.format import format_text
@@ -256,3 +257,8 @@ def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
             replaced = d.fix.replacement
             out.append(Action(d.fix.title or (f"write `{replaced}`" if replaced else "remove it"), d.fix, d))
     return out
+
+
+def repaired(analysis: Analysis) -> str:
+    """The text with all repairs of lints."""
+    return lints.repaired(analysis.text, analysis.findings, lambda text: Analysis(text, analysis.name).findings)[0]

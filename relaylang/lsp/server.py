@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
-from pygls.lsp.server import LanguageServer
 
 from relaylang.diagnostics import Diagnostic, Label, RelayError
-from relaylang.diagnostics.source import Span
-from relaylang.lsp import features
+from relaylang.lsp import commands, features, navigation, structure
 from relaylang.lsp.analysis import Analysis, Lines
 from relaylang.lsp.completion import completion
-from relaylang.lsp.texts import Text, unit_of
+from relaylang.lsp.document import difference
+from relaylang.lsp.protocol import RelayServer, range_at, span_range, token_range
+from relaylang.lsp.texts import Text
 from relaylang.lsp.wire import quiet
 from relaylang.ops import OPS
 from relaylang.passes.lints import UNUSED
 from relaylang.syntax.symbols import Symbol
-from relaylang.syntax.tokeniser import Token
 
 #: How long a text must rest before it is read again, in seconds.
 _REST = 0.05
@@ -38,8 +35,6 @@ _SYMBOLS = {
     "type": lsp.SymbolKind.Enum,
     "constructor": lsp.SymbolKind.EnumMember,
 }
-
-
 #: The kinds of offers.
 _OFFERS = {
     "variable": lsp.CompletionItemKind.Variable,
@@ -54,56 +49,13 @@ _OFFERS = {
 }
 
 
-class RelayServer(LanguageServer):
-    """The server and the texts' analyses."""
-
-    def __init__(self) -> None:
-        super().__init__("relaylang", version("relaylang"))
-        self.known: dict[str, tuple[int | None, Analysis]] = {}
-
-    def analysis(self, uri: str) -> Analysis:
-        """The analysis of a text as it is now. One that is not open is read from its file (`JsonRpcInvalidParams`)."""
-        document = self.workspace.get_text_document(uri)
-        try:
-            text = document.source
-        except (OSError, ValueError):
-            raise JsonRpcInvalidParams(f"{uri} is not open, and no file that can be read") from None
-        known = self.known.get(uri)
-        if known is not None and known[0] == document.version and known[1].text == text:
-            return known[1]
-        unit = unit_of(self.workspace.position_encoding)
-        made = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
-        self.known[uri] = (document.version, made)
-        return made
-
-    def recent(self, uri: str) -> tuple[str, Analysis]:
-        """A text as it is now, and the last analysis of it, which may be of an earlier version."""
-        known = self.known.get(uri)
-        if known is None:
-            analysis = self.analysis(uri)
-            return analysis.text, analysis
-        return self.workspace.get_text_document(uri).source, known[1]
-
-    def publish(self, uri: str) -> None:
-        """Send the diagnostics of a text."""
-        analysis = self.analysis(uri)
-        items = [_diagnostic(analysis, d, uri) for d in analysis.diagnostics if d.code not in _QUIET]
-        items += [_diagnostic(analysis, d, uri, lsp.DiagnosticSeverity.Hint) for d in analysis.findings]
-        document = self.workspace.get_text_document(uri)
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, items, document.version))
-
-
-def _range(analysis: Analysis, start: int, end: int) -> lsp.Range:
-    return lsp.Range(lsp.Position(*analysis.lines.position(start)), lsp.Position(*analysis.lines.position(end)))
-
-
-def _token_range(analysis: Analysis, token: Token) -> lsp.Range:
-    return _range(analysis, token.start, token.end)
-
-
-def _span_range(analysis: Analysis, span: Span) -> lsp.Range:
-    start, end = analysis.range_of(span)
-    return _range(analysis, start, max(end, start + 1))
+def _publish(server: RelayServer, uri: str) -> None:
+    """Send the diagnostics of a text."""
+    analysis = server.analysis(uri)
+    items = [_diagnostic(analysis, d, uri) for d in analysis.diagnostics if d.code not in _QUIET]
+    items += [_diagnostic(analysis, d, uri, lsp.DiagnosticSeverity.Hint) for d in analysis.findings]
+    document = server.workspace.get_text_document(uri)
+    server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, items, document.version))
 
 
 def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str, severity: lsp.DiagnosticSeverity | None = None) -> lsp.Diagnostic:
@@ -113,10 +65,10 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str, severity: lsp.Diagn
     own = next((label.text for label in d.labels if label.span is span and label.text), "")
     message = "\n".join([d.title + (f" ({own})" if own else ""), *d.notes])
     related = [
-        lsp.DiagnosticRelatedInformation(lsp.Location(uri, _span_range(analysis, o.span)), o.text or "see here") for o in others
+        lsp.DiagnosticRelatedInformation(lsp.Location(uri, span_range(analysis, o.span)), o.text or "see here") for o in others
     ]
     return lsp.Diagnostic(
-        _span_range(analysis, span) if here and span is not None else _range(analysis, 0, 0),
+        span_range(analysis, span) if here and span is not None else range_at(analysis, 0, 0),
         message,
         severity=severity or _SEVERITIES[d.severity],
         code=d.code,
@@ -131,25 +83,34 @@ def make_server() -> RelayServer:
     server = RelayServer()
     quiet()
 
-    def at(params: Any) -> tuple[Analysis, int]:
-        analysis = server.analysis(params.text_document.uri)
-        return analysis, analysis.lines.offset(params.position.line, params.position.character)
+    @server.feature(lsp.INITIALIZE)
+    def initialized(params: lsp.InitializeParams) -> None:
+        server.settings.take(params.initialization_options)
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configured(params: lsp.DidChangeConfigurationParams) -> None:
+        server.settings.take(params.settings)
+        client = server.client_capabilities.workspace
+        if client is not None and client.inlay_hint is not None and client.inlay_hint.refresh_support:
+            server.workspace_inlay_hint_refresh(None)
+        if client is not None and client.code_lens is not None and client.code_lens.refresh_support:
+            server.workspace_code_lens_refresh(None)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
         server.workspace.get_text_document(params.text_document.uri).__class__ = Text  # the workspace makes pygls' own
-        server.publish(params.text_document.uri)
+        _publish(server, params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
         await asyncio.sleep(_REST)
         if server.workspace.get_text_document(uri).version == params.text_document.version:
-            server.publish(uri)
+            _publish(server, uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: lsp.DidSaveTextDocumentParams) -> None:
-        server.publish(params.text_document.uri)
+        _publish(server, params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
@@ -158,19 +119,19 @@ def make_server() -> RelayServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         found = features.hover(analysis, offset)
         if found is None:
             return None
         token, text = found
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), _token_range(analysis, token))
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), token_range(analysis, token))
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         token = features.definition(analysis, offset)
         if token is not None:
-            return lsp.Location(params.text_document.uri, _token_range(analysis, token))
+            return lsp.Location(params.text_document.uri, token_range(analysis, token))
         found = features.library_definition(analysis, offset)
         if found is None:
             return None
@@ -183,32 +144,32 @@ def make_server() -> RelayServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         found = features.references(analysis, offset, params.context.include_declaration)
-        return [lsp.Location(params.text_document.uri, _token_range(analysis, t)) for t in found]
+        return [lsp.Location(params.text_document.uri, token_range(analysis, t)) for t in found]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        analysis, offset = at(params)
-        return [lsp.DocumentHighlight(_token_range(analysis, t)) for t in features.references(analysis, offset)]
+        analysis, offset = server.at(params)
+        return [lsp.DocumentHighlight(token_range(analysis, t)) for t in features.references(analysis, offset)]
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         try:
             token = features.renamable(analysis, offset)
         except features.CannotRename:
             return None
-        return lsp.PrepareRenamePlaceholder(_token_range(analysis, token), token.text)
+        return lsp.PrepareRenamePlaceholder(token_range(analysis, token), token.text)
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         try:
             found = features.rename(analysis, offset, params.new_name)
         except features.CannotRename as why:
             raise JsonRpcInvalidParams(str(why)) from None
-        edits = [lsp.TextEdit(_token_range(analysis, t), text) for t, text in found]
+        edits = [lsp.TextEdit(token_range(analysis, t), text) for t, text in found]
         return lsp.WorkspaceEdit({params.text_document.uri: edits})
 
     triggers = lsp.CompletionOptions(trigger_characters=list('%@.(":=[,'), resolve_provider=True)
@@ -237,7 +198,7 @@ def make_server() -> RelayServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ",", "="]))
     def signature(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-        analysis, offset = at(params)
+        analysis, offset = server.at(params)
         found = features.signature(analysis, offset)
         if found is None:
             return None
@@ -259,7 +220,7 @@ def make_server() -> RelayServer:
             analysis = server.analysis(uri)
             for s, inside in features.named(analysis, params.query):
                 if s.definition is not None:
-                    place = lsp.Location(uri, _token_range(analysis, s.definition))
+                    place = lsp.Location(uri, token_range(analysis, s.definition))
                     out.append(lsp.WorkspaceSymbol(place, s.name, _SYMBOLS[s.kind], container_name=inside or None))
         return out
 
@@ -279,17 +240,20 @@ def make_server() -> RelayServer:
             return None
         if text is None or text == analysis.text:
             return []
-        return [lsp.TextEdit(_range(analysis, 0, len(analysis.text)), text)]
+        return [lsp.TextEdit(range_at(analysis, 0, len(analysis.text)), text)]
 
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
+    action_kinds = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll])
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, action_kinds)
     def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
-        analysis = server.analysis(uri)
-        first = analysis.lines.offset(params.range.start.line, params.range.start.character)
-        last = analysis.lines.offset(params.range.end.line, params.range.end.character)
+        analysis, first, last = server.stretch(params)
+        only = params.context.only
+        if only and lsp.CodeActionKind.SourceFixAll in only:
+            return _fix_all(analysis, uri)
         out = []
         for a in features.actions(analysis, first, last):
-            edit = lsp.TextEdit(_range(analysis, *analysis.range_of(a.fix.span)), a.fix.replacement)
+            edit = lsp.TextEdit(range_at(analysis, *analysis.range_of(a.fix.span)), a.fix.replacement)
             out.append(
                 lsp.CodeAction(
                     a.title,
@@ -303,15 +267,31 @@ def make_server() -> RelayServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def inlay_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        analysis = server.analysis(params.text_document.uri)
-        first = analysis.lines.offset(params.range.start.line, params.range.start.character)
-        last = analysis.lines.offset(params.range.end.line, params.range.end.character)
-        return [
-            lsp.InlayHint(lsp.Position(*analysis.lines.position(offset)), text, kind=lsp.InlayHintKind.Type)
-            for offset, text in features.hints(analysis, first, last)
-        ]
+        analysis, first, last = server.stretch(params)
+        place = analysis.lines.position
+        out = []
+        if server.settings.types:
+            for offset, text in features.hints(analysis, first, last):
+                out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=lsp.InlayHintKind.Type))
+        if server.settings.defaults:
+            for offset, text, whole in structure.defaults(analysis, first, last):
+                kind = lsp.InlayHintKind.Parameter
+                out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=kind, tooltip=whole))
+        return out
 
+    navigation.add(server)
+    commands.add(server)
     return server
+
+
+def _fix_all(analysis: Analysis, uri: str) -> list[lsp.CodeAction]:
+    """One action that makes all repairs of lints; none where there is nothing to repair."""
+    text = features.repaired(analysis)
+    if text == analysis.text:
+        return []
+    begin, end = difference(analysis.text, text)
+    edit = lsp.TextEdit(range_at(analysis, begin, end), text[begin : end + len(text) - len(analysis.text)])
+    return [lsp.CodeAction("Repair all findings", kind=lsp.CodeActionKind.SourceFixAll, edit=lsp.WorkspaceEdit({uri: [edit]}))]
 
 
 def _symbol(analysis: Analysis, symbol: Symbol) -> lsp.DocumentSymbol:
@@ -320,8 +300,8 @@ def _symbol(analysis: Analysis, symbol: Symbol) -> lsp.DocumentSymbol:
     return lsp.DocumentSymbol(
         symbol.name,
         _SYMBOLS[symbol.kind],
-        _range(analysis, min(symbol.begin, symbol.definition.start), end),
-        _token_range(analysis, symbol.definition),
+        range_at(analysis, min(symbol.begin, symbol.definition.start), end),
+        token_range(analysis, symbol.definition),
         detail=analysis.symbol_type(symbol) or None,
         children=[_symbol(analysis, c) for c in symbol.children] or None,
     )

@@ -61,9 +61,16 @@ def _at_name(span: Span, name: str) -> Span:
 def path_of(span: Span) -> str | None:
     """The file of a place in the library; None for definitions that are made when they are asked for."""
     found = _STD.fullmatch(span.source.name)
-    if found is None:
-        return None
-    path = resources.files("relaylang") / "stdlib" / f"{found[1]}.relay"
+    return _file(found[1]) if found is not None else None
+
+
+def file_of(name: str) -> str | None:
+    """The library's file that a text imports by a name; None for an unknown name."""
+    return _file(FILES[name]) if name in FILES else None
+
+
+def _file(name: str) -> str | None:
+    path = resources.files("relaylang") / "stdlib" / f"{name}.relay"
     return str(path) if path.is_file() else None
 
 

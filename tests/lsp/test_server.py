@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -310,3 +311,83 @@ def test_a_refused_request_writes_no_traceback(tmp_path: Path) -> None:
         client.at("rename", 0, 0, newName="%y")
     assert client.close() == 0
     assert client.process.stderr is not None and client.process.stderr.read() == b""
+
+
+def test_folding_selections_and_links(client: Client) -> None:
+    assert {(f["startLine"], f["endLine"]) for f in client.whole("foldingRange")} == {(2, 3), (5, 8)}
+    line, column = find("%x, %w")
+    (found,) = client.whole("selectionRange", positions=[{"line": line, "character": column}])
+    sizes = []
+    while found is not None:
+        start, end = found["range"]["start"], found["range"]["end"]
+        sizes.append((end["line"] - start["line"], end["character"] - start["character"]))
+        found = found.get("parent")
+    assert sizes[:2] == [(0, 2), (0, len("%x, %w, units=4"))] and sizes[-1][0] == len(LINES)
+    assert client.whole("documentLink") == []
+    client.open('import "prelude.rly"\ndef @main() { 1 }\n')
+    (link,) = client.whole("documentLink")
+    assert link["target"].endswith("/prelude.relay") and link["range"]["start"] == {"line": 0, "character": 8}
+
+
+def test_call_hierarchy(client: Client) -> None:
+    (item,) = client.at("prepareCallHierarchy", *find("@sum(%l)"))
+    assert item["name"] == "@sum" and item["range"]["start"]["line"] == 2 and "Tree" in item["detail"]
+    (call,) = client.request("callHierarchy/incomingCalls", {"item": item})
+    assert call["from"]["name"] == "@sum" and len(call["fromRanges"]) == 2
+    (call,) = client.request("callHierarchy/outgoingCalls", {"item": item})
+    assert call["to"]["name"] == "@sum" and places([{"range": r} for r in call["fromRanges"]]) == [find("@sum", 2), find("@sum", 3)]
+    assert client.at("prepareCallHierarchy", *find("%y")) in (None, [])
+
+
+def test_all_findings_are_repaired_at_once(server: Client) -> None:
+    body = 'let %unused = add(%x, %x);\n  reshape(cast(%x, dtype="float32"), newshape=[2, 3])'
+    server.open(f"def @main(%x: Tensor[(2, 3), float32]) {{\n  {body}\n}}\n")
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 4, "character": 0}}
+    (action,) = server.whole("codeAction", range=whole, context={"diagnostics": [], "only": ["source.fixAll"]})
+    assert action["kind"] == "source.fixAll"
+    (edit,) = action["edit"]["changes"][URI]
+    start, end = (edit["range"][at] for at in ("start", "end"))
+    server.change((start["line"], start["character"]), (end["line"], end["character"]), edit["newText"])
+    assert server.diagnostics() == []
+    assert server.whole("codeAction", range=whole, context={"diagnostics": [], "only": ["source.fixAll"]}) in (None, [])
+
+
+def test_lenses_run_time_and_compile(tmp_path: Path, server: Client) -> None:
+    uri = (tmp_path / "net.relay").as_uri()
+    server.open("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }\ndef @one() { add(1, 2) }\n", uri)
+    found = server.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    assert [(f["command"]["title"], f["command"]["arguments"][1]) for f in found] == [
+        (title, name) for name in ("@main", "@one") for title in ("run", "time", "compile")
+    ]
+
+    def execute(lens: Any) -> str:
+        return str(server.request("workspace/executeCommand", {k: lens["command"][k] for k in ("command", "arguments")}))
+
+    assert "Tensor[(2, 3), float32]" in execute(found[0])
+    assert execute(found[3]) == "3 : int32"
+    assert {lens["command"]["command"] for lens in found} == set(server.capabilities["executeCommandProvider"]["commands"])
+    assert "error[R0" in execute({"command": {"command": "relay.run", "arguments": [uri, "@none"]}})
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_lenses_that_need_a_compiler(tmp_path: Path, server: Client) -> None:
+    uri = (tmp_path / "net.relay").as_uri()
+    server.open("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }\n", uri)
+    for command, wanted in (("relay.time", "mean"), ("relay.compile", str(tmp_path / "net.so"))):
+        assert wanted in server.request("workspace/executeCommand", {"command": command, "arguments": [uri, "@main"]})
+    assert (tmp_path / "net.so").exists()
+
+
+def test_hints_are_chosen(client: Client) -> None:
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+
+    def hints() -> set[str]:
+        return {h["label"] for h in client.whole("inlayHint", range=whole)}
+
+    client.change((7, 7), (7, 18), "nn.softmax(%y)")
+    assert any(label.startswith(": ") for label in hints()) and ", axis=-1" not in hints()
+    client.notify("workspace/didChangeConfiguration", {"settings": {"relay": {"hints": {"types": False, "defaults": True}}}})
+    assert hints() == {", axis=-1"}
+    client.notify("workspace/didChangeConfiguration", {"settings": {"relay": {"hints": {"types": True, "defaults": False}}}})
+    assert any(label.startswith(": ") for label in hints())

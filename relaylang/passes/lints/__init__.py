@@ -16,7 +16,7 @@ from relaylang.ir import IRModule
 from relaylang.passes.lints import calls, flow, names, numbers
 from relaylang.passes.lints.view import View
 
-__all__ = ["LINTS", "UNUSED", "apply_fixes", "lint"]
+__all__ = ["LINTS", "UNUSED", "apply_fixes", "lint", "repaired"]
 
 LINTS: dict[str, Callable[[View], Iterator[Diagnostic]]] = {
     "R1001": names.unused_bindings,
@@ -73,3 +73,18 @@ def apply_fixes(text: str, fixes: Sequence[Fix]) -> str:
             parts += [text[at : fix.span.start], fix.replacement]
             at = fix.span.end
     return "".join([*parts, text[at:]])
+
+
+#: A repair may show the next one; this many rounds are enough for any text that people write.
+_ROUNDS = 20
+
+
+def repaired(text: str, found: list[Diagnostic], again: Callable[[str], list[Diagnostic]]) -> tuple[str, list[Diagnostic]]:
+    """The text with the repairs of its findings, and the findings that stay. `again` gives the findings of a text."""
+    for _ in range(_ROUNDS):
+        fixes = [d.fix for d in found if d.fix is not None]
+        if not fixes:
+            break
+        text = apply_fixes(text, fixes)
+        found = again(text)
+    return text, found

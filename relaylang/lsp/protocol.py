@@ -1,0 +1,97 @@
+"""The server's texts and settings, and offsets as the protocol's ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+
+from relaylang.diagnostics.source import Span
+from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.texts import unit_of
+from relaylang.syntax.tokeniser import Token
+
+
+@dataclass
+class Settings:
+    """An editor's wishes. `types` and `defaults` are hints: inferred types, and attributes that a call leaves out."""
+
+    types: bool = True
+    defaults: bool = False
+    lenses: bool = True
+
+    def take(self, given: Any) -> None:
+        """Take settings as an editor sends them: `{"hints": {"types": true, "defaults": false}, "lenses": true}`.
+
+        Values of other kinds and unknown names change nothing.
+        """
+        table = given if isinstance(given, dict) else {}
+        table = table.get("relay", table)
+        hints = table.get("hints") if isinstance(table, dict) else None
+        for place, name in ((hints, "types"), (hints, "defaults"), (table, "lenses")):
+            value = place.get(name) if isinstance(place, dict) else None
+            if isinstance(value, bool):
+                setattr(self, name, value)
+
+
+class RelayServer(LanguageServer):
+    """The server and the texts' analyses."""
+
+    def __init__(self) -> None:
+        super().__init__("relaylang", version("relaylang"))
+        self.known: dict[str, tuple[int | None, Analysis]] = {}
+        self.settings = Settings()
+
+    def analysis(self, uri: str) -> Analysis:
+        """The analysis of a text as it is now. One that is not open is read from its file (`JsonRpcInvalidParams`)."""
+        document = self.workspace.get_text_document(uri)
+        try:
+            text = document.source
+        except (OSError, ValueError):
+            raise JsonRpcInvalidParams(f"{uri} is not open, and no file that can be read") from None
+        known = self.known.get(uri)
+        if known is not None and known[0] == document.version and known[1].text == text:
+            return known[1]
+        unit = unit_of(self.workspace.position_encoding)
+        made = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
+        self.known[uri] = (document.version, made)
+        return made
+
+    def recent(self, uri: str) -> tuple[str, Analysis]:
+        """A text as it is now, and the last analysis of it, which may be of an earlier version."""
+        known = self.known.get(uri)
+        if known is None:
+            analysis = self.analysis(uri)
+            return analysis.text, analysis
+        return self.workspace.get_text_document(uri).source, known[1]
+
+    def at(self, params: Any) -> tuple[Analysis, int]:
+        """The analysis of the text that a request names, and the offset of its position."""
+        analysis = self.analysis(params.text_document.uri)
+        return analysis, analysis.lines.offset(params.position.line, params.position.character)
+
+    def stretch(self, params: Any) -> tuple[Analysis, int, int]:
+        """The analysis of the text that a request names, and the offsets of its range."""
+        analysis = self.analysis(params.text_document.uri)
+        first, last = params.range.start, params.range.end
+        return analysis, analysis.lines.offset(first.line, first.character), analysis.lines.offset(last.line, last.character)
+
+
+def range_at(analysis: Analysis, start: int, end: int) -> lsp.Range:
+    return lsp.Range(lsp.Position(*analysis.lines.position(start)), lsp.Position(*analysis.lines.position(end)))
+
+
+def token_range(analysis: Analysis, token: Token) -> lsp.Range:
+    return range_at(analysis, token.start, token.end)
+
+
+def span_range(analysis: Analysis, span: Span) -> lsp.Range:
+    start, end = analysis.range_of(span)
+    return range_at(analysis, start, max(end, start + 1))
+
+
+__all__ = ["RelayServer", "Settings", "range_at", "span_range", "token_range"]
