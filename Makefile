@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm clean generated
+.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm fuzz-npu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
 	@echo "make bench-npu          compile networks for the Ethos-U, beside Vela's compilation of the same files"
 	@echo "make fuzz-vm            run random programs on the VM, some as C, and in the interpreter (COUNT=1000, SEED=0)"
+	@echo "make fuzz-npu           run random regions in the simulator of the Ethos-U and in the interpreter (COUNT=1000, SEED=0)"
 	@echo "make bench-interpreter  time the evaluator and A-normal form"
 	@echo "make clean              remove $(VENV) and caches"
 	@echo
@@ -111,6 +112,9 @@ bench-npu: setup
 
 fuzz-vm: setup
 	@$(BIN)/python -m fuzz.vm --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
+
+fuzz-npu: setup
+	@$(BIN)/python -m fuzz.npu --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 
 bench-interpreter: setup
 	@$(BIN)/python benchmarks/interpreter.py --long $(if $(WRITE),--write)

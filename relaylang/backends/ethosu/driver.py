@@ -15,6 +15,7 @@ from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.simulator.transfers import has_room_for_tables
 from relaylang.backends.ethosu.stream import read_stream
 from relaylang.backends.ethosu.tools import load
+from relaylang.backends.ethosu.tosa import Operator
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import Evaluator, evaluate
@@ -47,7 +48,8 @@ from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
 #: A feature of Vela: transfers of weights. It takes the second of two images for empty, and lets transfers overwrite it.
-_UNSAFE_FOR_TWO = "WeightBuffering"
+#: It makes parts of channels; those of a convolution in steps above 3 then leave accumulators to each other.
+_UNSAFE_FOR_PARTS = "WeightBuffering"
 
 
 def compile_module(
@@ -243,12 +245,17 @@ def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Co
     """A region as TOSA, and compiled. Raises `CompileError`."""
     graph = emit_region(func, name, how.architecture == "EthosU85")
     tosa = serialize(graph)
-    if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()):
-        how = replace(how, without=_UNSAFE_FOR_TWO)
+    if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()) or any(map(_has_large_steps, graph.operators)):
+        how = replace(how, without=_UNSAFE_FOR_PARTS)
     compiled = compile_model(tosa, how)
     if not has_room_for_tables(read_stream(compiled.command_stream, "the command stream")):
         raise CompileError("a table would lie behind the accelerator's memory for tables")
     return tosa, compiled
+
+
+def _has_large_steps(operator: Operator) -> bool:
+    """Whether an operator is a convolution with a stride above 3."""
+    return operator.op == "CONV2D" and any(max(value) > 3 for slot, _, value in operator.attributes if slot == 1)
 
 
 def _refusal(region: Region, how: Settings) -> str | None:

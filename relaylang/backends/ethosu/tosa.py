@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
+
+from relaylang.backends.ethosu.vela import CompileError
 
 # DType of the schema.
 DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5, "int48": 6}
@@ -98,6 +101,8 @@ class Graph:
     #: The operators that made tensors, by the names of these.
     makers: dict[str, Operator] = field(default_factory=dict)
     _constants: dict[tuple, str] = field(default_factory=dict)
+    #: The biases of convolutions, by the shapes and digests of their weights.
+    _biases: dict[tuple[tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
 
     # ---- tensors
 
@@ -197,13 +202,7 @@ class Graph:
         ow = exact_output(w, kw, pad[2] + pad[3], stride[1], dilation[1])
         return self._emit(
             "DEPTHWISE_CONV2D" if depthwise else "CONV2D",
-            (
-                x,
-                self.constant(weight, "weight"),
-                self._numbers(bias, sums, "bias"),
-                self._zero_point(input_zp, x.dtype),
-                self._zero_point(weight_zp, weight.dtype.name),
-            ),
+            (x, *self._factors(weight, self._numbers(bias, sums, "bias"), weight_zp, self._zero_point(input_zp, x.dtype))),
             (n, oh, ow, out_channels),
             sums,
             (0, "int32s", pad),
@@ -212,6 +211,20 @@ class Graph:
             (3, "bool", False),
             (4, "uint32", DTYPES[sums]),
         )
+
+    def _factors(self, weight: np.ndarray, bias: Tensor, weight_zp: int, input_zp: Tensor) -> tuple[Tensor, ...]:
+        """The operands of a convolution behind its input.
+
+        Vela takes convolutions with equal weights for one, though their biases differ. The weights of a second one are
+        moved, with their zero point, until they differ. Raises `CompileError` where they have all numbers of their type.
+        """
+        low, high = int(min(weight.min(initial=0), weight_zp)), int(max(weight.max(initial=0), weight_zp))
+        for move in sorted(range(-128 - low, 128 - high), key=abs):
+            moved = weight + np.int8(move)
+            key = (moved.shape, sha256(moved.tobytes()).digest())
+            if np.array_equal(self._biases.setdefault(key, bias).data, bias.data):
+                return self.constant(moved, "weight"), bias, input_zp, self._zero_point(weight_zp + move, weight.dtype.name)
+        raise CompileError("two convolutions have equal weights and other biases")
 
     def transpose_conv2d(
         self, x: Tensor, weight: np.ndarray, bias: np.ndarray, *, pad: tuple[int, int, int, int], stride: tuple[int, int],
@@ -224,13 +237,7 @@ class Graph:
         shape = (n, (h - 1) * stride[0] + pad[0] + pad[1] + kh, (w - 1) * stride[1] + pad[2] + pad[3] + kw, out_channels)
         return self._emit(
             "TRANSPOSE_CONV2D",
-            (
-                x,
-                self.constant(weight, "weight"),
-                self._numbers(bias, sums, "bias"),
-                self._zero_point(input_zp, x.dtype),
-                self._zero_point(weight_zp, weight.dtype.name),
-            ),
+            (x, *self._factors(weight, self._numbers(bias, sums, "bias"), weight_zp, self._zero_point(input_zp, x.dtype))),
             shape,
             sums,
             (0, "int32s", pad),

@@ -32,7 +32,7 @@ class Builder:
         self.rng = np.random.default_rng(seed)
         self.layout = self.pick("NCHW", "NCHW", "NHWC")
         dtype = self.pick(*dtypes)
-        sizes = {"N": self.pick(1, 1, 1, 2), "C": self.number(1, 8), "H": self.number(6, 13), "W": self.number(6, 13)}
+        sizes = self.input_sizes()
         self.x = var("x", shape=[sizes[a] for a in self.layout], dtype=dtype)
         check(self.x)
         self.value: Expr = self.x
@@ -70,6 +70,15 @@ class Builder:
         return self.pick("int32", "int64") if self.is_wide else "int32"
 
     # ---- parts
+
+    def input_sizes(self) -> dict[str, int]:
+        """The extents of the input by its axes."""
+        return {"N": self.pick(1, 1, 1, 2), "C": self.number(1, 8), "H": self.number(6, 13), "W": self.number(6, 13)}
+
+    def weights(self, shape: Sequence[int], dtype: str) -> np.ndarray:
+        """A constant operand of a product."""
+        low, high = RANGE[dtype]
+        return self.rng.integers(low, high + 1, shape).astype(dtype)
 
     def scale(self, top: float, count: int | None = None) -> np.ndarray:
         return (self.rng.random(count) * top + top / 10).astype("float32") if count else np.float32(
@@ -135,8 +144,7 @@ class Builder:
             sizes = {"O": out, "I": channels}
         sizes.update(H=kernel[0], W=kernel[1])
         dtype = self.pick("int8", "int8", "uint8")
-        low, high = RANGE[dtype]
-        weight = self.rng.integers(low, high + 1, [sizes[a] for a in layout]).astype(dtype)
+        weight = self.weights([sizes[a] for a in layout], dtype)
         summed = call(
             "qnn.conv2d", self.value, weight, self.zero_point, self.pick(0, 0, 3), np.float32(0.1), np.float32(0.1),
             strides=[self.number(1, 3), self.number(1, 3)], padding=[self.number(0, 1) for _ in range(4)],
@@ -168,7 +176,7 @@ class Builder:
 
     def product(self, name: str, sizes: dict[str, int], layout: str, out: int, terms: int, **attrs: Any) -> None:
         """A convolution of this kind, and the calls behind its sums."""
-        weight = self.rng.integers(-128, 128, [sizes[axis] for axis in layout]).astype("int8")
+        weight = self.weights([sizes[axis] for axis in layout], "int8")
         how = {"strides": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, **attrs}
         summed = call(
             name, self.value, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), **how, channels=out,
@@ -251,7 +259,7 @@ class Builder:
         else:
             flat = call("reshape", self.value, newshape=[self.value.checked_type.shape[0], -1])  # type: ignore[union-attr]
         inputs, units = flat.checked_type.shape[1], self.number(1, 11)  # type: ignore[union-attr]
-        weight = self.rng.integers(-128, 128, (units, inputs)).astype("int8")
+        weight = self.weights((units, inputs), "int8")
         summed = call("qnn.dense", flat, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), units=units,
                       out_dtype=self.sums)  # fmt: skip
         if self.pick(0, 1, 1) or summed.checked_type.dtype == "int64":  # type: ignore[union-attr]
@@ -434,3 +442,8 @@ def random_input(network: Function, seed: int) -> np.ndarray:
     ty = network.params[0].type_annotation
     low, high = RANGE[ty.dtype]  # type: ignore[union-attr]
     return np.random.default_rng(seed).integers(low, high + 1, ty.shape).astype(ty.dtype)  # type: ignore[union-attr]
+
+
+def fields(value: Any) -> list[np.ndarray]:
+    """The tensors of a result: one, or those of a tuple."""
+    return [np.asarray(field) for field in value] if isinstance(value, (tuple, list)) else [np.asarray(value)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from relaylang.backends.ethosu import driver
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
+from tests.backends.ethosu.networks import fields
 
 ACCELERATORS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256")
 X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
@@ -184,10 +183,6 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
         values[param.name_hint] = numbers.astype(ty.dtype)
     constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
     return driver.bind_params(driver.check(mod), constants, "main"), values
-
-
-def fields(value: Any) -> list[np.ndarray]:
-    return [np.asarray(field) for field in value] if isinstance(value, (tuple, list)) else [np.asarray(value)]
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)

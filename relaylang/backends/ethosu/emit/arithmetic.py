@@ -20,12 +20,32 @@ def _operands(w: Writer, at: Composite) -> tuple[tuple[int, ...], list[tuple[Ten
     return perm, [(w.in_order(value, perm), value) for value in wide]
 
 
+def _whole(rescale: Rescale) -> int | None:
+    """The factor of a rescale by a whole number.
+
+    Of two unequal ones in front of a sum, Vela shifts one operand by 19 bits on U55 and U65. So these become products.
+    """
+    factor, rest = divmod(rescale.multipliers[0], 1 << rescale.shifts[0])
+    return None if rest else factor
+
+
+def _multiplied(w: Writer, x: Tensor, factor: int | None, zero_point: int) -> Tensor:
+    """An operand less its zero point, times a whole number, in int32."""
+    whole = w.graph.constant(np.full((1,) * len(x.shape), factor, np.int32), "factor")
+    return w.graph.multiply(w.converted(x, "int32", input_zp=zero_point), whole)
+
+
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
     perm, found = _operands(w, at)
     sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
     if not w.is_u85 and all(_in_bytes(*side) for side in sides):
         sides = [_tabled(w, *side) for side in sides]
-    total = w.graph.binary(layer.op, *[w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides])
+    factors = [_whole(rescale) for _, rescale, _ in sides]
+    if None in factors or factors[0] == factors[1]:
+        operands = [w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides]
+    else:
+        operands = [_multiplied(w, x, factor, zero_point) for (x, _, zero_point), factor in zip(sides, factors)]
+    total = w.graph.binary(layer.op, *operands)
     back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
     return Value(layer.out.dtype, {perm: out})
@@ -64,6 +84,8 @@ def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
     value = found[0][1]
     out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
     out = w.clamp(w.converted(out, found[0][0].dtype), Output(value.dtype, None, layer.clamp))
+    if layer.out.rescale is not None:
+        perm, out = w.any_order(Value(value.dtype, {perm: out}), layer.out.rescale.axis)
     return Value(layer.out.dtype, {perm: w.finish(out, layer.out, layer.input_zp - value.offset)})
 
 

@@ -28,7 +28,7 @@ def conv(w: Writer, layer: Conv, at: Composite) -> Value:
     if layer.transposed:
         out = _transposed(w, x, weight, layer, input_zp, weight_zp)
         return Value(layer.out.dtype, {perm: w.finish(out, layer.out)})
-    x, pad = w.padded(w.fit(x, layer.pad), layer.pad, input_zp)
+    x, pad = w.padded(w.fit(x, layer.pad), layer.pad, input_zp, layer.stride)
 
     def convolved(x: Tensor, weight: np.ndarray, bias: np.ndarray) -> Tensor:
         return graph.conv2d(
@@ -70,7 +70,7 @@ def _transposed(w: Writer, x: Tensor, weight: np.ndarray, layer: Conv, input_zp:
     ends = reach[0] - bottom - layer.stride[0] + 1, reach[1] - right - layer.stride[1] + 1
     for axis, stride in ((1, layer.stride[0]), (2, layer.stride[1])):
         outer, inner = math.prod(x.shape[: axis + 1]), math.prod(x.shape[axis + 1 :])
-        spread = w.graph.pad(w.graph.reshape(x, (1, outer, 1, inner)), [(0, 0), (0, 0), (0, stride - 1), (0, 0)], input_zp)
+        spread = w.pad(w.graph.reshape(x, (1, outer, 1, inner)), [(0, 0), (0, 0), (0, stride - 1), (0, 0)], input_zp)
         x = w.graph.reshape(spread, (*x.shape[:axis], x.shape[axis] * stride, *x.shape[axis + 1 :]))
     pad = (reach[0] - top, reach[1] - left, *ends)
     x, sides = w.padded(w.fit(x, pad), pad, input_zp)

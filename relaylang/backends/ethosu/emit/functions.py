@@ -37,14 +37,14 @@ def _one(constant: Constant, index: int) -> Constant:
 def table(w: Writer, layer: Table, at: Composite) -> Value:
     perm, x = w.any_order(at.source)
     if layer.axis is None:
-        return Value(at.dtype, {perm: w.graph.table(x, as_stored(entries(layer)))})
+        return Value(at.dtype, {perm: w.table(x, as_stored(entries(layer)))})
     axis = perm.index(layer.axis)
     functions = [as_stored(entries(layer, index)) for index in range(x.shape[axis])]
     parts = []
     first = 0
     for last in range(1, len(functions) + 1):
         if last == len(functions) or not np.array_equal(functions[first], functions[last]):
-            parts.append(w.graph.table(w.cut(x, axis, first, last - first), functions[first]))
+            parts.append(w.table(w.cut(x, axis, first, last - first), functions[first]))
             first = last
     return Value(at.dtype, {perm: w.graph.concat(parts, axis)})
 

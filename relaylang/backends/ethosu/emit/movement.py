@@ -23,7 +23,7 @@ def concat(w: Writer, layer: Concat, at: Composite) -> Value:
 
 def pad(w: Writer, layer: Pad, at: Composite) -> Value:
     perm, x = w.any_order(at.source)
-    out = w.graph.pad(x, [layer.widths[axis] for axis in perm], layer.value - at.source.offset)
+    out = w.pad(x, [layer.widths[axis] for axis in perm], layer.value - at.source.offset)
     return Value(at.source.dtype, {perm: out})
 
 

@@ -34,7 +34,7 @@ def _piece(w: Writer, x: Tensor, axis: int, first: int, step: int, count: int) -
     inside = min(first, max(0, first + size - x.shape[axis]))
     missing = max(0, first - inside + size - x.shape[axis])
     if missing:
-        x = w.graph.pad(x, [(0, missing if i == axis else 0) for i in range(len(x.shape))], 0)
+        x = w.pad(x, [(0, missing if i == axis else 0) for i in range(len(x.shape))], 0)
     x = w.cut(x, axis, first - inside, size)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     blocks = w.graph.reshape(x, (outer, count, step, inner))

@@ -13,8 +13,10 @@ def pool(w: Writer, layer: Pool, at: Composite) -> Value:
     """A maximum over windows."""
     perm = CHANNELS_LAST[layer.layout]
     x = w.fit(w.in_order(at.source, perm), layer.pad)
-    x, pad = w.padded(x, layer.pad, int(np.iinfo(x.dtype).min))
+    x, pad = w.padded(x, layer.pad, int(np.iinfo(x.dtype).min), layer.stride)
     out = w.graph.max_pool2d(x, layer.kernel, layer.stride, pad)
+    if max(layer.stride) > 3:  # Vela splits the pool, and has a rescale that it joins write all parts to one place
+        out = w.held(out)
     return Value(at.source.dtype, {perm: out})
 
 
@@ -22,7 +24,7 @@ def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
     window = layer.window
     perm = CHANNELS_LAST[window.layout]
     x = w.fit(w.in_order(at.source, perm), window.pad)
-    x, pad = w.padded(x, window.pad, -at.source.offset)
+    x, pad = w.padded(x, window.pad, -at.source.offset, window.stride)
     return Value(layer.out.dtype, {perm: averaged(w, x, pad, layer, at.source)})
 
 

@@ -110,7 +110,7 @@ def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
 
 
 def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:
-    return x if largest else w.graph.table(x, _TURNED)
+    return x if largest else w.table(x, _TURNED)
 
 
 WRITERS: dict[type, Write] = {

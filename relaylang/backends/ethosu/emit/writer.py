@@ -16,6 +16,8 @@ from relaylang.partition.targets.ethos_u.parts import Output
 #: A padding: four numbers of rows and columns, in the order that each function says.
 Sides = tuple[int, int, int, int]
 
+#: Operators of which Vela makes copies of parts.
+_MOVES = frozenset({"PAD", "CONCAT", "SLICE", "RESHAPE", "TRANSPOSE"})
 CHANNELS_LAST = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 1, 2, 3), "NC": (0, 1)}
 
 
@@ -157,16 +159,24 @@ class Writer:
         kept = self.graph.slice(x, (0, 0, 0, 0), (n, h + min(pad[2], 0), w + min(pad[3], 0), c))
         return kept if n == 1 or kept is x else self.graph.concat([kept], 1)
 
-    def padded(self, x: Tensor, pad: Sides, zero: int) -> tuple[Tensor, Sides]:
+    def padded(self, x: Tensor, pad: Sides, zero: int, stride: tuple[int, int] = (1, 1)) -> tuple[Tensor, Sides]:
         """A window's input and padding, as TOSA has it, by axes. `pad` is (top, left, bottom, right).
 
-        Vela splits operators on several images. It then moves padding from the top to the bottom, and from the left to the
-        right. So several images are padded in front.
+        Vela splits operators on several images, and those of strides above 3. Of the parts, it moves padding from the top to
+        the bottom, and from the left to the right. So such an operator's input is padded in front.
         """
         top, left, bottom, right = (max(p, 0) for p in pad)
-        if x.shape[0] > 1 and (top or left):
-            return self.graph.pad(x, [(0, 0), (top, bottom), (left, right), (0, 0)], zero), (0, 0, 0, 0)
-        return x, (top, bottom, left, right)
+        if (x.shape[0] > 1 or max(stride) > 3) and (top or left):
+            x, top, bottom, left, right = self.pad(x, [(0, 0), (top, bottom), (left, right), (0, 0)], zero), 0, 0, 0, 0
+        return self._behind_pad(x), (top, bottom, left, right)
+
+    def _behind_pad(self, x: Tensor) -> Tensor:
+        """The input of a convolution. Vela would join a pad with zeros in front, whatever the zero point and the images."""
+        maker = self._maker(x, "RESHAPE")
+        if maker is None or maker.op != "PAD":
+            return x
+        fill = self.graph.tensors[maker.inputs[2]].data
+        return x if fill is None or fill.any() else self.held(x)
 
     def finish(self, x: Tensor, out: Output, input_zp: int = 0) -> Tensor:
         """The way out of a sum: rescale and saturate, then clamp. Channels are last."""
@@ -195,18 +205,43 @@ class Writer:
         return doubled, replace(rescale, shifts=tuple([shift + 1 for shift in rescale.shifts]))
 
     def apart(self, x: Tensor, per_channel: bool) -> Tensor:
-        """A tensor that Vela does not join with a rescale behind it: a table is between.
+        """A tensor that Vela does not join with a rescale behind it.
 
-        Joined with one of scale 1 in front, saturation in between is lost. Joined with a pad, parts of channels all get the
-        scales of the first channels.
+        Joined with one of scale 1 in front, saturation in between is lost. Joined with a pad or a concatenation, parts of
+        channels all get the scales of the first channels. Behind a reshape, parts of a concatenation go to wrong places.
         """
-        maker = self.graph.makers.get(x.name)
+        maker = self._maker(x, "CLAMP")
         if x.dtype != "int8" or maker is None:
             return x
         is_one = maker.op == "RESCALE" and self._is_one(maker)
-        if is_one or (per_channel and maker.op == "PAD"):
-            return self.graph.table(x, np.arange(-128, 128, dtype=np.int8))
-        return x
+        has_parts = maker.op == "RESHAPE" and getattr(self._maker(x, "CLAMP", "RESHAPE"), "op", "") == "CONCAT"
+        return self.held(x) if is_one or has_parts or (per_channel and maker.op in _MOVES) else x
+
+    def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
+        """`entries[x + 128]`. On the U85, Vela loses the second of two tables with a transposition between."""
+        behind = self._maker(x, "TRANSPOSE", "RESHAPE")
+        if behind is not None and behind.op == "TABLE" and behind is not self.graph.makers[x.name]:
+            x = self.held(x)
+        return self.graph.table(x, entries)
+
+    def pad(self, x: Tensor, widths: Sequence[tuple[int, int]], value: int) -> Tensor:
+        """(before, after) for each axis, filled with `value`.
+
+        On the U55 and U65, Vela joins an operator in front, and writes parts of its numbers to wrong places.
+        """
+        return self.graph.pad(self.held(x) if x.name in self.graph.makers else x, widths, value)
+
+    def _maker(self, x: Tensor, *through: str) -> Operator | None:
+        """The operator that makes a tensor, or that is in front of others of these kinds; None for an input."""
+        maker = self.graph.makers.get(x.name)
+        while maker is not None and maker.op in through:
+            maker = self.graph.makers.get(maker.inputs[0])
+        return maker
+
+    def held(self, x: Tensor) -> Tensor:
+        """The int8 tensor behind an operator that Vela joins to none: a pool of one element."""
+        flat = self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
+        return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
 
     def _is_one(self, rescale: Operator) -> bool:
         """Whether a rescale cuts int32 numbers to bytes and leaves their scale."""

@@ -36,18 +36,18 @@ def microblock_depth(state: State) -> int:
     return macs // 8 // (shape[0] * shape[1])
 
 
-def accumulated(state: State, memory: Memory, sums: np.ndarray) -> np.ndarray | None:
-    """The accumulators after an operation adds its sums; None where they do not go out."""
+def accumulated(state: State, memory: Memory, sums: np.ndarray, join: np.ufunc = np.add) -> np.ndarray | None:
+    """The accumulators after an operation joins its sums or extremes to them; None where they do not go out."""
     source = state.field("ACC_FORMAT", "acc_input")
     if source == _KEEP:
         _check_block(state)
         before = memory.accumulators
         if before is None or before.shape != sums.shape:
             raise state.fault("keeps accumulators, and the operation before it left others")
-        sums = sums + before
+        sums = join(sums, before)
     elif source == _IFM2:
         ifm2 = feature_map(state, "IFM2")
-        sums = sums + ifm2.read(memory, ofm_extents(state)) - ifm2.zero_point
+        sums = join(sums, ifm2.read(memory, ofm_extents(state)) - ifm2.zero_point)
     elif source != _RESET:
         raise state.fault(f"has accumulators that start with {source}, which the simulator does not know")
     memory.accumulators = sums

@@ -15,6 +15,8 @@ from relaylang.backends.ethosu.simulator.state import State
 
 _U55 = ("MAX", "AVERAGE", "REDUCE_SUM")
 _U85 = (*_U55, "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
+#: A number that no tensor holds: padding, of which no maximum and no minimum is taken.
+_FAR = 1 << 62
 #: Bits below the place of a maximum, which hold its value.
 _BELOW_PLACE = 16
 
@@ -35,8 +37,7 @@ def pool(state: State, memory: Memory) -> None:
     window = Window(state)
     values, inside = window.read(state, memory, channels)
     if mode in ("MAX", "MIN"):
-        found = _extreme(state, window, values, inside, mode)
-        finish(state, memory, scaled_by(state, "OFM_SCALE", found) if state.is_u85 else found)
+        _extreme_out(state, memory, window, values, inside, mode)
     elif mode in ("ARGMAX_X", "ARGMAX_Y"):
         finish(state, memory, scaled_by(state, "OFM_SCALE", _places(state, window, values, inside, mode)))
     else:
@@ -48,13 +49,15 @@ def pool(state: State, memory: Memory) -> None:
             _sum_out(state, memory, total.sum(2, keepdims=True) if mode == "REDUCE_SUM" else total)
 
 
-def _extreme(state: State, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> np.ndarray:
-    worst, of = (-np.inf, np.maximum) if mode == "MAX" else (np.inf, np.minimum)
+def _extreme_out(state: State, memory: Memory, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> None:
+    worst, of = (-_FAR, np.maximum) if mode == "MAX" else (_FAR, np.minimum)
     values[~inside] = worst
-    found = of.reduce(window.taps(values))
-    if np.isinf(found).any():
+    found = accumulated(state, memory, of.reduce(window.taps(values)).astype(np.int64), of)
+    if found is None:
+        return
+    if (found == worst).any():
         raise state.fault("takes the maximum or minimum of padding alone")
-    return found.astype(np.int64)
+    finish(state, memory, apply_scales(state, memory, found) if state.is_u85 else found)
 
 
 def _places(state: State, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> np.ndarray:

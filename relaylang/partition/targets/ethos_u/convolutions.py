@@ -25,6 +25,10 @@ from relaylang.partition.targets.ethos_u.windows import exact_padding, nchw, pad
 
 _MAX_ABS_WEIGHTS = 127 * 65536
 _MAX_EXTENT = 65536
+#: The most elements of a kernel.
+_MOST_TAPS = 4096
+#: The accelerator's own dilation.
+_MOST_DILATION = 2
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     stride, dilation = pair(attrs.strides), pair(attrs.dilation)
     _, _, oh, ow = nchw(tensor_of(conv, "its result").shape, layout)
     pad = exact_padding((h, w), (oh, ow), (kh, kw), pad, stride, dilation)
+    if max(dilation) > _MOST_DILATION and (max(stride) > 1 or 1 in (oh, ow)):
+        weight = _spread_out(weight, weight_zp, dilation, 0 if depthwise else 1)
+        (kh, kw), dilation = weight.shape[:2] if depthwise else weight.shape[1:3], (1, 1)
     _check_kernel(kh, kw)
     channel_axis = layout.index("C")
     bias = _bias(calls, channels, channel_axis, 4)
@@ -77,6 +84,24 @@ def read_conv(calls: Sequence[Call]) -> Conv:
         pad=pad, stride=stride, dilation=dilation, depthwise=depthwise, layout=layout,
         groups=1 if depthwise else attrs.groups,
     )  # fmt: skip
+
+
+def _spread_out(weight: np.ndarray, zero_point: int, dilation: tuple[int, int], axis: int) -> np.ndarray:
+    """The weight of an undilated kernel, which has zeros between; rows are along `axis`, columns follow.
+
+    Vela makes parts of a kernel whose dilation is larger than the accelerator's. With strides it pads these parts wrongly.
+    A single part is transposed wrongly.
+    """
+    shape = list(weight.shape)
+    places: list[slice] = [slice(None)] * len(shape)
+    for i, step in zip((axis, axis + 1), dilation):
+        shape[i] = (shape[i] - 1) * step + 1
+        places[i] = slice(None, None, step)
+    if shape[axis] * shape[axis + 1] > _MOST_TAPS:
+        raise Unsupported(f"a dilated kernel of {shape[axis]} x {shape[axis + 1]}; at most {_MOST_TAPS} elements")
+    full = np.full(shape, zero_point, weight.dtype)
+    full[tuple(places)] = weight
+    return full
 
 
 def read_transposed(calls: Sequence[Call]) -> Conv:
@@ -129,8 +154,8 @@ def _layout(call: Call) -> str:
 
 
 def _check_kernel(kh: int, kw: int) -> None:
-    if kh * kw > 4096 or kh > 64:
-        raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and 4096 elements")
+    if kh * kw > _MOST_TAPS or kh > 64:
+        raise Unsupported(f"a kernel of {kh} x {kw}; at most 64 rows and {_MOST_TAPS} elements")
 
 
 def read_dense(calls: Sequence[Call]) -> Conv:

@@ -12,6 +12,7 @@ pytest.importorskip("ai_edge_litert", reason="ai-edge-litert computes the expect
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends.ethosu.tflite import load_network, npu_layers
+from tests.backends.ethosu.generator import some_weights
 from tests.backends.ethosu.simulator.test_tflite import U85, compiled
 from tests.frontends.tflite.files import const
 from tests.frontends.tflite.runtime import outputs
@@ -27,20 +28,6 @@ class Case(NamedTuple):
 
     data: bytes
     x: np.ndarray
-
-
-def weights(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights of any kind, of few values, with many zeros, or with two zeros in each four of a row."""
-    values = rng.integers(-127, 128, shape)
-    kind = rng.integers(5)
-    if kind in (1, 2):
-        values = rng.choice(rng.integers(-127, 128, (0, 3, 12)[kind]), shape)
-    elif kind == 3:
-        values = np.where(rng.random(shape) < 0.8, 0, values)
-    elif kind == 4 and shape[-1] % 4 == 0:
-        fours = values.reshape(-1, 4)
-        values = np.where(np.argsort(rng.random(fours.shape), 1) < 2, fours, 0).reshape(shape)
-    return values.astype("int8")
 
 
 def random_convolution(seed: int) -> Case:
@@ -68,7 +55,7 @@ def random_convolution(seed: int) -> Case:
     given = stored((1, *sizes, inputs), dtype, scale, zero)
     out = stored((1, *shape, outputs), dtype, scale * reach**0.5 * (1 if wide else 0.01), 0 if wide else number(-20, 20))
     scales = [float(s) for s in rng.uniform(0.001, 0.011, outputs).astype(np.float32)]
-    weight = weights(rng, (1, *kernel, inputs) if depthwise else (outputs, *kernel, inputs))
+    weight = some_weights(rng, (1, *kernel, inputs) if depthwise else (outputs, *kernel, inputs))
     bias = rng.integers(-3000, 3000, outputs).astype("int64" if wide else "int32")
     constants = (
         const(weight, scale=scales, zero=[0] * outputs, axis=3 if depthwise else 0),

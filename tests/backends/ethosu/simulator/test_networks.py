@@ -69,7 +69,7 @@ def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vela's transfers of weights would overwrite the second image while a pool reads it."""
     network = random_network(217)
     assert differing(network, 217, "ethos-u85-128") == 0
-    monkeypatch.setattr(driver, "_UNSAFE_FOR_TWO", "")
+    monkeypatch.setattr(driver, "_UNSAFE_FOR_PARTS", "")
     with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START.*OP_KERNEL_WAIT is missing"):
         differing(network, 217, "ethos-u85-128")
 

@@ -1,0 +1,264 @@
+"""Random regions of every operator that the Ethos-U backend takes, with hostile shapes, weights and scales.
+
+A row of `ROWS` is a function that puts a layer behind a network's value. One of `ENDS` may stand at the end alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylang import RelayError
+from relaylang.backends import ethosu
+from relaylang.interpreter import evaluate
+from relaylang.ir import Function, IRModule
+from relaylang.typing import check
+from tests.backends.ethosu.networks import RANGE, Builder, call, fields, random_input
+
+
+class Region(Builder):
+    """A builder whose draws go to the limits."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        if self.pick(0, 0, 1):  # stored as 0, which tools may take for none
+            self.zero_point = 128 if self.dtype == "uint8" else 0
+
+    def input_sizes(self) -> dict[str, int]:
+        kind = self.pick("plain", "plain", "deep", "wide", "row")
+        most = {"plain": (8, 13, 13), "deep": (70, 6, 6), "wide": (6, 30, 40), "row": (20, 1, 60)}[kind]
+        return {"N": self.pick(1, 1, 1, 2, 3), **{axis: self.number(1, extent) for axis, extent in zip("CHW", most)}}
+
+    def weights(self, shape: Sequence[int], dtype: str) -> np.ndarray:
+        if dtype != "int8" or self.pick(0, 1):
+            return super().weights(shape, dtype)
+        return some_weights(self.rng, tuple(shape))
+
+    def scale(self, top: float, count: int | None = None) -> np.ndarray:
+        """Now and then far too large or too small, or a power of two, whose products have halves."""
+        found, kind = super().scale(top, count), self.number(0, 15)
+        if kind == 0:
+            return np.asarray(found * np.float32(10.0 ** self.number(-7, 5)), np.float32)
+        if kind == 1:
+            return np.exp2(np.round(np.log2(found))).astype(np.float32)
+        return found
+
+    def window(self) -> dict[str, Any]:
+        found = super().window()
+        if self.pick(0, 0, 1):
+            found["pool_size"] = [self.number(1, min(12, self.extent(a))) for a in "HW"]
+            found["strides"] = [self.number(1, 9) for _ in "HW"]
+        return found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the value."""
+        return tuple(self.value.checked_type.shape)  # type: ignore[union-attr]
+
+
+def some_weights(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """int8 weights of any kind, of few values, with many zeros, or with two zeros in each four."""
+    values = rng.integers(-127, 128, shape)
+    kind = rng.integers(5)
+    if kind in (1, 2):
+        values = rng.choice(rng.integers(-127, 128, (0, 3, 12)[kind]), shape)
+    elif kind == 3:
+        values = np.where(rng.random(shape) < 0.8, 0, values)
+    elif kind == 4 and shape[-1] % 4 == 0:
+        fours = values.reshape(-1, 4)
+        values = np.where(np.argsort(rng.random(fours.shape), 1) < 2, fours, 0).reshape(shape)
+    return values.astype("int8")
+
+
+# ---- products
+
+
+def window(b: Region, most: int) -> dict[str, list[int]]:
+    """Kernel, strides, dilation and padding that fit."""
+    kernel, dilation, before, after = [], [], [], []
+    for axis in "HW":
+        extent = b.extent(axis)
+        size = b.number(1, most)
+        pads = [b.number(0, size - 1) if b.pick(0, 1) else 0 for _ in range(2)]
+        size = min(size, extent + sum(pads))
+        spread = b.pick(1, 1, 2, 3, 4) if (size - 1) * 4 < extent + sum(pads) else 1
+        kernel.append(size)
+        dilation.append(spread)
+        before.append(pads[0])
+        after.append(pads[1])
+    strides = [b.pick(1, 1, 2, 3, b.number(1, 9)) for _ in "HW"]
+    return {"kernel": kernel, "dilation": dilation, "padding": before + after, "strides": strides}
+
+
+def convolution(b: Region) -> None:
+    """Of any window, regular, grouped or depthwise."""
+    channels = b.extent("C")
+    divisors = [n for n in range(2, channels + 1) if channels % n == 0] or [1]
+    groups = b.pick(1, 1, b.pick(*divisors), channels)
+    out = groups * (b.number(1, 3) if groups > 1 else b.pick(b.number(1, 8), b.number(1, 80)))
+    drawn = window(b, b.pick(3, 3, 5, 12))
+    height, width = drawn.pop("kernel")
+    sizes = {"O": out, "I": channels // groups, "H": height, "W": width}
+    terms = height * width * channels // groups
+    b.product("qnn.conv2d", sizes, b.pick("OIHW", "HWIO"), out, terms, groups=groups, **drawn)
+
+
+def matrices(b: Region) -> None:
+    """A product of the value and itself, as batches of matrices."""
+    images, *rest = b.shape
+    rows = b.pick(rest[0], rest[0] * rest[1])
+    flat = call("reshape", b.value, newshape=[images, rows, -1])
+    inner = flat.checked_type.shape[2]  # type: ignore[union-attr]
+    other = call("clip", flat, a_min=float(RANGE[b.dtype][0] + 1), a_max=float(RANGE[b.dtype][1]))
+    turned = bool(b.pick(0, 1))
+    scale = np.float32(0.1)
+    summed = call("qnn.batch_matmul", flat, other, b.zero_point, b.number(*RANGE[b.dtype]), scale, scale, out_dtype="int32",
+                  transpose_a=turned, transpose_b=not turned)  # fmt: skip
+    side, dtype, b.zero_point = inner if turned else rows, b.pick("int8", "uint8"), 3
+    if side > 70:
+        return
+    made = b.requantized(summed, dtype, 3, 0.02 / inner**0.5, 1, 0)
+    b.value = call("reshape", made, newshape=[images, 1, side, side])
+
+
+# ---- shapes
+
+
+def reshape(b: Region) -> None:
+    """To other extents, or through other ranks."""
+    images, *rest = b.shape
+    kind = b.pick("reshape", "squeeze", "layout")
+    if kind == "reshape":
+        axis = b.number(0, 2)
+        b.value = call("reshape", b.value, newshape=[images, *[rest[(axis + i) % 3] for i in range(3)]])
+    elif kind == "squeeze":
+        wide = call("expand_dims", call("reshape", b.value, newshape=[images, -1, rest[2]]), axis=b.number(1, 2))
+        b.value = call("squeeze", call("expand_dims", wide, axis=1), axis=[1])
+    else:
+        other = "NHWC" if b.layout == "NCHW" else "NCHW"
+        b.value = call("layout_transform", b.value, src_layout=b.layout, dst_layout=other)
+        b.layout = other
+
+
+def upsampling(b: Region) -> None:
+    height, width = (float(b.number(1, 3)) for _ in "HW")
+    b.value = call("nn.upsampling", b.value, scale_h=height, scale_w=width, layout=b.layout)
+
+
+def joined(b: Region) -> None:
+    """Both ends of a path, which are added, multiplied or compared."""
+    before, zero = b.value, b.zero_point
+    b.function()
+    name, numbers = b.pick("qnn.add", "qnn.subtract", "qnn.mul", "minimum", "maximum"), []
+    for zero_point in (b.zero_point, zero, b.number(*RANGE[b.dtype])):
+        numbers += [b.scale(0.5), zero_point]
+    b.value = call(name, b.value, before, *(numbers if name.startswith("qnn") else ()))
+    if name.startswith("qnn"):
+        b.zero_point = numbers[-1]
+
+
+def clip(b: Region) -> None:
+    b.value = b.limited(b.value, b.dtype)
+
+
+# ---- ends
+
+
+def places(b: Region) -> None:
+    """The places of the largest or smallest numbers."""
+    b.value = call(b.pick("argmax", "argmin"), b.value, axis=[b.number(1, 3)], keepdims=bool(b.pick(0, 1)), exclude=False)
+
+
+def sums(b: Region) -> None:
+    """Sums of 32 bits."""
+    axes = b.pick([1], [2], [3], [1, 2], [2, 3])
+    b.value = call("sum", call("cast", b.value, dtype="int32"), axis=axes, keepdims=bool(b.pick(0, 1)), exclude=False)
+
+
+def softmax(b: Region) -> None:
+    real = call("qnn.dequantize", b.value, b.scale(0.2), b.zero_point, out_dtype="float32", axis=-1)
+    if b.pick(0, 1):
+        real = call("multiply", real, np.float32(b.rng.random() + 0.1))
+    lowest = RANGE[b.dtype][0]
+    b.value = call("qnn.quantize", call("nn.softmax", real, axis=b.number(1, 3)), np.float32(1 / 256), lowest,
+                   out_dtype=b.dtype, axis=-1)  # fmt: skip
+
+
+def parts(b: Region) -> None:
+    """Several outputs."""
+    axis = b.number(1, 3)
+    divisors = [n for n in range(1, b.shape[axis] + 1) if b.shape[axis] % n == 0]
+    b.value = call("split", b.value, indices_or_sections=b.pick(*divisors), axis=axis)
+
+
+Row = Callable[[Region], None]
+#: Layers by name. Those of `Builder` are its methods.
+ROWS: Mapping[str, Row] = {
+    "conv": convolution, "conv with pad": Builder.conv, "depthwise": Builder.depthwise, "transposed": Builder.transposed,
+    "matrices": matrices, "max_pool": Builder.max_pool, "average": Builder.average, "add": Builder.add, "joined": joined,
+    "binary": Builder.binary, "function": Builder.function, "concatenate": Builder.concatenate, "requantize": Builder.requantize,
+    "pad": Builder.pad, "slice": Builder.slice, "split": Builder.split, "move": Builder.move, "reduce": Builder.reduce,
+    "reshape": reshape, "upsampling": upsampling, "clip": clip,
+}  # fmt: skip
+ENDS: Mapping[str, Row] = {"dense": Builder.dense, "places": places, "sums": sums, "softmax": softmax, "parts": parts}
+#: The most elements of a value; a layer that makes more is left out.
+MOST = 20_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, the names of its rows, and how far the interpreter's integers may lie away: 1 for softmax."""
+
+    function: Function
+    rows: tuple[str, ...]
+    apart: int
+
+
+def random_region(seed: int) -> Network:
+    """A network of one to five rows of one input, whose draws come from the seed."""
+    b = Region(seed)
+    names: list[str] = []
+    for _ in range(b.number(1, 4)):
+        name = b.pick(*ROWS)
+        before = b.value, b.zero_point, b.layout
+        ROWS[name](b)
+        if math.prod(b.shape) > MOST or 0 in b.shape:
+            b.value, b.zero_point, b.layout = before
+        else:
+            names.append(name)
+    if b.pick(0, 0, 1) or not names:
+        name = b.pick(*ENDS)
+        ENDS[name](b)
+        names.append(name)
+    made = Function([b.x], b.value)
+    check(made)
+    return Network(made, tuple(names), int(names[-1] == "softmax"))
+
+
+def compare(seed: int, accelerator: str) -> int:
+    """Compile the region of a seed, and compare the simulator's integers with the interpreter's.
+
+    Returns the number of regions that the accelerator computes; 0 where all stays on the host.
+    """
+    network = random_region(seed)
+    x = random_input(network.function, seed)
+    try:
+        artifact = ethosu.compile(IRModule.from_expr(network.function), {"accelerator": accelerator})
+    except RelayError as nothing:
+        assert nothing.diagnostics[0].code == "R0614", nothing
+        return 0
+    artifact.executor = "ethosu-sim"
+    found, wanted = fields(artifact.run(x=x)), fields(evaluate(network.function, x))
+    assert [f.dtype for f in found] == [w.dtype for w in wanted]
+    if network.apart:
+        artifact.executor = "tosa"
+        for field, real in zip(found, wanted, strict=True):
+            assert np.abs(field.astype(int) - real).max() <= network.apart
+        wanted = fields(artifact.run(x=x))
+    for field, value in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(field, value)
+    return len(artifact.regions)

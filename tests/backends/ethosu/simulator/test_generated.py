@@ -1,0 +1,24 @@
+"""Random regions of every operator give the interpreter's integers on every accelerator (`make fuzz-npu` runs more)."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
+pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+
+from relaylang.backends.ethosu.vela import ACCELERATORS
+from tests.backends.ethosu.generator import ENDS, ROWS, compare, random_region
+from tests.shared import few
+
+NAMES = tuple(ACCELERATORS)
+
+
+@pytest.mark.parametrize("start", few(range(0, 1100, 110), 0))
+def test_regions(start: int) -> None:
+    compared = {seed: compare(seed, NAMES[seed % len(NAMES)]) for seed in range(start, start + 110)}
+    assert sum(compared.values()) >= 90  # others have no layer for the accelerator
+
+
+def test_all_rows_are_drawn() -> None:
+    assert {row for seed in range(300) for row in random_region(seed).rows} == {*ROWS, *ENDS}
