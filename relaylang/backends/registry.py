@@ -23,7 +23,7 @@ class Backend:
     it.
 
     `package` is the installed package that it is from, "" for our own. `ignored` are options that target strings have for
-    other compilers, each with the reason why it has no effect.
+    other compilers, each with the reason why it has no effect. `renamed` are names of other compilers for options.
     """
 
     module: str = ""
@@ -32,6 +32,7 @@ class Backend:
     compile_for: Callable[..., Any] | None = None
     package: str = ""
     ignored: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 _DEVICE = "it chooses schedules in TVM; here -mcpu and -mattr say what the processor has"
@@ -47,9 +48,13 @@ TVM_OPTIONS: dict[str, str] = {
     **dict.fromkeys(("link-params", "system-lib", "executor", "runtime", "interface-api", "unpacked-api", "jit", "cl-opt",
                      "workspace-byte-alignment", "constants-byte-alignment", "from-device", "target-device-type", "host"), _FORM),
 }  # fmt: skip
-#: Names of TVM's earlier versions for options.
-_EARLIER = {"target": "mtriple"}
-
+#: Options of TVM's target `ethos-u` that have no effect.
+_CASCADER = dict.fromkeys(
+    ("enable-cascader", "enable-striping", "disable-copying-constants", "dev-force-block-config", "dev-max-open-plans",
+     "dev-max-closed-plans", "dev-select-proposal-idx", "dev-disable-pareto-plans", "dev-disable-pareto-proposals",
+     "dev-disable-block-culling", "dev-cascader-logging"),
+    "Vela divides the work: see -optimise and -memory-mode",
+)  # fmt: skip
 
 #: Every backend by its name. The modules are imported when they are used.
 BACKENDS: dict[str, Backend] = {
@@ -61,17 +66,21 @@ BACKENDS: dict[str, Backend] = {
          "mtriple": str, "mcpu": str, "mattr": str, "mfloat-abi": str, "mabi": str, "cross-compiler": str,
          "cross-compiler-options": str},
         ignored=TVM_OPTIONS,
+        renamed={"target": "mtriple"},
     ),
     "ethos-u": Backend(
         "relaylang.backends.ethosu",
         "Arm Ethos-U command stream, through TOSA and Vela",
         {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int,
          "npu-only": bool},
+        ignored=_CASCADER,
+        renamed={"accelerator-config": "accelerator"},
     ),
     "cmsis-nn": Backend(
         "relaylang.backends.cmsis_nn",
         "calls of CMSIS-NN for Arm Cortex-M, in C source",
         {"path": str},
+        ignored=dict.fromkeys(("mcpu", "mattr", "debug-last-error"), "the flags of the C compiler choose CMSIS-NN's code"),
     ),
 }
 #: Other names that people write for a backend.
@@ -153,10 +162,10 @@ def _option(target: str, key: str, value: Any, span: Span | None) -> Any:
 
 
 def _key(target: str, name: str) -> str:
-    """An option's name as a target has it: with dashes, and today's name for an earlier one."""
+    """An option's name as a target has it: with dashes, and its own name for one of another compiler."""
     name = name.replace("_", "-")
     backend = find_backend(target)
-    return _EARLIER[name] if backend and backend.ignored and name in _EARLIER else name
+    return backend.renamed.get(name, name) if backend is not None else name
 
 
 def ignored_options(targets: Sequence[Target]) -> list[Diagnostic]:

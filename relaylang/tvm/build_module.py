@@ -16,7 +16,7 @@ from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
-from relaylang.tvm.target.chosen import targets_of
+from relaylang.tvm.target.chosen import accelerators_of, targets_of
 from relaylang.typing import check
 
 
@@ -34,8 +34,8 @@ def build(
     """Compile a module. Returns the program: `lib["default"](tvm.cpu())`, `graph_json, lib, params = ...`, `.run(name=array)`.
 
     `params` have values by name: numpy arrays, `tvm.nd` arrays or constants. `Executor("aot")` with `Runtime("crt")` gives C
-    for a microcontroller (`relaylang.backends.bare_metal`). Other executors and runtimes give a library. What only TVM's runtimes
-    know is accepted and has no effect. Raises `RelayError`.
+    for a microcontroller (`relaylang.backends.bare_metal`), with the accelerators that the module is partitioned for. Other
+    executors and runtimes give a library. What only TVM's runtimes know is accepted and has no effect. Raises `RelayError`.
     """
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     check(mod)
@@ -43,6 +43,7 @@ def build(
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
     artifact: Artifact
     if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
+        targets = [*accelerators_of(mod, targets), *targets]
         artifact = compile_bare_metal(mod, targets, values, name=mod_name)
     else:
         artifact = compile_module(mod, targets, params=values)

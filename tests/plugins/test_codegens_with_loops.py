@@ -237,3 +237,21 @@ def @main(%n: int32, %x: {T}, %y: {T}) -> {T} {{
         np.testing.assert_allclose(compile_aot(mod).run(np.int32(3), X, Y), right, rtol=1e-5)
     finally:
         remove_global_func("relay.ext.cg")
+
+
+def test_beside_a_call_without_compiled_code(tmp_path: Path) -> None:
+    """The region is divided, and the function stays the one whose code is made."""
+    regions: list[Region] = []
+
+    def generate(region: Region) -> Any:
+        regions.append(region)
+        return WAYS["c"](region, tmp_path)
+
+    codegen("cg", generate)
+    mod = module(f"""#[version = "0.0.5"]
+def @f(%a: {T}, %b: {T}, Compiler="cg", Primitive=1) {{ subtract(multiply(%a, %b), 0.5f) }}
+def @main(%x: {T}, %y: {T}) {{ einsum((@f(tanh(%x), %y), @f(%x, %y)), equation="...ij,...ij->...ij") }}
+""")
+    made = vm(mod)
+    assert [region.symbol for region in regions] == ["f"] and [p.region >= 0 for p in made.program.packed].count(False) == 1
+    same([made.run(X, Y)], [wanted(mod, X, Y)])

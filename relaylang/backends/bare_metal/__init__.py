@@ -30,10 +30,12 @@ from relaylang.runtime.external import Code, Generator, Region
 from relaylang.syntax import astext
 from relaylang.typing import check
 
-__all__ = ["compile_bare_metal"]
+__all__ = ["ACCELERATORS", "compile_bare_metal"]
 
+#: Options of the target c about the processor. Where no compiler is named, the user's own gets them.
+_MACHINE = ("mcpu", "march", "mfloat-abi", "mabi")
 #: The accelerators that a program may use, each once, in this order.
-_ACCELERATORS = ("ethos-u", "cmsis-nn")
+ACCELERATORS = ("ethos-u", "cmsis-nn")
 
 
 def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c", params: Mapping[str, np.ndarray] | None = None,
@@ -44,11 +46,11 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
     """
     targets = parse_target(target) if isinstance(target, str) else list(target)
     names = [t.name for t in targets]
-    host = targets[-1]
+    host = _portable(targets[-1])
     if host.name != "c":
         raise _wrong("the last target must be c", names)
-    if names[:-1] != [known for known in _ACCELERATORS if known in names]:
-        raise _wrong(f"targets in front of c are {' and '.join(_ACCELERATORS)}, each once, in this order", names)
+    if names[:-1] != [known for known in ACCELERATORS if known in names]:
+        raise _wrong(f"targets in front of c are {' and '.join(ACCELERATORS)}, each once, in this order", names)
     if int(host.get("num-threads") or 1) > 1:
         raise RelayError(error("R0602", f"option -num-threads={host.get('num-threads')}: a bare-metal program has one thread"))
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
@@ -80,6 +82,13 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
     operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
     fields = [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)]
     return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
+
+
+def _portable(host: Target) -> Target:
+    """The target without its processor where it names no compiler: the C is right for any."""
+    if host.get("cc") or host.get("cross-compiler"):
+        return host
+    return Target(host.name, {key: value for key, value in host.options.items() if key not in _MACHINE})
 
 
 def _npu(regions: Mapping[str, RegionCode], handle: str, region: Region) -> Code:

@@ -84,8 +84,8 @@ class _Writer:
         self.dims("output", self.shape[0], 1, 1, units)
         self._weights(layer)
         # The sums of `arm_vector_sum_s8`, which processors with vectors read.
-        sums = layer.weight.reshape(units, -1).astype(np.int32).sum(1, dtype=np.int32)
-        self.constant("sums", layer.bias - np.int32(layer.input_zp) * sums)
+        sums = layer.weight.reshape(units, -1).sum(1, dtype=np.int64)
+        self.constant("sums", (layer.bias - layer.input_zp * sums).astype(np.int32))
         self.lines.append(f"const cmsis_nn_context context = {{(void*)sums, {4 * units}}};")
         assert layer.out.rescale is not None
         several = len(layer.out.rescale.shifts) > 1

@@ -127,8 +127,9 @@ def _manifest(program: MicroProgram) -> dict[str, Any]:
 
 
 def _readme(programs: Sequence[MicroProgram]) -> str:
+    machine = "".join(f"{flag} " for flag in programs[0].targets[-1].split()[1:] if flag.startswith("-m"))
     lines = ["# Building", "", "The C needs no runtime, but a C library with `memcpy`, `memset` and mathematical functions.", "",
-             f"    cc {FLAGS} -Icodegen/host/include -c codegen/host/src/*.c", ""]  # fmt: skip
+             f"    cc {machine}{FLAGS} -Icodegen/host/include -c codegen/host/src/*.c", ""]  # fmt: skip
     if any(program.regions for program in programs):
         lines += [f"`{DRIVER}` is the header of Arm's ethos-u-core-driver. The caller initialises the driver,",
                   "and gives its handle as `devices->ethos_u`.", ""]  # fmt: skip

@@ -20,6 +20,7 @@ from relaylang.ir import (
     Constant,
     Constructor,
     Expr,
+    Function,
     GlobalVar,
     MetaRef,
     TensorType,
@@ -268,7 +269,7 @@ def _parts(region: Region, ways: Mapping[Var, frozenset[str]], apart: bool) -> I
 
     def operand(node: Expr) -> Expr:
         assert part is not None
-        if isinstance(node, Constant):
+        if isinstance(node, (Constant, Function)):
             return node
         if isinstance(node, Var):
             return part.input(numbers[id(node)], node.checked_type)

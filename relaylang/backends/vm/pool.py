@@ -21,12 +21,23 @@ from relaylang.runtime.vm.program import Packed, Spec
 Lower = Callable[[IRModule, frozenset[str]], RegionCode | None]
 
 
-class Pool:
-    """The tables of a program, and the functions that wait for translation."""
+def has_generator(function: Function) -> bool:
+    """Whether a function is for another compiler whose code generator is here."""
+    compiler = function.attrs.get("Compiler")
+    return bool(compiler) and find(str(compiler)) is not None
 
-    def __init__(self, mod: IRModule, lower: Lower) -> None:
+
+class Pool:
+    """The tables of a program, and the functions that wait for translation.
+
+    `is_outside` tells which functions another compiler takes. The VM has the others itself, those of a compiler without a
+    code generator too.
+    """
+
+    def __init__(self, mod: IRModule, lower: Lower, is_outside: Callable[[Function], bool] = has_generator) -> None:
         self.mod = mod
         self.lower = lower
+        self._is_outside = is_outside
         self.codes: list[FunctionCode] = []
         self.numbers: dict[GlobalVar, int] = {}
         self.waiting: list[tuple[Function, FunctionCode]] = []
@@ -90,7 +101,7 @@ class Pool:
         if callee in self.partitions:
             return self.partitions[callee]
         function = self.mod[callee]
-        if not _has_generator(function):
+        if not self._is_outside(function):
             return None
         if "global_symbol" not in function.attrs:
             function = function.with_attr("global_symbol", callee.name_hint)
@@ -98,11 +109,11 @@ class Pool:
 
     def _lifted(self, function: Function) -> Function:
         """The function with names for the functions of other compilers inside it."""
-        if not any(isinstance(node, Function) and _has_generator(node) for node in post_order(function.body)):
+        if not any(isinstance(node, Function) and self._is_outside(node) for node in post_order(function.body)):
             return function
 
         def named(old: Expr, new: Expr) -> Expr:
-            if not (isinstance(old, Function) and old is not function and _has_generator(old)):
+            if not (isinstance(old, Function) and old is not function and self._is_outside(old)):
                 return new
             name = typed(GlobalVar(f"(partition {len(self.partitions)})"), old.checked_type)
             self.partitions[name] = old
@@ -134,9 +145,3 @@ class Pool:
             code.emit("AllocADT", ("d", whole), ("g", self.constructor(made)), ("#", len(operands)), *operands)
             code.emit("Ret", ("t", whole))
         return self._known[key]
-
-
-def _has_generator(function: Function) -> bool:
-    """Whether a function is for another compiler whose code generator is here."""
-    compiler = function.attrs.get("Compiler")
-    return bool(compiler) and find(str(compiler)) is not None

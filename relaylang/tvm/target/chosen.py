@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.backends import parse_target
+from relaylang.backends.bare_metal import ACCELERATORS
+from relaylang.backends.registry import with_options
 from relaylang.backends.target import Target
+from relaylang.ir import Function, IRModule
+from relaylang.passes.context import PassContext
+
+#: Names of accelerators in TVM's configuration, where they differ.
+_CONFIGS = {"cmsis-nn": "cmsisnn"}
 
 
 def targets_of(target: Any) -> list[Target]:
@@ -22,4 +29,15 @@ def targets_of(target: Any) -> list[Target]:
     return parse_target(str(target))
 
 
-__all__ = ["targets_of"]
+def accelerators_of(mod: IRModule, targets: Sequence[Target]) -> list[Target]:
+    """The accelerators that a script has partitioned a module for, without those among `targets`.
+
+    Their options are those of the current `PassContext`: `relay.ext.ethos-u.options`. Raises `RelayError` (R0602).
+    """
+    config = PassContext.current().config
+    used = {f.attrs.get("Compiler") for f in mod.functions.values() if isinstance(f, Function)}
+    left = [name for name in ACCELERATORS if name in used and all(t.name != name for t in targets)]
+    return [with_options(Target(name), config.get(f"relay.ext.{_CONFIGS.get(name, name)}.options") or {}) for name in left]
+
+
+__all__ = ["accelerators_of", "targets_of"]

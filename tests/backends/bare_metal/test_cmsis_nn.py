@@ -46,9 +46,6 @@ class Layers(Builder):
     def values(self, *shape: int) -> np.ndarray:
         return self.rng.integers(-128, 128, shape).astype("int8")
 
-    def zero(self) -> int:
-        return self.number(-128, 127)
-
     def clipped(self, value: Expr) -> Expr:
         low = self.number(-128, 60)
         return call("clip", value, a_min=float(low), a_max=float(self.number(low, 127))) if self.pick(0, 1) else value
@@ -57,7 +54,7 @@ class Layers(Builder):
         if self.pick(0, 1, 1) or axis == 3:
             value = call("nn.bias_add", value, self.rng.integers(-5000, 5000, channels).astype("int32"), axis=axis)
         scale = self.scale(0.003, channels if self.pick(0, 1) else None)
-        return self.clipped(call("qnn.requantize", value, scale, self.number(-3, 3), np.float32(1), self.zero(), axis=axis,
+        return self.clipped(call("qnn.requantize", value, scale, self.number(-3, 3), np.float32(1), self.zero("int8"), axis=axis,
                                  out_dtype="int8"))  # fmt: skip
 
     def conv(self, depthwise: bool) -> Expr:
@@ -65,7 +62,7 @@ class Layers(Builder):
         kh, kw = (1, 1) if self.pick(0, 0, 0, 1) else (self.number(1, 3), self.number(1, 4))
         dilation = [self.pick(1, 1, 2), self.pick(1, 1, 2)]
         pad = [self.number(0, kh - 1), self.number(0, kw - 1), self.number(0, kh - 1), self.number(0, kw - 1)]
-        zero = self.zero()
+        zero = self.zero("int8")
         data: Expr = self.input(n, self.number(7, 10), self.number(7, 10), c)
         if self.pick(0, 1) and pad[2] - pad[0] in (0, 1) and pad[3] - pad[1] in (0, 1):
             data = call("nn.pad", data, np.float32(zero), pad_width=[[0, 0], [pad[0], pad[2]], [pad[1], pad[3]], [0, 0]])
@@ -79,8 +76,8 @@ class Layers(Builder):
 
     def dense(self) -> Expr:
         n, k, units = self.number(1, 3), self.number(1, 40), self.number(1, 9)
-        value = call("qnn.dense", self.input(n, k), self.values(units, k), self.zero(), 0, np.float32(1), np.float32(1), units=units,
-                     out_dtype="int32")  # fmt: skip
+        value = call("qnn.dense", self.input(n, k), self.values(units, k), self.zero("int8"), 0, np.float32(1), np.float32(1),
+                     units=units, out_dtype="int32")  # fmt: skip
         return self.summed(value, units, 1)
 
     def pool(self) -> Expr:
@@ -95,7 +92,7 @@ class Layers(Builder):
         left = self.input(*shape)
         right = self.pick(self.input(*shape), left, self.values(shape[3]), self.values(*shape))
         top = 0.3 if name == "qnn.add" else 9.0
-        scales = [self.scale(0.3), self.zero(), self.scale(0.3), self.zero(), self.scale(top), self.zero()]
+        scales = [self.scale(0.3), self.zero("int8"), self.scale(0.3), self.zero("int8"), self.scale(top), self.zero("int8")]
         return self.clipped(call(name, left, right, *scales))
 
     def network(self, count: int) -> IRModule:

@@ -136,6 +136,11 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
      (["compile", "--dump-code", "ll"], "asm"), (["compile", "--dump-code", "tir"], "--emit loops"),
      (["compile", "--runtime", "crt"], "-f mlf"), (["compile", "-f", "mlf"], "FILE.tar"),
      (["compile", "--workspace-pools", "sram"], "--report"), (["compile", "--print-ir-before", "[x]"], "relay opt"),
+     (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-interface-api=packed"], "interface-api=c"),
+     (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-workspace-byte-alignment", "128"], "64 bytes"),
+     (["compile", "--executor-aot-interface-api", "c"], "--executor aot"),
+     (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
+     (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"), (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
      (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "keras"], "ONNX"),
      (["run", "--device", "cuda"], "cuda"), (["run", "--device", "micro"], "-f mlf"),
      (["run", "--rpc-tracker", "a:1"], "copy the package"),
@@ -239,3 +244,30 @@ def test_c_source(net: str, tmp_path: Path, capsys: Any) -> None:
     assert tvmc.TVMCPackage(package).type == "mlf"
     assert called(capsys, "run", "-o", str(tmp_path / "out.npz"), package)[0] == 0
     assert "output_0" in np.load(tmp_path / "out.npz")
+
+
+def test_options_of_scripts_for_microcontrollers(net: str, tmp_path: Path, capsys: Any) -> None:
+    """The processor is one that no compiler here need know: the C is for any."""
+    package = str(tmp_path / "module.tar")
+    options = ["--target=c", "--target-c-mcpu=cortex-m55", "--target-c-device", "arm_cpu", "--target-c-keys", "arm_cpu,cpu",
+               "--target-c-workspace-byte-alignment", "16", "--executor", "aot", "--executor-aot-interface-api=c",
+               "--executor-aot-unpacked-api", "1", "--executor-aot-workspace-byte-alignment=16", "--runtime", "crt",
+               "--runtime-crt-system-lib", "0", "--pass-config", "tir.disable_vectorize=1"]  # fmt: skip
+    assert called(capsys, "compile", *options, "--output-format=mlf", "-o", package, net)[0] == 0
+    with tarfile.open(package) as tar:
+        (readme, metadata) = (tar.extractfile(f"./{name}") for name in ("runtime/README.md", "metadata.json"))
+        assert readme is not None and b"    cc -mcpu=cortex-m55 -O2" in readme.read()
+        assert metadata is not None and "-mcpu=cortex-m55" in json.load(metadata)["modules"]["default"]["target"][0]
+
+
+def test_options_of_the_ethos_u(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+    text = 'def @main(%x: Tensor[(1, 4, 4, 4), int8]) { nn.max_pool2d(%x, pool_size=[2, 2], layout="NHWC") }'
+    (tmp_path / "pool.relay").write_text(text)
+    offloads, package = str(tmp_path / "offloads.txt"), str(tmp_path / "module.tar")
+    options = ["--target=ethos-u,cmsis-nn,c", "--target-ethos-u-accelerator_config=ethos-u55-64", "--target-cmsis-nn-mcpu=cortex-m55",
+               "--executor=aot", "--runtime=crt", "-f", "mlf", "--dump-offloads", offloads]  # fmt: skip
+    assert called(capsys, "compile", *options, "-o", package, str(tmp_path / "pool.relay"))[0] == 0
+    with tarfile.open(package) as tar:
+        assert any(name.endswith(".npu.bin") for name in tar.getnames())
+    assert "operations: 1 on the accelerator in 1 region, 0 on the host" in Path(offloads).read_text()

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.passes.context import PassContext
 from relaylang.tvm.micro import export_model_library_format
+from relaylang.tvm.op.contrib import partition_for_ethosu
 from relaylang.tvm.relay.backend import Executor, Runtime
 from relaylang.tvm.runtime import cpu
 from relaylang.tvm.runtime.executor import AotModule
@@ -60,3 +64,29 @@ def test_it_is_exported_as_c(tmp_path: Path) -> None:
         export_model_library_format([lib, relay.build(relay.parse(NET), "c")], tmp_path / "bad.tar")
     with pytest.raises(RelayError, match="C goes to"):
         lib.export_library(str(tmp_path / "net.so"))
+
+
+POOL = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4, 4, 4), int8]) {
+  cast(nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2], layout="NHWC"), dtype="float32")
+}
+"""
+
+
+def test_a_partitioned_module_is_compiled_for_its_accelerator() -> None:
+    pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+    mod = partition_for_ethosu(relay.parse(POOL), {})
+    options = {"accelerator_config": "ethos-u55-64", "enable_cascader": True}
+    with PassContext(opt_level=3, config={"relay.ext.ethos-u.options": options, "tir.disable_vectorize": True}):
+        lib = relay.build(mod, "c", executor=Executor("aot"), runtime=Runtime("crt"))
+    assert isinstance(lib.artifact, MicroProgram)
+    said = lib.artifact.report()
+    assert said.startswith("target: ethos-u55-64,") and "operations: 1 on the accelerator in 1 region" in said
+    x = np.arange(-32, 32, dtype=np.int8).reshape(1, 4, 4, 4)
+    np.testing.assert_array_equal(lib.artifact.run(x), evaluate(relay.parse(POOL), x))
+
+
+def test_without_its_accelerator_a_part_is_refused() -> None:
+    mod = partition_for_ethosu(relay.parse(POOL), {})
+    with pytest.raises(RelayError, match="a function of the compiler ethos-u cannot be compiled here"):
+        compile_bare_metal(mod, "c")

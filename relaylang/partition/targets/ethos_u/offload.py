@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relaylang.diagnostics import Diagnostic, error
-from relaylang.ir import Call, Function, IRModule, TensorType
+from relaylang.ir import Call, Function, GlobalVar, IRModule, TensorType, post_order
 from relaylang.ops.record import Op
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import Judge, Refuse, Trace, run
@@ -33,15 +33,19 @@ def offload(
     `refuse`, `judge` and `prefix` are those of the engine's `run`. The new module is typed.
     """
     outcome = run(mod, pattern_table(), RECIPE, entry=entry, prefix=prefix, refuse=refuse, judge=judge)
-    notes, offloaded, kept = _notes(outcome.traces[mod.get_global_var(entry)])
+    notes, offloaded, kept = _notes(outcome.traces[mod.get_global_var(entry)], mod)
     return Partitioned(outcome.module, notes, offloaded, kept)
 
 
-def _notes(trace: Trace) -> tuple[list[Diagnostic], int, int]:
+def _notes(trace: Trace, mod: IRModule) -> tuple[list[Diagnostic], int, int]:
     notes: list[Diagnostic] = []
     offloaded = kept = 0
     for node in scope_nodes(trace.func.body):
         if not isinstance(node, Call):
+            continue
+        region = mod[node.op] if isinstance(node.op, GlobalVar) else None
+        if isinstance(region, Function) and region.attrs.get("Compiler") == RECIPE.name:  # it came as one
+            offloaded += sum(isinstance(n, Call) and isinstance(n.op, Op) for n in post_order(region.body))
             continue
         if id(node) in trace.inside:
             assert isinstance(node.op, Function)

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from relaylang.backends.bare_metal.program import MicroProgram
+from relaylang.backends.ethosu.artifact import EthosUArtifact
 from relaylang.backends.registry import ALIASES, backend_names, parse_target, split_targets, with_options
 from relaylang.backends.target import Target
 from relaylang.cli.common import report, write_text
@@ -39,8 +41,8 @@ def refused(what: str, instead: str) -> RelayError:
     return RelayError(error("R0609", f"tvmc: {what} is not here", notes=[instead]))
 
 
-def offloaded(mod: IRModule, params: Mapping[str, Any], target: str, report_to: str = "") -> tuple[IRModule, list[Target]]:
-    """The module with parts for accelerators in functions of their own, and the targets that compile it.
+def offloaded(mod: IRModule, params: Mapping[str, Any], target: str) -> tuple[IRModule, list[Target], list[str]]:
+    """The module with parts for accelerators in functions of their own, the targets that compile it, and tables of parts.
 
     An accelerator that is no backend needs a code generator of its name. Raises `RelayError` (R0601, R0609).
     """
@@ -59,10 +61,7 @@ def offloaded(mod: IRModule, params: Mapping[str, Any], target: str, report_to: 
         ready = prepare(mod, plain, params)
         mod = partition(ready, plain)
         tables.append(table_text(explain(ready, mod, plain), plain))
-    if report_to:
-        text = "\n\n".join(tables) or "no accelerator is among the targets: the CPU compiles all calls"
-        write_text(None if report_to == "-" else report_to, text + "\n")
-    return mod, parse_target(", ".join(rest or ["c"]))
+    return mod, parse_target(", ".join(rest or ["c"])), tables
 
 
 def transformed(mod: IRModule, layouts: Sequence[str], ops: Sequence[str], mixed: str = "", keep: bool = False) -> IRModule:
@@ -157,12 +156,17 @@ def compiled(given: Mapping[str, Any]) -> str:
     with context:
         bound = bind_params(model.mod, model.params) if layouts or mixed else model.mod
         mod = transformed(bound, layouts, ops, mixed)
-        mod, targets = offloaded(mod, model.params, given["target"], given["dump_offloads"])
+        mod, targets, tables = offloaded(mod, model.params, given["target"])
         targets = [_with_cross(t, given) for t in targets]
         main = {p.name_hint for p in mod["main"].params} if "main" in mod else set()
         params = {name: value for name, value in model.params.items() if name in main}
         source = {"executor": Executor("aot"), "runtime": Runtime("crt")} if given["output_format"] == "mlf" else {}
         lib = build(mod, targets, params=params, mod_name=given["mod_name"], **source)
+    if given["dump_offloads"]:
+        if isinstance(lib.artifact, (EthosUArtifact, MicroProgram)):
+            tables.append(lib.artifact.report())
+        text = "\n\n".join(tables) or "no accelerator is among the targets: the CPU compiles all calls"
+        write_text(None if given["dump_offloads"] == "-" else given["dump_offloads"], text + "\n")
     path = str(given["package_path"] or model.default_package_path())
     lib.export_library(path)
     for form in forms:
@@ -204,6 +208,12 @@ def _refuse(given: Mapping[str, Any]) -> None:
         found = getattr(given[name], "name", given[name]) or known[0]
         if found not in known:
             raise refused(f"--{name} {found}", "-f mlf writes C, which needs no runtime")
+    settings = getattr(given["executor"], "attrs", {}) if given["output_format"] == "mlf" else {}
+    if settings.get("interface-api") == "packed":
+        raise refused("the packed interface", "--executor-aot-interface-api=c is the interface of the C")
+    for key in ("workspace-byte-alignment", "constant-byte-alignment"):
+        if 64 % settings.get(key, 64):
+            raise refused(f"--executor-aot-{key} {settings[key]}", "memory lies at multiples of 64 bytes")
 
 
 __all__ = ["DUMPS", "compile_model", "compiled", "offloaded", "pass_config", "refused", "transformed"]

@@ -20,9 +20,10 @@ from relaylang.tvm.driver.tvmc import TUNING, TVMCPackage, load, run
 from relaylang.tvm.driver.tvmc.compiler import compiled, refused
 from relaylang.tvm.driver.tvmc.frontends import FORMATS, parse_shapes
 from relaylang.tvm.driver.tvmc.runner import FILLS
+from relaylang.tvm.relay.backend import Executor, Runtime
 
-#: `--target-llvm-mcpu=skylake`: an option of a target beside the target string.
-_TARGET_OPTION = re.compile(r"--target-((?:ethos-u|ethos-n|cmsis-nn|compute-library|[a-z_]+))-([\w-]+)(?:=(.*))?", re.S)
+#: `--target-llvm-mcpu=skylake`, `--executor-aot-interface-api=c`: an option beside the name that it belongs to.
+_OPTION = re.compile(r"--(target|executor|runtime)-(ethos-u|ethos-n|cmsis-nn|compute-library|[a-z_]+)-([\w-]+)(?:=(.*))?", re.S)
 
 
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,11 +81,13 @@ def _compile(args: argparse.Namespace) -> int:
     shapes = parse_shapes(args.input_shapes)
     model = load(args.FILE, args.model_format, shapes)
     path = compiled({
-        "tvmc_model": model, "target": _target(args.target), "opt_level": args.opt_level, "executor": args.executor,
-        "runtime": args.runtime, "tuning_records": args.tuning_records, "package_path": args.output, "cross": args.cross_compiler,
-        "cross_options": args.cross_compiler_options, "output_format": args.output_format, "dump_code": args.dump_code,
-        "dump_offloads": args.dump_offloads, "disabled_pass": [n for n in args.disabled_pass.split(",") if n],
-        "pass_context_configs": args.pass_config, "additional_target_options": args.target_options, "use_vm": False,
+        "tvmc_model": model, "target": _target(args.target), "opt_level": args.opt_level,
+        "executor": Executor.of_texts(args.executor, args.options["executor"]),
+        "runtime": Runtime.of_texts(args.runtime, args.options["runtime"]), "tuning_records": args.tuning_records,
+        "package_path": args.output, "cross": args.cross_compiler, "cross_options": args.cross_compiler_options,
+        "output_format": args.output_format, "dump_code": args.dump_code, "dump_offloads": args.dump_offloads,
+        "disabled_pass": [n for n in args.disabled_pass.split(",") if n], "pass_context_configs": args.pass_config,
+        "additional_target_options": args.options["target"], "use_vm": False,
         "mod_name": args.module_name, "workspace_pools": args.workspace_pools, "print_ir_before": args.print_ir_before,
         "print_ir_after": args.print_ir_after, "instruments": None, "desired_layout": args.desired_layout,
         "desired_layout_ops": args.desired_layout_ops, "mixed_precision": args.mixed_precision,
@@ -123,18 +126,18 @@ def _others(verb: str, rest: Sequence[str]) -> None:
         raise refused("micro", "compile -f mlf writes C for a microcontroller")
 
 
-def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """The arguments without options of targets, and these by target."""
+def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, dict[str, str]]]]:
+    """The arguments without options of targets, executors and runtimes, and these: by what they belong to, and its name."""
     rest: list[str] = []
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, dict[str, str]]] = {"target": {}, "executor": {}, "runtime": {}}
     waiting = iter(arguments)
     for item in waiting:
-        match = _TARGET_OPTION.fullmatch(item)
+        match = _OPTION.fullmatch(item)
         if match is None:
             rest.append(item)
             continue
-        value = match[3] if match[3] is not None else next(waiting, "")
-        found.setdefault(match[1], {})[match[2].replace("_", "-")] = value
+        kind, name, key, value = match.groups()
+        found[kind].setdefault(name, {})[key.replace("_", "-")] = value if value is not None else next(waiting, "")
     return rest, found
 
 
@@ -159,7 +162,7 @@ def _called(arguments: Sequence[str]) -> int:
         raise UsageError("tvmc: it needs a verb: compile or run", "python -m relaylang.tvm.driver.tvmc --help")
     for path in args.load:
         load_file(path)
-    args.target_options = options
+    args.options = options
     status: int = args.call(args)
     return status
 

@@ -10,6 +10,18 @@ from relaylang.diagnostics import RelayError, did_you_mean, error
 #: TVM's names of the settings' types.
 _TYPES: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
 
+#: Truth values in texts.
+_TRUTH = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _value(key: str, kind: type, text: str) -> Any:
+    """A setting from a text, as command lines have it: 1 and true are True. Raises `RelayError` (R0501)."""
+    try:
+        return _TRUTH[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        wanted = {bool: "0 or 1", int: "a whole number"}[kind]
+        raise RelayError(error("R0501", f"the setting {key} wants {wanted}, not {text}")) from None
+
 
 class Option:
     """A name with settings; `option["link-params"]` is a setting. Raises `RelayError` for one that is not known."""
@@ -33,6 +45,20 @@ class Option:
                 found = _TYPES.get(type(value), type(value).__name__)
                 title = f'Attribute "{key}" should have type "{_TYPES[kind]}" but instead found "{found}"'
                 raise RelayError(error("R0501", title))
+
+    @classmethod
+    def of_texts(cls, name: str, options: Mapping[str, Mapping[str, str]]) -> Option:
+        """A name with its settings from texts: `options` has them by name. Raises `RelayError` for settings of another name."""
+        known = cls._settings(name)
+        for other, given in options.items():
+            for key in given:
+                if key not in cls._settings(other):
+                    cls(other, given)
+                if other != name:
+                    what = cls.__name__.lower()
+                    title = f"--{what}-{other}-{key} is given, and the {what} is {name}"
+                    raise RelayError(error("R0501", title, notes=[f"add --{what} {other}"]))
+        return cls(name, {key: _value(key, known[key], text) for key, text in options.get(name, {}).items()})
 
     @classmethod
     def _settings(cls, name: str | Option) -> dict[str, type]:
