@@ -82,6 +82,8 @@ from relaylang.ir import Var as Var
 from relaylang.ir import const as const
 from relaylang.ir import scalar_type as scalar_type
 from relaylang.ir import var as var
+from relaylang.repl.magic import load_ipython_extension as load_ipython_extension
+from relaylang.repl.magic import unload_ipython_extension as unload_ipython_extension
 from relaylang.syntax import ParseResult as ParseResult
 from relaylang.syntax import astext as astext
 from relaylang.syntax import fromtext as fromtext

@@ -62,6 +62,7 @@ NAMES: dict[str, str] = {
     "bind": "relaylang.tvm.build_module",
     **dict.fromkeys(("ExprFunctor", "ExprMutator", "ExprVisitor"), "relaylang.tvm.expr_functor"),
     "Prelude": "relaylang.tvm.prelude",
+    **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "relaylang.repl.magic"),
 }
 
 _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm")

@@ -8,6 +8,7 @@ from typing import Any
 from pygments import highlight
 from pygments.formatters import HtmlFormatter, Terminal256Formatter
 
+from relaylang.diagnostics.html import BOX
 from relaylang.ir import Expr, IRModule
 from relaylang.repl.lexer import RelayLexer
 from relaylang.syntax.shown import text
@@ -18,13 +19,17 @@ _LINES, _CHARACTERS = 2000, 400_000
 
 def as_html(node: IRModule | Expr) -> str:
     """Highlighted Relay text as HTML with its own colours. Of a long text, the first lines."""
-    shown = text(node)
+    return highlighted(text(node))
+
+
+def highlighted(shown: str) -> str:
+    """Relay text, or a session's output, as HTML with its own colours. Of a long text, the first lines."""
     lines = shown.splitlines()
     short = "\n".join(lines[:_LINES])[:_CHARACTERS]
     made: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_STYLE))
     left = len(lines) - short.count("\n") - 1
     more = f'<div style="color: #888">{left} more lines; print the program for all of it</div>' if left > 0 else ""
-    return f'<pre style="line-height: 1.3; margin: 0">{made}</pre>{more}'
+    return f'<pre style="{BOX}">{made}</pre>{more}'
 
 
 _STYLE = "default"
@@ -58,4 +63,4 @@ def _display() -> Any:
     return sys.modules["IPython.display"].display if "IPython.display" in sys.modules else None
 
 
-__all__ = ["as_html", "show"]
+__all__ = ["as_html", "highlighted", "show"]

@@ -141,6 +141,11 @@ class Session:
         """The values of the session's variables."""
         return {name: value.data for name, value in self._values.items()}
 
+    def bind(self, values: Mapping[str, np.ndarray]) -> None:
+        """Give variables the values of arrays, with the arrays' types."""
+        if values:
+            self._keep(self.module, {**self._values, **{name: typed(array) for name, array in values.items()}})
+
     def take_notes(self) -> list[Diagnostic]:
         """What the last input's reading and checking noted beside its result."""
         notes, self._notes = self._notes, []

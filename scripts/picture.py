@@ -7,13 +7,14 @@ The picture has a background of its own, so that it is readable on light and dar
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from relaylang.diagnostics.html import Run, runs
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "session.svg"
@@ -44,9 +45,6 @@ COLUMNS, CHARACTER, LINE, MARGIN = 100, 7.8, 18, 16
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "35": "#d2a8ff", "36": "#a5d6ff"}
 PLAIN, PROMPT, BACKGROUND, BORDER = "#e6edf3", "#7ee787", "#161b22", "#30363d"
 
-Run = tuple[str, str, bool]
-
-
 def output(command: str, folder: Path) -> str:
     """A call's output with its colours; stderr comes first, as one of the two is empty."""
     words = shlex.split(command)
@@ -54,24 +52,6 @@ def output(command: str, folder: Path) -> str:
     call = [sys.executable, "-m", "relaylang", words[1], *colour, *words[2:]]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
     return done.stderr + done.stdout
-
-
-def runs(line: str) -> list[Run]:
-    """A line with ANSI codes as pieces of text, each with its colour and whether it is bold."""
-    found: list[Run] = []
-    colour, bold = PLAIN, False
-    for piece in re.split(r"(\x1b\[[0-9;]*m)", line):
-        if piece.startswith("\x1b["):
-            for code in piece[2:-1].split(";"):
-                if code in ("", "0"):
-                    colour, bold = PLAIN, False
-                elif code == "1":
-                    bold = True
-                else:
-                    colour = COLOURS.get(code, colour)
-        elif piece:
-            found.append((piece, colour, bold))
-    return found
 
 
 def wrapped(line: list[Run]) -> list[list[Run]]:
@@ -84,7 +64,7 @@ def wrapped(line: list[Run]) -> list[list[Run]]:
                 lines.append([])
                 room = COLUMNS
             part, text = text[:room], text[room:]
-            lines[-1].append((part, colour, bold))
+            lines[-1].append(Run(part, colour, bold))
             room -= len(part)
     return lines
 
@@ -100,9 +80,9 @@ def session() -> list[list[Run]]:
         for command in COMMANDS:
             if lines:
                 lines.append([])
-            lines.append([("$ ", PROMPT, True), (command, PLAIN, True)])
+            lines.append([Run("$ ", PROMPT, True), Run(command, PLAIN, True)])
             for line in output(command, folder).splitlines():
-                lines += wrapped(runs(line))
+                lines += wrapped([Run(text, COLOURS.get(colour, PLAIN), bold) for text, colour, bold in runs(line)])
     return lines
 
 

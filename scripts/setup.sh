@@ -64,7 +64,7 @@ if [ "$want_deps" != "$have_deps" ]; then
   if ! install '.[all]'; then
     # the NPU compiler lacks wheels for some Pythons; its build needs the headers (python3-dev)
     say "pip cannot install the extra ethosu (see above); its tests and examples skip"
-    install '.[docs,golden,lsp,onnx,safetensors,test,tflite]'
+    install '.[docs,golden,lsp,notebook,onnx,safetensors,test,tflite]'
   fi
   rm -rf build
   echo "$want_deps" >"$venv/.deps"

@@ -50,6 +50,7 @@ _EXTRAS = {
     "golden": "relay test and golden.check, for golden files",
     "test": "relaylang's own tests",
     "docs": "building the documentation",
+    "notebook": "%%relay cells in Jupyter and IPython",
     "fuzz": "the reader's fuzz target",
 }
 _SKIPPED = frozenset({"all", "dev", "peers"})

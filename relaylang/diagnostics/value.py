@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from relaylang.diagnostics.html import as_html
 from relaylang.diagnostics.rendering import render as render
 from relaylang.diagnostics.source import Span
 from relaylang.diagnostics.suggest import did_you_mean as did_you_mean
@@ -61,6 +62,9 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return render(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 def error(

@@ -10,7 +10,11 @@ from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 from relaylang.viz.graph import Graph
 from relaylang.viz.html import as_html
+from relaylang.viz.svg import as_svg
 from relaylang.viz.text import as_text
+
+#: A notebook keeps drawings of graphs up to this many nodes.
+_MOST_DRAWN = 500
 
 
 class Picture:
@@ -24,6 +28,10 @@ class Picture:
         # the page sees nothing of the notebook
         style = f"width: 100%; height: {int(self.height)}px; border: 1px solid #ccc"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(as_html(self.graph), quote=True)}"></iframe>'
+
+    def _repr_svg_(self) -> str | None:
+        """The picture where a page's scripts may not run, as on code hosts. None for a large graph."""
+        return as_svg(self.graph) if len(self.graph.nodes) <= _MOST_DRAWN else None
 
     def __str__(self) -> str:
         return as_text(self.graph)
