@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from relaylang.diagnostics import RelayError  # noqa: E402
-from relaylang.frontends.common import Options  # noqa: E402
+from relaylang.frontends.options import Options  # noqa: E402
 from relaylang.frontends.torch import import_pytorch  # noqa: E402
 from tests.frontends.torch.cases import Call, pt2, real  # noqa: E402
 from tests.frontends.torch.test_control import branches, running, until_large  # noqa: E402
