@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -63,6 +66,13 @@ def _bindings() -> KeyBindings:
             line = buffer.document.current_line_before_cursor
             indent = len(line) - len(line.lstrip()) + (2 if line.rstrip().endswith(("{", "(", "[")) else 0)
             buffer.insert_text("\n" + " " * indent)
+
+    @keys.add("}")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.current_line_before_cursor.isspace():
+            buffer.delete_before_cursor(min(2, len(buffer.document.current_line_before_cursor)))
+        buffer.insert_text("}")
 
     @keys.add("escape", "enter")
     def _(event: KeyPressEvent) -> None:
@@ -162,6 +172,7 @@ class Editor:
             complete_style=CompleteStyle.COLUMN,
             complete_while_typing=wish.complete_while_typing,
             history=past,
+            auto_suggest=AutoSuggestFromHistory() if color and wish.suggestions else None,
             key_bindings=_bindings(),
             color_depth=None if color else ColorDepth.DEPTH_1_BIT,
             enable_open_in_editor=True,
@@ -177,7 +188,8 @@ class Editor:
     def read(self) -> str:
         self.prompt.bottom_toolbar = None
         self.prompt.editing_mode = _mode(self._shell.session.keys)
-        self._shell.session.width = max(20, self._columns())
+        session = self._shell.session
+        session.style = replace(session.style, width=max(20, self._columns()), color=self._color)
         return self.prompt.prompt()
 
     def _short(self) -> bool:
@@ -247,9 +259,19 @@ def _mode(keys: str) -> EditingMode:
     return EditingMode.VI if keys == "vi" else EditingMode.EMACS
 
 
+def browser() -> Callable[[str], object] | None:
+    """Opens an address in the browser. None where there is none but in the terminal, unless BROWSER names it."""
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return None
+    return None if type(found) is webbrowser.GenericBrowser and not os.environ.get("BROWSER") else found.open
+
+
 def run_terminal(shell: Shell, color: bool) -> None:
     """Read from the terminal until Ctrl-D or `:quit`."""
     wish = settings()
+    shell.session.browse = browser()
     shell.session.keys = wish.keys
     past, problem = history(wish.history)
     shell.report([*wish.said, *([problem] if problem is not None else [])])

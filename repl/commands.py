@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.diagnostics.pages import PAGES, page_text
 from relaylang.diagnostics.rendering import prose_width
-from relaylang.ir import type_text
+from relaylang.ir import IRModule, type_text
 from relaylang.ops.extensions import find, names
 from relaylang.repl.opdoc import doc_text
+from relaylang.repl.pictures import statistics
 from relaylang.repl.show import spelled
 from relaylang.repl.tools import (
     KEYS,
     compile_function,
+    draw,
+    plot,
     profile,
     reload_files,
     run_passes,
@@ -24,9 +30,11 @@ from relaylang.repl.tools import (
     time_expression,
     viz,
 )
+from relaylang.syntax import astext
 
 if TYPE_CHECKING:
     from relaylang.repl.session import Session
+
 
 class Quit(Exception):
     """The session is over."""
@@ -62,6 +70,27 @@ def _doc(session: Session, argument: str) -> str:
     near = did_you_mean(argument, names())
     notes = [f"did you mean {near}?"] if near else ["Tab completes names"]
     raise RelayError(error("R0721", f"no operator {argument}", notes=notes))
+
+
+def answer(session: Session, name: str) -> str:
+    """What `?name` shows: of an operator its page, of other names their type or definition. Raises `RelayError`."""
+    sign, bare = name[:1], name[1:].strip('"')
+    if not name:
+        return _help(session, "")
+    if sign == ":":
+        fits = _fitting(name)
+        return "\n".join(f"{n} {COMMANDS[n].argument}\n  {COMMANDS[n].help}" for n in fits) or run_command(session, name)
+    if sign == "@" and bare in session.module:
+        return session.text_of(f"@{bare}")
+    if sign == "%" and bare in session.variables():
+        data, says = session.values()[bare], _type(session, spelled("%", bare))
+        return f"{spelled('%', bare)} : {says}" + (f"\n{statistics(data.astype(np.float64))}" if isinstance(data, np.ndarray) else "")
+    if re.fullmatch(r"R\d{4}", name):
+        return _explain(session, name)
+    for var, data in session.definitions().items():
+        if name in (var.name_hint, *(c.name_hint for c in data.constructors)):
+            return astext(IRModule({}, {var: data}), header=False).strip()
+    return _doc(session, name)
 
 
 def _explain(session: Session, argument: str) -> str:
@@ -104,6 +133,7 @@ def _help(session: Session, argument: str) -> str:
         "",
         *(f"  {f'{name} {c.argument}':<{width}}  {c.help}" for name, c in COMMANDS.items()),
         "",
+        "_ is the last value. ?NAME or NAME? explains a name.",
         "Enter ends a complete expression; Alt-Enter begins a new line anywhere. Tab completes.",
         "Ctrl-R searches the history. Ctrl-C stops an evaluation or drops the line, Ctrl-D leaves.",
     ]
@@ -120,12 +150,14 @@ COMMANDS: dict[str, Command] = {
     ":anf": Command(lambda s, a: s.text_of(a, anf=True), _WHAT, "A-normal form of an expression, a function, or everything"),
     ":print": Command(lambda s, a: s.text_of(a), _WHAT, "the text of an expression, a function, or everything"),
     ":passes": Command(run_passes, f"LIST {_WHAT}", "run passes and show the result; without a list: what there is", "passes"),
-    ":viz": Command(viz, _WHAT, "the graph of an expression, a function, or everything"),
+    ":viz": Command(viz, _WHAT, "the graph of an expression, a function, or everything: a page in the browser, if there is one"),
+    ":draw": Command(draw, _WHAT, "the same graph in the terminal"),
+    ":plot": Command(plot, "EXPR", "a picture of a tensor: bars or a heat map", needed=True),
     ":time": Command(time_expression, "EXPR", "how long evaluating it takes", needed=True),
     ":profile": Command(profile, "EXPR", "where the time goes, by operator", needed=True),
     ":target": Command(set_target, "[TARGET]", "what runs expressions: interpreter, or a target such as c", "target"),
     ":compile": Command(compile_function, "@NAME [FILE]", "compile a function for the target, into a file if one is named"),
-    ":load": Command(lambda s, a: s.load(a), "FILE", "read a file's definitions into the session", "file", needed=True),
+    ":load": Command(lambda s, a: s.load(a), "FILE", "read a file's definitions, or the tensors of a .npz file", "file", needed=True),
     ":reload": Command(reload_files, "", "read the loaded files again", "nothing"),
     ":save": Command(save, "FILE", "write definitions and variables to a file", "file", needed=True),
     ":save!": Command(lambda s, a: save(s, a, replace=True), "FILE", "the same, over a file that is there", "file", needed=True),

@@ -21,13 +21,17 @@ _LONGEST_KEPT = 100_000
 
 @dataclass
 class Settings:
-    """`keys`: emacs or vi; `complete_while_typing`: without Tab; `highlight`: colours; `history`: across sessions."""
+    """`keys`: emacs or vi; `complete_while_typing`: without Tab; `highlight`: colours; `history`: across sessions.
+
+    `suggestions`: the rest of an earlier input that begins like this one.
+    """
 
     keys: str = "emacs"
     complete_while_typing: bool = False
     signatures: bool = True
     highlight: bool = True
     history: bool = True
+    suggestions: bool = True
     said: list[Diagnostic] = field(default_factory=list)
 
 
@@ -99,6 +103,7 @@ _KEYS: dict[str, Callable[[str], object]] = {
     "signatures": _flag,
     "highlight": _flag,
     "history": _flag,
+    "suggestions": _flag,
 }
 
 

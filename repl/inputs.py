@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from relaylang.repl.commands import is_command
+from relaylang.repl.questions import question
 from relaylang.syntax import is_complete, leaves_comment
 
 
 def ready(text: str) -> bool:
-    """Whether Enter ends the input: a command, a complete text, or nothing at all."""
+    """Whether Enter ends the input: a command, a question, a complete text, or nothing at all."""
     stripped = text.strip()
-    return not stripped or stripped.startswith(":") or ends_with_command(text) or is_complete(text)
+    return not stripped or stripped.startswith(":") or question(text) is not None or ends_with_command(text) or is_complete(text)
 
 
 def ends_with_command(text: str) -> bool:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,11 @@ from relaylang.ir import (
 from relaylang.ir.visit import free_vars
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.calls import OpenCall, Signature, statements_end
+from relaylang.repl.last import LAST, with_last
+from relaylang.repl.pictures import Style
+from relaylang.repl.questions import hint, question
 from relaylang.repl.show import show, spelled
+from relaylang.runtime.params import SUFFIXES, load_params
 from relaylang.runtime.text import read_text
 from relaylang.stdlib.library import import_all, without_imports
 from relaylang.syntax import ParseResult, astext, parse
@@ -50,6 +57,8 @@ _ENTRY = "(input)"
 _NO_HEADER = "R0150"
 #: How many changes can be taken back.
 _MOST_UNDO = 100
+#: How many variables a parameter file's answer lists.
+_MOST_SHOWN = 20
 #: Types in longer inputs are not looked for before Enter.
 _LONGEST_TYPED = 10_000
 
@@ -87,10 +96,19 @@ class Session:
         #: bytes that one evaluation of the interpreter may allocate
         self.memory_limit: int | None = None
         self.keys = "emacs"
-        #: columns for pictures
-        self.width = 100
+        #: the terminal, for pictures
+        self.style = Style(100)
+        #: shows a file in a browser; None where there is none
+        self.browse: Callable[[str], object] | None = None
+        #: the value of the last input, which `_` names
+        self._last: Value | None = None
         #: the code of the last error
         self.last_error: str | None = None
+
+    @cached_property
+    def scratch(self) -> TemporaryDirectory[str]:
+        """A folder for pages; it goes with the session."""
+        return TemporaryDirectory(prefix="relay-")
 
     # What the completer and the commands ask.
 
@@ -180,23 +198,38 @@ class Session:
     def execute(self, text: str) -> str:
         """Run one input and return its output. Raises `RelayError`, and `Quit` for `:quit`."""
         self._notes = []
-        if text.lstrip().startswith(":"):
-            from relaylang.repl.commands import run_command
+        if text.lstrip().startswith(":") or question(text) is not None:
+            from relaylang.repl.commands import answer, run_command
 
-            return run_command(self, text)
+            asked = question(text)
+            return answer(self, asked) if asked is not None else run_command(self, text)
         if is_blank(text):
             return ""
+        said = hint(text)
+        if said is not None:
+            return said
         self._count += 1
-        return self._take(text, f"<input {self._count}>")
+        return self._take(with_last(text), f"<input {self._count}>")
 
     def load(self, path: str) -> str:
         """Read a file's definitions, evaluate its expression if it has one, and say what they were."""
         name = path if path == "-" else os.path.expanduser(path)
-        source = read_text(name)
-        said = self._take(source.text, source.name)
+        if Path(name).suffix.lower() in SUFFIXES:
+            said = self._take_tensors(load_params(name))
+        else:
+            source = read_text(name)
+            said = self._take(source.text, source.name)
         if name not in self.files:
             self.files.append(name)
         return said
+
+    def _take_tensors(self, tensors: Mapping[str, np.ndarray]) -> str:
+        """Bind variables to tensors, and say which."""
+        made = {name: typed(array) for name, array in tensors.items()}
+        self._keep(self.module, {**self._values, **made})
+        lines = [f"{spelled('%', name)} : {_says(value.type)}" for name, value in made.items()]
+        more = len(lines) - _MOST_SHOWN
+        return "\n".join([*lines[:_MOST_SHOWN], *([f"and {more} more; :names lists them"] if more > 0 else [])])
 
     def _take(self, text: str, name: str) -> str:
         """Add a text's definitions and bindings to the session, where all of it is right; say what came of it."""
@@ -211,7 +244,9 @@ class Session:
         values = prepared.run(self.target)
         said = self._defined(module)
         names = list(result.bindings)
-        self._keep(module, {**self._values, **dict(zip(names, values[1:]))} if names else self._values)
+        bound = {name: value for name, value in zip(names, values[1:]) if name != LAST}
+        self._keep(module, {**self._values, **bound} if bound else self._values)
+        self._last = values[0]
         last = names[-1] if names and _end(result.expr) is result.bindings[names[-1]] else None
         return "\n".join([*([said] if said else []), f"{spelled('%', last)} = {values[0]}" if last is not None else str(values[0])])
 
@@ -275,8 +310,12 @@ class Session:
 
     # Reading, checking, running.
 
+    def _scope(self) -> dict[str, Value]:
+        """The variables that an input may use."""
+        return self._values if self._last is None else {**self._values, LAST: self._last}
+
     def _read(self, text: str, name: str) -> ParseResult:
-        variables = {n: Var(n, value.type) for n, value in self._values.items()}
+        variables = {n: Var(n, value.type) for n, value in self._scope().items()}
         module = IRModule(self.module.functions, self.module.type_definitions, self.module.attrs)
         if not import_all(module, text, name):
             return parse(text, name, module=self.module, variables=variables)
@@ -287,7 +326,7 @@ class Session:
         return result if result.module is not None else replace(result, module=module)
 
     def _expression(self, text: str, name: str) -> ParseResult:
-        result = self._read(text, name)
+        result = self._read(with_last(text), name)
         if result.expr is None or result.module is not None:
             raise RelayError(error("R0723", "an expression is wanted here, not definitions"))
         return result
@@ -297,11 +336,14 @@ class Session:
         assert result.expr is not None
         body = _with_bindings(result.expr, list(result.bindings.values()))
         params = free_vars(body)
-        unknown = [v for v in params if v.name_hint not in self._values]
+        scope = self._scope()
+        unknown = [v for v in params if v.name_hint not in scope]
         if unknown:
             near = did_you_mean(unknown[0].name_hint, self._values)
             title = f"%{unknown[0].name_hint} has no value here"
             notes = [f"did you mean %{near}?"] if near else []
+            if unknown[0].name_hint == LAST:
+                notes = ["_ is the value of the last input, and there was none yet"]
             raise RelayError(error("R0722", title, unknown[0].span, notes=notes))
         function = Function(params, body, span=result.expr.span)
         if module is not self.module:
@@ -309,7 +351,7 @@ class Session:
         self._check(function, result.notes if module is self.module else (), module)
         whole = IRModule(module.functions, module.type_definitions, module.attrs)
         whole[GlobalVar(_ENTRY)] = function
-        return Prepared(whole, [self._values[v.name_hint].data for v in params], self.memory_limit)
+        return Prepared(whole, [scope[v.name_hint].data for v in params], self.memory_limit)
 
     def _check(self, node: IRModule | Expr, notes: Sequence[Diagnostic], module: IRModule | None = None) -> None:
         """Find the types of a module, or of an expression that uses one. Raises `RelayError`."""

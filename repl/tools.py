@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
@@ -18,11 +21,14 @@ from relaylang.passes.describe import summary
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Sequential
 from relaylang.passes.spec import parse_passes
+from relaylang.repl.pictures import picture
 from relaylang.repl.saving import session_text
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 from relaylang.syntax import astext
-from relaylang.viz.graph import graph_of
+from relaylang.viz.graph import Graph, graph_of
+from relaylang.viz.html import as_html
+from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.text import as_text
 
 if TYPE_CHECKING:
@@ -87,14 +93,39 @@ def _list_end(text: str) -> int:
     return len(text)
 
 
-def viz(session: Session, argument: str) -> str:
-    """The graph, drawn for a terminal of the session's width."""
+def _graph(session: Session, argument: str) -> Graph:
     module, name = _module_of(session, argument)
     session.check(module)
     shown: Any = _only(module, name)
     if name is not None and name.startswith(_EXPRESSION):
         shown = module[name]
-    return as_text(graph_of(shown), session.width, expand=True).rstrip("\n")
+    return graph_of(shown)
+
+
+def viz(session: Session, argument: str) -> str:
+    """The graph as a page in the browser; without one, drawn for the terminal."""
+    if session.browse is None:
+        return draw(session, argument)
+    page = as_html(fold_repeats(_graph(session, argument)), argument or "session")
+    file = Path(session.scratch.name) / f"{len(os.listdir(session.scratch.name))}.html"
+    file.write_text(page, encoding="utf-8")
+    session.browse(file.as_uri())
+    return f"{file} is open in the browser; :draw draws it here"
+
+
+def draw(session: Session, argument: str) -> str:
+    """The graph, drawn for a terminal of the session's width."""
+    style = session.style
+    return as_text(_graph(session, argument), style.width, True, style.plain, style.color).rstrip("\n")
+
+
+def plot(session: Session, argument: str) -> str:
+    """A picture of a tensor, or of each tensor in a tuple."""
+    data = session.evaluate(argument).data
+    fields = data if isinstance(data, tuple) else (data,)
+    if not fields or not all(isinstance(field, np.ndarray) for field in fields):
+        raise RelayError(error("R0721", "only tensors have pictures", notes=[":plot EXPR takes a tensor or a tuple of tensors"]))
+    return "\n".join(picture(field, session.style) for field in fields)
 
 
 def time_expression(session: Session, argument: str) -> str:

@@ -13,8 +13,10 @@ from importlib.metadata import version
 
 from relaylang.cli.common import use_color
 from relaylang.cli.debugging import memory_size
+from relaylang.cli.streams import can_show
 from relaylang.diagnostics import RelayError, error
 from relaylang.repl.app import Shell, run_script, run_terminal
+from relaylang.repl.pictures import Style
 from relaylang.repl.session import Session
 
 EPILOG = """\
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
+    session.style = Style(plain=not can_show("▀▁░"))
     session.memory_limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     shell = Shell(session, sys.stdout, sys.stderr, use_color(sys.stderr))

@@ -230,6 +230,10 @@ _WRITERS: dict[str, Callable[[Mapping[str, np.ndarray]], bytes]] = {
 }
 
 
+#: The endings of parameter files.
+SUFFIXES = tuple(_READERS)
+
+
 def check_suffix(path: str) -> str:
     """The ending that names a file's format. Raises `RelayError` for another."""
     suffix = Path(path).suffix.lower()

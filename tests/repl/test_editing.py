@@ -181,3 +181,46 @@ def test_a_completer_that_fails_does_not_end_the_session(tmp_path: Path) -> None
         screen.send("\x03")
     screen.ask("1 + 1", "2 : int32")
     assert screen.quit() == 0
+
+
+def test_closing_braces_go_back(screen: Screen) -> None:
+    screen.send("def @f(%x: int32) {\rif (True) {\r%x\r} else {\r0\r}\r")
+    screen.until(lambda shown: "    %x" in shown and "    0" in shown)
+    rows = [line.rstrip() for line in screen.screen.display if line.strip()]
+    assert [row[7:] for row in rows[-7:]] == ["def @f(%x: int32) {", "  if (True) {", "    %x", "  } else {", "    0", "  }", ""]
+    screen.send("}\r")
+    screen.until("@f : fn (int32) -> int32")
+
+
+def test_the_rest_of_an_earlier_input_is_suggested(screen: Screen) -> None:
+    screen.ask("add(20, 22)", "42 : int32")
+    screen.send("ad")
+    screen.until(lambda shown: shown.rstrip().endswith("relay> add(20, 22)"))
+    row = screen.screen.cursor.y
+    assert screen.screen.cursor.x == len("relay> ad")
+    assert screen.screen.buffer[row][7].fg != screen.screen.buffer[row][12].fg
+    screen.send("\x1b[C\r")
+    screen.until(lambda shown: shown.count("42 : int32") == 2)
+
+
+def test_a_heat_map_on_the_screen(screen: Screen) -> None:
+    screen.ask("let %m = stack((0f, 1f, 2f, 3f), axis=0)", "Tensor[(4), float32]")
+    screen.ask(":plot reshape(%m, newshape=[2, 2])", "greatest 3")
+    screen.until(lambda shown: shown.count("▀") == 16 * 8)
+    row = next(i for i, line in enumerate(screen.screen.display) if "▀" in line)
+    assert screen.screen.buffer[row][0].fg != screen.screen.buffer[row][15].fg
+    assert screen.quit() == 0
+
+
+@pytest.mark.sweep
+def test_the_browser_opens(tmp_path: Path) -> None:
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/address\n')
+    script.chmod(0o755)
+    screen = Screen(tmp_path, BROWSER=f"{script} %s")
+    screen.until("relay>")
+    screen.ask(":viz nn.relu(1f)", "open in the browser")
+    address = (tmp_path / "address").read_text().strip()
+    assert "nn.relu" in Path(address.removeprefix("file://")).read_text()
+    screen.quit()
+    assert not Path(address.removeprefix("file://")).exists()
