@@ -221,7 +221,20 @@ REFUSED = {
         "qnn.softmax(%w, 0.05f, 0, 0.1f, 0)", "its sums may leave the range", "%w: Tensor[(9, 999), int8]"
     ),
     "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
-    "unknown places": ("take(%x, %w, axis=1)", "its indices is not a constant", "%w: int32"),
+    "places that start again": ('take(%x, %w, axis=1, mode="wrap")', "indices that start again at the end", "%w: Tensor[(2), int32]"),
+    "long places": ("take(%x, %w, axis=1)", "its tensor of indices is int64", "%w: Tensor[(2), int64]"),
+    "products of entries": (
+        'scatter_nd(%x, zeros(shape=[1, 1], dtype="int32"), %x, mode="mul")', "mode mul; entries are replaced, or added to zeros", ""
+    ),
+    "several entries at one place": (
+        'scatter_nd(zeros(shape=[3, 4], dtype="int8"), zeros(shape=[1, 2], dtype="int32"), %w, mode="add")',
+        "it adds several entries at one place",
+        "%w: Tensor[(2, 4), int8]",
+    ),
+    "places along several axes": (
+        'scatter_nd(%x, %w, %v, mode="update")', "indices of several axes", "%w: Tensor[(2, 3), int32], %v: Tensor[(3, 8, 8), int8]"
+    ),
+    "choices between real numbers": ("where(%w, 1f, 2f)", "its result is float32", "%w: Tensor[(9, 9), bool]"),
     "weights of 16 bits": (
         'qnn.conv2d(%w, zeros(shape=[4, 3, 3, 3], dtype="int16"), 0, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], '
         'out_dtype="int32")',

@@ -44,6 +44,7 @@ from relaylang.partition.schedule import Schedule, make_schedule
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethos_u import RECIPE
 from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
+from relaylang.partition.targets.ethos_u.table import only_u85
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
@@ -204,7 +205,12 @@ def _partition_and_compile(
 
     If the compiler fails on a composite, alone or with the calls before it, the composite stays on the host.
     """
-    partitioned = offload(mod, entry, prefix=prefix)
+
+    def missing(call: Call) -> str | None:
+        does = None if how.is_u85 else only_u85(call)
+        return does and f"only the Ethos-U85 {does}"
+
+    partitioned = offload(mod, entry, missing, prefix)
     check(partitioned.module)
     try:
         return partitioned, *_compile_regions(partitioned, how)
@@ -215,7 +221,7 @@ def _partition_and_compile(
     def refuse(call: Call) -> str | None:
         if id(call) not in tried:
             inputs = [arg for arg in call.args if not isinstance(arg, Constant)]
-            tried[id(call)] = _refusal(Region([call], inputs, [call], RECIPE.name), how)
+            tried[id(call)] = missing(call) or _refusal(Region([call], inputs, [call], RECIPE.name), how)
         return tried[id(call)]
 
     partitioned = offload(mod, entry, refuse, prefix, lambda region: _leaves(region, how))
@@ -243,7 +249,7 @@ def _compile_regions(partitioned: Partitioned, how: Settings) -> tuple[dict[str,
 
 def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Compiled]:
     """A region as TOSA, and compiled. Raises `CompileError`."""
-    graph = emit_region(func, name, how.architecture == "EthosU85")
+    graph = emit_region(func, name, how.is_u85)
     tosa = serialize(graph)
     if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()) or any(map(_has_large_steps, graph.operators)):
         how = replace(how, without=_UNSAFE_FOR_PARTS)

@@ -34,19 +34,36 @@ OPS = {
     "CLAMP": 11,
     "ADD": 15,
     "ARITHMETIC_RIGHT_SHIFT": 16,
+    "BITWISE_AND": 17,
+    "BITWISE_OR": 18,
+    "BITWISE_XOR": 19,
+    "INTDIV": 20,
+    "LOGICAL_AND": 21,
     "LOGICAL_LEFT_SHIFT": 22,
+    "LOGICAL_OR": 24,
+    "LOGICAL_XOR": 25,
     "MAXIMUM": 26,
     "MINIMUM": 27,
     "MUL": 28,
     "SUB": 30,
     "TABLE": 31,
     "CLZ": 35,
+    "LOGICAL_NOT": 40,
+    "SELECT": 45,
+    "EQUAL": 46,
+    "GREATER": 47,
+    "GREATER_EQUAL": 48,
+    "REDUCE_ALL": 49,
+    "REDUCE_ANY": 50,
     "REDUCE_SUM": 54,
     "CONCAT": 55,
     "PAD": 56,
     "RESHAPE": 57,
     "SLICE": 59,
     "TRANSPOSE": 61,
+    "GATHER": 62,
+    "SCATTER": 63,
+    "CAST": 65,
     "RESCALE": 66,
     "CONST": 67,
     "IDENTITY": 68,
@@ -332,11 +349,26 @@ class Graph:
             (2, "uint32", _NAN_PROPAGATE),
         )
 
-    def binary(self, op: str, a: Tensor, b: Tensor) -> Tensor:
-        """ADD, SUB, MAXIMUM, MINIMUM and others of tensors of one rank and type, with broadcasting."""
+    def binary(self, op: str, a: Tensor, b: Tensor, *, dtype: str | None = None) -> Tensor:
+        """ADD, SUB, MAXIMUM, MINIMUM and others of tensors of one rank and type, with broadcasting.
+
+        `dtype` is the result's where that is another one.
+        """
         shape = np.broadcast_shapes(a.shape, b.shape)
         extra = ((0, "uint32", _NAN_PROPAGATE),) if op in ("MAXIMUM", "MINIMUM") else ()
-        return self._emit(op, (a, b), shape, a.dtype, *extra)
+        return self._emit(op, (a, b), shape, dtype or a.dtype, *extra)
+
+    def select(self, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        """`a` where a bool tensor holds, else `b`, with broadcasting."""
+        return self._emit("SELECT", (condition, a, b), np.broadcast_shapes(condition.shape, a.shape, b.shape), a.dtype)
+
+    def gather(self, x: Tensor, indices: Tensor) -> Tensor:
+        """(N, K, C) at int32 indices (N, W) along the second axis: (N, W, C)."""
+        return self._emit("GATHER", (x, indices), (x.shape[0], indices.shape[1], x.shape[2]), x.dtype)
+
+    def scatter(self, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+        """(N, K, C) with (N, W, C) in place of the entries at different int32 indices (N, W)."""
+        return self._emit("SCATTER", (x, indices, updates), x.shape, x.dtype)
 
     def multiply(self, a: Tensor, b: Tensor) -> Tensor:
         """The low 32 bits of products of int32 tensors of one rank, with broadcasting."""
@@ -358,13 +390,22 @@ class Graph:
         return self.binary("LOGICAL_LEFT_SHIFT", a, b)
 
     def unary(self, op: str, x: Tensor) -> Tensor:
-        """CLZ of an int32 tensor."""
+        """CLZ of an int32 tensor, LOGICAL_NOT of a bool one."""
         return self._emit(op, (x,), x.shape, x.dtype)
+
+    def cast(self, x: Tensor, dtype: str) -> Tensor:
+        """Truth values of numbers, or 0 and 1 of truth values."""
+        return self._emit("CAST", (x,), x.shape, dtype)
 
     def reduce_sum(self, x: Tensor, axis: int) -> Tensor:
         """Sums of int32 along an axis, which stays with the extent 1."""
         shape = [1 if i == axis else d for i, d in enumerate(x.shape)]
         return self._emit("REDUCE_SUM", (x,), shape, x.dtype, (0, "int32", axis))
+
+    def reduce_truth(self, op: str, x: Tensor, axis: int) -> Tensor:
+        """REDUCE_ALL or REDUCE_ANY of bool along an axis, which stays with the extent 1."""
+        shape = [1 if i == axis else d for i, d in enumerate(x.shape)]
+        return self._emit(op, (x,), shape, x.dtype, (0, "int32", axis))
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
         """`entries[x + 128]` of an int8 tensor: 256 int8 numbers."""

@@ -48,6 +48,10 @@ class Settings:
     def architecture(self) -> str:
         return ACCELERATORS[self.accelerator][0]
 
+    @property
+    def is_u85(self) -> bool:
+        return self.architecture == "EthosU85"
+
 
 @dataclass(frozen=True)
 class Tensor:

@@ -113,6 +113,10 @@ PROGRAMS = {
         "%x: Tensor[(5, 900), int8], %y: Tensor[(7, 900), int8]",
     ),
     "tanh in fixed point": (f'cast(fixed_point_multiply(tanh({whole("x")}), multiplier=1, shift=16), dtype="int8")', X),
+    "entries at constant places": (
+        'scatter_nd(%x, %places, %y, mode="update")',
+        "%x: Tensor[(9, 5, 6), int8], %places: Tensor[(1, 4), int64], %y: Tensor[(4, 5, 6), int8]",
+    ),
     "probabilities": (softmax("%x", "axis=1"), X),
     "probabilities of a row": (softmax("qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype=\"int8\")"), "%x: Tensor[(3, 100), int8]"),
     "probabilities of unsigned numbers": (softmax("%x", dtype="uint8"), "%x: Tensor[(2, 1000), uint8]"),
@@ -163,7 +167,16 @@ PROGRAMS = {
 CONSTANTS = {
     "slopes": np.float32([0.25, 0.1, 0.1, 0.7, -0.3, 0.0, 1.5, 0.01]),
     "offsets": np.uint8([0, 1, 1, 200, 255, 7, 7, 9]),
+    "places": np.int64([[3, 0, 8, 3]]),
+    **{name: np.random.default_rng(1).integers(-127, 128, shape).astype("int8") for name, shape in
+       {"w": (4, 8, 3, 3), "matrix": (5, 9), "k": (8, 1, 3, 3)}.items()},
 }
+#: Inputs of chosen numbers: all numbers of bits, places that differ, and divisors.
+CHOSEN = {
+    "n": np.arange(32, dtype=np.int32).reshape(1, 32),
+    "i": np.int32([3, 0, 7]),
+    "m": np.arange(-58, 62, 4, dtype=np.int32).reshape(5, 6),
+}  # fmt: skip
 
 
 def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
@@ -174,12 +187,13 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
         assert isinstance(ty, TensorType)
         if param.name_hint in CONSTANTS:
             continue
-        info = np.iinfo(ty.dtype)
-        numbers = rng.integers(info.min, info.max + 1, ty.shape)  # type: ignore[arg-type]
-        if param.name_hint == "n":  # by each number of bits
-            numbers = np.arange(32).reshape(ty.shape)  # type: ignore[arg-type]
-        elif info.bits == 32:
-            numbers[0], numbers[1] = info.min, info.max
+        if param.name_hint in CHOSEN:
+            values[param.name_hint] = CHOSEN[param.name_hint]
+            continue
+        low, high = (0, 1) if ty.dtype == "bool" else (np.iinfo(ty.dtype).min, np.iinfo(ty.dtype).max)
+        numbers = rng.integers(low, high + 1, ty.shape)  # type: ignore[arg-type]
+        if ty.dtype == "int32":
+            numbers[0], numbers[1] = low, high
         values[param.name_hint] = numbers.astype(ty.dtype)
     constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
     return driver.bind_params(driver.check(mod), constants, "main"), values

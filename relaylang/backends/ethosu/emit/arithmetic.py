@@ -10,16 +10,6 @@ from relaylang.partition.targets.ethos_u.arithmetic import Elementwise, Extreme,
 from relaylang.partition.targets.ethos_u.parts import Output
 
 
-def _operands(w: Writer, at: Composite) -> tuple[tuple[int, ...], list[tuple[Tensor, Value]]]:
-    """An order of axes, and the operands of the first call in it, both with the result's number of axes."""
-    values = [at.operand(node) for node in at.calls[0].args[:2]]
-    rank = max(len(value.shape) for value in values)
-    wide = [w.with_rank(value, rank) for value in values]
-    kept = next((new for old, new in zip(values, wide) if old is new and old.shape == at.shape), wide[0])
-    perm, _ = w.any_order(kept)
-    return perm, [(w.in_order(value, perm), value) for value in wide]
-
-
 def _whole(rescale: Rescale) -> int | None:
     """The factor of a rescale by a whole number.
 
@@ -29,22 +19,21 @@ def _whole(rescale: Rescale) -> int | None:
     return None if rest else factor
 
 
-def _multiplied(w: Writer, x: Tensor, factor: int | None, zero_point: int) -> Tensor:
+def _multiplied(w: Writer, x: Tensor, factor: int, zero_point: int) -> Tensor:
     """An operand less its zero point, times a whole number, in int32."""
-    whole = w.graph.constant(np.full((1,) * len(x.shape), factor, np.int32), "factor")
-    return w.graph.multiply(w.converted(x, "int32", input_zp=zero_point), whole)
+    return w.graph.multiply(w.converted(x, "int32", input_zp=zero_point), w.number(factor, len(x.shape)))
 
 
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
-    perm, found = _operands(w, at)
+    perm, found = w.operands(at, at.calls[0].args[:2])
     sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
     if not w.is_u85 and all(_in_bytes(*side) for side in sides):
         sides = [_tabled(w, *side) for side in sides]
-    factors = [_whole(rescale) for _, rescale, _ in sides]
-    if None in factors or factors[0] == factors[1]:
-        operands = [w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides]
-    else:
+    factors = [factor for _, rescale, _ in sides if (factor := _whole(rescale)) is not None]
+    if len(factors) == 2 and factors[0] != factors[1]:
         operands = [_multiplied(w, x, factor, zero_point) for (x, _, zero_point), factor in zip(sides, factors)]
+    else:
+        operands = [w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides]
     total = w.graph.binary(layer.op, *operands)
     back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
@@ -71,7 +60,7 @@ def _tabled(w: Writer, x: Tensor, rescale: Rescale, zero_point: int) -> tuple[Te
 
 
 def product(w: Writer, layer: Product, at: Composite) -> Value:
-    perm, found = _operands(w, at)
+    perm, found = w.operands(at, at.calls[0].args[:2])
     sides = [
         w.converted(x, "int32", input_zp=zero_point - value.offset)
         for (x, value), zero_point in zip(found, layer.zero_points)
@@ -80,7 +69,7 @@ def product(w: Writer, layer: Product, at: Composite) -> Value:
 
 
 def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
-    perm, found = _operands(w, at)
+    perm, found = w.operands(at, at.calls[0].args[:2])
     value = found[0][1]
     out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
     out = w.clamp(w.converted(out, found[0][0].dtype), Output(value.dtype, None, layer.clamp))
@@ -90,7 +79,7 @@ def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
 
 
 def shift(w: Writer, layer: Shift, at: Composite) -> Value:
-    perm, found = _operands(w, at)
+    perm, found = w.operands(at, at.calls[0].args[:2])
     (x, _), (amount, _) = found
     rank = len(x.shape)
     out = w.graph.shift_left(x, amount) if layer.up else _floored(w, x, amount)

@@ -10,6 +10,8 @@ def concat(w: Writer, layer: Concat, at: Composite) -> Value:
     data = at.calls[-1].args[0]
     assert isinstance(data, Tuple)
     inputs = [at.operand(field) for field in data.fields]
+    if layer.stacks:
+        inputs = [_with_axis(w, value, layer.axis) for value in inputs]
     perm, _ = w.any_order(inputs[0])
     parts = []
     for value, operand in zip(inputs, layer.operands):
@@ -19,6 +21,13 @@ def concat(w: Writer, layer: Concat, at: Composite) -> Value:
         parts.append(tensor)
     out = parts[0] if len(parts) == 1 else w.graph.concat(parts, perm.index(layer.axis))
     return Value(at.dtype, {perm: out})
+
+
+def _with_axis(w: Writer, value: Value, axis: int) -> Value:
+    """A value with a further axis of extent 1."""
+    shape = value.shape
+    out = w.graph.reshape(w.in_order(value), (*shape[:axis], 1, *shape[axis:]))
+    return Value(value.dtype, {tuple(range(len(out.shape))): out})
 
 
 def pad(w: Writer, layer: Pad, at: Composite) -> Value:

@@ -13,7 +13,7 @@ import numpy as np
 from relaylang.backends.ethosu.emit.pools import averaged
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
-from relaylang.partition.targets.ethos_u.reductions import Axes, ExtremeOver, MeanOver, PlaceOver, SumOver
+from relaylang.partition.targets.ethos_u.reductions import Axes, ExtremeOver, MeanOver, PlaceOver, SumOver, TruthOver
 
 #: int8 numbers in the other direction: the largest becomes the smallest.
 _TURNED = np.arange(127, -129, -1).astype(np.int8)
@@ -101,6 +101,11 @@ def extreme_over(w: Writer, layer: ExtremeOver, at: Composite) -> Value:
     return lanes.value(w, at.source.dtype, _turned(w, out, layer.largest))
 
 
+def truth_over(w: Writer, layer: TruthOver, at: Composite) -> Value:
+    lanes = _lanes(w, at.source, layer.over)
+    return lanes.value(w, "bool", w.graph.reduce_truth("REDUCE_ALL" if layer.every else "REDUCE_ANY", lanes.image(w), 2))
+
+
 def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
     (axis,) = layer.over.axes
     perm, x = w.any_order(at.source, axis)
@@ -114,5 +119,5 @@ def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:
 
 
 WRITERS: dict[type, Write] = {
-    SumOver: sum_over, MeanOver: mean_over, ExtremeOver: extreme_over, PlaceOver: place_over
+    SumOver: sum_over, MeanOver: mean_over, ExtremeOver: extreme_over, PlaceOver: place_over, TruthOver: truth_over
 }  # fmt: skip

@@ -142,6 +142,15 @@ class Writer:
         perm = (*(axis for axis in range(rank) if axis != last), last)
         return perm, self.in_order(value, perm)
 
+    def operands(self, at: Composite, nodes: Sequence[Expr]) -> tuple[tuple[int, ...], list[tuple[Tensor, Value]]]:
+        """An order of axes, and operands that are broadcast to a composite's result, with its number of axes, in it."""
+        values = [at.operand(node) for node in nodes]
+        rank = max(len(value.shape) for value in values)
+        wide = [self.with_rank(value, rank) for value in values]
+        kept = next((new for old, new in zip(values, wide) if old is new and old.shape == at.shape), wide[0])
+        perm, _ = self.any_order(kept)
+        return perm, [(self.in_order(value, perm), value) for value in wide]
+
     # ---- parts of layers
 
     def cut(self, x: Tensor, axis: int, first: int, count: int) -> Tensor:
@@ -203,6 +212,10 @@ class Writer:
             return self.converted(x, "int32"), rescale
         doubled = self.graph.rescale(x, "int32", np.array([1 << 14]), np.array([13]))
         return doubled, replace(rescale, shifts=tuple([shift + 1 for shift in rescale.shifts]))
+
+    def as_int32(self, x: Tensor) -> Tensor:
+        """Stored numbers in int32."""
+        return x if x.dtype == "int32" else self.converted(x, "int32")
 
     def apart(self, x: Tensor, per_channel: bool) -> Tensor:
         """A tensor that Vela does not join with a rescale behind it.

@@ -13,7 +13,7 @@ from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.parts import BYTES, feature_type, tensor_of
 
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.
-_OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize"})
+_OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize", "where"})
 _TRAITS = frozenset({Trait.UNARY, Trait.BROADCAST, Trait.QUANTISE, Trait.DEQUANTISE})
 #: The most functions along an axis.
 _MOST = 256

@@ -10,6 +10,7 @@ from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.arithmetic import Operand, operand
 from relaylang.partition.targets.ethos_u.parts import (
+    FEATURES,
     RANGES,
     constant,
     feature_type,
@@ -23,8 +24,11 @@ from relaylang.partition.targets.ethos_u.parts import (
 
 @dataclass(frozen=True)
 class Concat:
+    """Operands behind each other along an axis, which they do not have if `stacks`."""
+
     axis: int
     operands: tuple[Operand | None, ...]
+    stacks: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def _read_quantised_concat(call: Call) -> Concat:
 
 
 def read_concat(calls: Sequence[Call]) -> Concat:
-    """concatenate or qnn.concatenate of a tuple that is written there."""
+    """concatenate, stack or qnn.concatenate of a tuple that is written there."""
     call = calls[-1]
     if op_name(call) == "qnn.concatenate":
         return _read_quantised_concat(call)
@@ -99,9 +103,11 @@ def read_concat(calls: Sequence[Call]) -> Concat:
     if not isinstance(data, Tuple):
         raise Unsupported("its inputs are not written as a tuple")
     result = feature_type(call, "its result")
+    if len(result.shape) > 4:
+        raise Unsupported(f"a result of {len(result.shape)} axes; at most 4 are taken")
     for field in data.fields:
         _concat_input(field, result)
-    return Concat(call.attrs.axis % len(result.shape), (None,) * len(data.fields))
+    return Concat(call.attrs.axis % len(result.shape), (None,) * len(data.fields), op_name(call) == "stack")
 
 
 def _concat_input(field: Expr, result: TensorType) -> TensorType:
@@ -132,7 +138,7 @@ def read_transpose(calls: Sequence[Call]) -> Transpose:
 def read_reshape(calls: Sequence[Call]) -> Reshape:
     """reshape, nn.batch_flatten, squeeze or expand_dims: the new shape."""
     (call,) = calls
-    source = feature_type(call.args[0])
+    source = feature_type(call.args[0], dtypes=(*FEATURES, "int32"))
     shape = tensor_of(call, "its result").shape
     if len(shape) > 4 or not shape:
         raise Unsupported(f"a result of {len(shape)} axes; 1 to 4 are taken")

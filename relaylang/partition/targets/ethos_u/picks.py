@@ -140,14 +140,20 @@ def read_pick(calls: Sequence[Call]) -> Pick:
     _, shape = _source(call)
     found = {axis: tuple(int(i) for i in places) for axis, places in _PLACES[op_name(call)](call, shape).items()}
     for places in found.values():
-        if not places:
-            raise Unsupported("its result is empty")
-        if len(runs(places)) > _MOST_RUNS:
-            raise Unsupported(f"it takes {len(runs(places))} pieces of an axis; at most {_MOST_RUNS} are taken")
+        check_runs(places)
     result = tuple(int(d) for d in feature_type(call, "its result").shape)  # type: ignore[arg-type]
     if not 1 <= len(result) <= 4:
         raise Unsupported(f"a result of {len(result)} axes; 1 to 4 are taken")
     return Pick(found, result)
+
+
+def check_runs(places: Places) -> Places:
+    """Places that are few enough pieces."""
+    if not places:
+        raise Unsupported("its result is empty")
+    if len(runs(places)) > _MOST_RUNS:
+        raise Unsupported(f"it takes {len(runs(places))} pieces of an axis; at most {_MOST_RUNS} are taken")
+    return places
 
 
 def read_split(calls: Sequence[Call]) -> Split:

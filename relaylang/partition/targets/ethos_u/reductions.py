@@ -65,6 +65,14 @@ class ExtremeOver:
 
 
 @dataclass(frozen=True)
+class TruthOver:
+    """Whether all truth values along axes hold, or any."""
+
+    over: Axes
+    every: bool
+
+
+@dataclass(frozen=True)
 class PlaceOver:
     """The place of the largest or smallest number along one axis, the first of several."""
 
@@ -136,6 +144,13 @@ def read_extreme_over(calls: Sequence[Call]) -> ExtremeOver:
     largest = op_name(call) == "max"
     over, _ = _axes(call, feature_type(call.args[0], dtypes=FEATURES if largest else BYTES), _MOST_IN_WINDOW)
     return ExtremeOver(over, largest)
+
+
+def read_truth_over(calls: Sequence[Call]) -> TruthOver:
+    """all or any of a bool tensor."""
+    (call,) = calls
+    over, _ = _axes(call, feature_type(call.args[0], dtypes=("bool",)), _MOST_IN_WINDOW)
+    return TruthOver(over, op_name(call) == "all")
 
 
 def read_place_over(calls: Sequence[Call]) -> PlaceOver:

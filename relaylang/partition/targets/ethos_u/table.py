@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from relaylang.ir import Call
+from relaylang.ir import Call, Function
+from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.entries import Entry
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u import (
@@ -13,9 +14,11 @@ from relaylang.partition.targets.ethos_u import (
     bilinear,
     convolutions,
     functions,
+    logic,
     matmul,
     movement,
     picks,
+    places,
     pools,
     reductions,
     softmax,
@@ -54,6 +57,13 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.transpose": movement.read_transpose,
     "ethos-u.strided_slice": picks.read_pick,
     "ethos-u.pick": picks.read_pick,
+    "ethos-u.gather": places.read_gather,
+    "ethos-u.scatter": places.read_scatter,
+    "ethos-u.compare": logic.read_comparison,
+    "ethos-u.logic": logic.read_plain,
+    "ethos-u.select": logic.read_choice,
+    "ethos-u.cast": logic.read_cast,
+    "ethos-u.all": reductions.read_truth_over,
     "ethos-u.split": picks.read_split,
     "ethos-u.resize2d": bilinear.read_resize,
     "ethos-u.abs": functions.read_table,
@@ -64,6 +74,16 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.leaky_relu": functions.read_table,
     "ethos-u.hard_swish": functions.read_table,
     "ethos-u.table": functions.read_table,
+}
+#: What the Ethos-U85 alone does, by the types of layers.
+ONLY_U85: dict[type, str] = {
+    places.Gather: "takes entries at computed places",
+    places.Scatter: "replaces entries at computed places",
+    logic.Comparison: "compares",
+    logic.Plain: "divides, and combines bits and truth values",
+    logic.Choice: "chooses between tensors",
+    logic.TruthCast: "makes truth values of numbers",
+    reductions.TruthOver: "combines truth values",
 }
 #: Composites that only move or limit what others computed: no reason for a region of their own.
 HELPERS = frozenset(
@@ -203,7 +223,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         *[("min", pattern) for pattern in _extreme("minimum")],
         *[("max", pattern) for pattern in _extreme("maximum")],
         ("concat", is_op("qnn.concatenate")(is_tuple(None), is_tuple(None), is_tuple(None), *_any(2))),
-        ("concat", is_op("concatenate")(is_tuple(None))),
+        ("concat", is_op("concatenate")(is_tuple(None)) | is_op("stack")(is_tuple(None))),
         ("maxpool2d", is_op("nn.max_pool2d")(wildcard())),
         ("avgpool2d", _requantize(averaged)),
         ("avgpool2d", is_op("cast")(averaged.optional(limits))),
@@ -227,7 +247,9 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("strided_slice", is_op("strided_slice")(wildcard())),
         ("pick", _padded()),
         *[("pick", is_op(name)(wildcard())) for name in ("reverse", "nn.mirror_pad", "tile", "repeat")],
-        ("pick", is_op("take")(wildcard(), wildcard())),
+        ("pick", is_op("take")(wildcard(), is_constant())),
+        ("gather", is_op("take")(*_any(2))),
+        ("scatter", is_op("scatter_nd")(*_any(3))),
         ("split", is_op("split")(wildcard())),
         ("resize2d", _real(resized)),
         ("resize2d", resized(wildcard())),
@@ -242,10 +264,32 @@ def _rows() -> list[tuple[str, DFPattern]]:
     ]
 
 
+def _rows_behind_tables() -> list[tuple[str, DFPattern]]:
+    """Operators of several tensors that are functions of one element where all but one are constants, and others."""
+    return [
+        *[("compare", is_op(name)(*_any(2))) for name in logic.COMPARISONS],
+        *[("logic", is_op(name)(None)) for name in logic.PLAIN],
+        ("cast", is_op("cast")(wildcard())),
+        ("select", is_op("where")(*_any(3))),
+        ("all", is_op("all")(wildcard()) | is_op("any")(wildcard())),
+    ]
+
+
 def pattern_table() -> list[Entry]:
     """The rows for the Ethos-U, those that take most first."""
-    rows = [Entry(f"ethos-u.{name}", pattern, _check(f"ethos-u.{name}")) for name, pattern in _rows()]
-    return [*rows, Entry("ethos-u.table", _tables(), _check("ethos-u.table"), functions.joins_table)]
+
+    def entries(rows: Sequence[tuple[str, DFPattern]]) -> list[Entry]:
+        return [Entry(f"ethos-u.{name}", pattern, _check(f"ethos-u.{name}")) for name, pattern in rows]
+
+    tables = Entry("ethos-u.table", _tables(), _check("ethos-u.table"), functions.joins_table)
+    return [*entries(_rows()), tables, *entries(_rows_behind_tables())]
 
 
-__all__ = ["HELPERS", "READERS", "pattern_table"]
+def only_u85(call: Call) -> str | None:
+    """What a composite does that the Ethos-U85 alone can; None for others."""
+    assert isinstance(call.op, Function)
+    calls = [node for node in composite_nodes(call.op) if isinstance(node, Call)]
+    return ONLY_U85.get(type(READERS[composite_name(call) or ""](calls)))
+
+
+__all__ = ["HELPERS", "READERS", "only_u85", "pattern_table"]

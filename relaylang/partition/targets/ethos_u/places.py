@@ -1,0 +1,75 @@
+"""Layers for the Ethos-U whose places of entries are tensors, read from their calls."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.ir import Call, Constant
+from relaylang.partition.fixed_point import Unsupported
+from relaylang.partition.targets.ethos_u.parts import FEATURES, constant, feature_type
+from relaylang.partition.targets.ethos_u.picks import Places, check_runs
+
+_MOVED = (*FEATURES, "int32")
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The entries along `axis` at computed places; those beyond the ends are at the ends."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A tensor with other entries along the first axis at computed places, which differ from each other."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A tensor with other entries along the first axis: the places of all entries in both, one behind the other."""
+
+    places: Places
+
+
+def read_gather(calls: Sequence[Call]) -> Gather:
+    """take of computed indices."""
+    (call,) = calls
+    source = feature_type(call.args[0], dtypes=_MOVED)
+    feature_type(call.args[1], "its tensor of indices", ("int32",))
+    result = feature_type(call, "its result", _MOVED)
+    if call.attrs.axis is None or call.attrs.batch_dims:
+        raise Unsupported("it takes from several axes at once")
+    if call.attrs.mode == "wrap":
+        raise Unsupported("indices that start again at the end")
+    if not 1 <= len(source.shape) <= 4 or not 1 <= len(result.shape) <= 4:
+        raise Unsupported(f"an input of {len(source.shape)} axes, a result of {len(result.shape)}; 1 to 4 are taken")
+    return Gather(int(call.attrs.axis) % len(source.shape))
+
+
+def read_scatter(calls: Sequence[Call]) -> Scatter | Replaced:
+    """scatter_nd along the first axis, of replaced entries, or of those added to zeros at different places."""
+    (call,) = calls
+    data, indices, updates = call.args
+    source = feature_type(data, dtypes=_MOVED)
+    feature_type(updates, "its updates", _MOVED)
+    places = feature_type(indices, "its tensor of indices", ("int32", "int64") if isinstance(indices, Constant) else ("int32",))
+    if places.shape[0] != 1 or len(places.shape) != 2:
+        raise Unsupported("indices of several axes; those of the first axis are taken")
+    if not 1 <= len(source.shape) <= 4:
+        raise Unsupported(f"an input of {len(source.shape)} axes; 1 to 4 are taken")
+    if call.attrs.mode != "update":
+        if call.attrs.mode != "add" or constant(data, "the tensor that it adds to").any():
+            raise Unsupported(f"mode {call.attrs.mode}; entries are replaced, or added to zeros")
+        found = constant(indices, "its tensor of indices")
+        if len(np.unique(found)) != found.size:
+            raise Unsupported("it adds several entries at one place")
+    if not isinstance(indices, Constant):
+        return Scatter()
+    extent = int(source.shape[0])  # type: ignore[arg-type]
+    if indices.data.size and not (0 <= indices.data.min() and indices.data.max() < extent):
+        raise Unsupported("an index beyond the ends")
+    at = np.arange(extent)
+    at[indices.data[0]] = extent + np.arange(indices.data.size)
+    return Replaced(check_runs(tuple(at.tolist())))
